@@ -1,0 +1,176 @@
+"""Every error that germane raises, as one tree.
+
+Level: errors (imports nothing of the package).
+
+    GermaneError
+    ├── InvalidInput            a value that can't be accepted; nothing was stored       (also ValueError)
+    │   ├── UnknownKind         no kind of that name is registered
+    │   └── InvalidPlan         a plan's sections, shares or levels don't add up
+    ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
+    ├── StaleRevision           somebody else revised the memory first; names the head
+    ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
+    ├── PurgeNotConfirmed       a purge without an explicit confirmation
+    ├── StoreError              the store can't do what was asked; nothing was half written
+    │   ├── StoreUnavailable    missing folder, no permission, read-only, full disk, not a database
+    │   ├── StoreBusy           other writers held the store for longer than the timeout
+    │   ├── SchemaTooNew        a newer germane wrote this store
+    │   └── EmbedderMismatch    the vectors were made by another model
+    ├── EmbeddingFailed         the embedder raised, or returned what is no embedding
+    ├── MissingExtra            an optional dependency isn't installed; names the extra  (also ImportError)
+    └── UnreadableSource        a file to import that can't be read as what it claims to be
+
+A message names the value, the limit and the remedy. What a caller may want to act on
+is an attribute of the error as well.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetTooSmall",
+    "EmbedderMismatch",
+    "EmbeddingFailed",
+    "GermaneError",
+    "InvalidInput",
+    "InvalidPlan",
+    "MissingExtra",
+    "NotFound",
+    "PurgeNotConfirmed",
+    "SchemaTooNew",
+    "StaleRevision",
+    "StoreBusy",
+    "StoreError",
+    "StoreUnavailable",
+    "UnknownKind",
+    "UnreadableSource",
+]
+
+
+class GermaneError(Exception):
+    """The base of every error that germane raises."""
+
+
+class InvalidInput(GermaneError, ValueError):
+    """A value can't be accepted; nothing was stored."""
+
+
+class UnknownKind(InvalidInput):
+    """No kind of that name is registered."""
+
+    def __init__(self, kind: str, known: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.known = known
+        super().__init__(
+            f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. "
+            f"Register your own with germane.register_kind({kind!r}, section=...)."
+        )
+
+
+class InvalidPlan(InvalidInput):
+    """A plan's sections, shares or levels don't add up."""
+
+
+class NotFound(GermaneError, LookupError):
+    """No memory of that id belongs to this agent."""
+
+    def __init__(self, memory_id: str, agent: str) -> None:
+        self.memory_id = memory_id
+        self.agent = agent
+        super().__init__(
+            f"No memory {memory_id!r} belongs to agent {agent!r}. It was never stored, was purged, "
+            "or belongs to another agent; open the store with that agent's name to reach it."
+        )
+
+
+class StaleRevision(GermaneError):
+    """Somebody else revised the memory first; the error names the current head."""
+
+    def __init__(self, memory_id: str, head_id: str) -> None:
+        self.memory_id = memory_id
+        self.head_id = head_id
+        super().__init__(
+            f"Memory {memory_id!r} is no longer the head of its chain: {head_id!r} is. "
+            "Read the head, merge your change into it, and revise that."
+        )
+
+
+class BudgetTooSmall(GermaneError):
+    """What is required doesn't fit the budget, so no context was made.
+
+    `needed` is the smallest budget in tokens that holds what is required; `shortfall` is what
+    the given budget lacks of it; `required` names what was required, by id or section.
+    """
+
+    def __init__(self, *, budget: int, needed: int, required: tuple[str, ...]) -> None:
+        self.budget = budget
+        self.needed = needed
+        self.shortfall = needed - budget
+        self.required = required
+        named = ", ".join(required[:5]) + (" …" if len(required) > 5 else "")  # noqa: PLR2004 - five names suffice.
+        super().__init__(
+            f"A budget of {budget} tokens can't hold what is required: {needed} tokens are needed, "
+            f"{self.shortfall} more ({named}). Raise the budget, or require less."
+        )
+
+
+class PurgeNotConfirmed(GermaneError):
+    """A purge can't be undone, so it needs an explicit confirmation."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A purge removes a memory from every form and can't be undone. "
+            "Pass confirm=True (--yes on the command line), or use forget, which can be undone."
+        )
+
+
+class StoreError(GermaneError):
+    """The store can't do what was asked; nothing was half written."""
+
+
+class StoreUnavailable(StoreError):
+    """The store can't be opened, read or written where it is."""
+
+
+class StoreBusy(StoreError):
+    """Other writers held the store for longer than the timeout."""
+
+
+class SchemaTooNew(StoreError):
+    """A newer germane wrote this store."""
+
+    def __init__(self, *, found: int, supported: int) -> None:
+        self.found = found
+        self.supported = supported
+        super().__init__(
+            f"This store has schema version {found}; this germane knows versions up to {supported}. "
+            "Upgrade germane to open it."
+        )
+
+
+class EmbedderMismatch(StoreError):
+    """The stored vectors were made by another model, and vectors of two models can't be compared."""
+
+    def __init__(self, *, stored: str, given: str) -> None:
+        self.stored = stored
+        self.given = given
+        super().__init__(
+            f"The vectors in this store were made by {stored}, and this engine embeds with {given}. "
+            "Open it with the first, or embed everything anew with `germane reembed` "
+            "(Engine.reembed in Python)."
+        )
+
+
+class EmbeddingFailed(GermaneError):
+    """The embedder raised, or returned what is no embedding."""
+
+
+class MissingExtra(GermaneError, ImportError):
+    """An optional dependency isn't installed."""
+
+    def __init__(self, *, feature: str, extra: str) -> None:
+        self.feature = feature
+        self.extra = extra
+        super().__init__(f"{feature} needs an optional dependency: pip install 'germane[{extra}]'.")
+
+
+class UnreadableSource(GermaneError):
+    """A file to import can't be read as what it claims to be."""

@@ -1,0 +1,4 @@
+"""The vocabulary: frozen values that every other room speaks in.
+
+Level: model (imports errors only).
+"""

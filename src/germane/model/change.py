@@ -1,0 +1,83 @@
+"""What is asked of a store to write: changes are values, applied together or not at all.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from germane.model.memory import Memory, Status
+from germane.model.vector import Vector
+
+__all__ = ["Applied", "Change", "Insert", "Purge", "Revise", "SetStatus", "SetVector"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Store a new memory, or recognise it.
+
+    A memory is the same one when its agent and `content_hash` are: the stored one's `seen_count`
+    and `updated_at` then move and nothing else changes. If the stored one is forgotten, `revive`
+    decides whether it becomes active again (somebody said it anew) or stays forgotten (an import
+    came across the same text).
+    """
+
+    memory: Memory
+    vector: Vector | None = field(default=None, compare=False)
+    revive: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revise:
+    """Store `memory` as the next version after `memory.supersedes`, which must still be the head.
+
+    Raises StaleRevision, naming the head, when it is not.
+    """
+
+    memory: Memory
+    vector: Vector | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStatus:
+    """Move a memory to another status. Raises NotFound when the agent has no such memory."""
+
+    memory_id: str
+    status: Status
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetVector:
+    """Store or replace the vector of a memory."""
+
+    memory_id: str
+    vector: Vector = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Remove a memory and every version of its chain from every form.
+
+    Raises NotFound when the agent has no such memory.
+    """
+
+    memory_id: str
+    at: datetime
+
+
+Change = Insert | Revise | SetStatus | SetVector | Purge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What one change did: the memory as it is now stored (None after a purge).
+
+    `created` is False when an Insert met a memory that was already there.
+    """
+
+    memory: Memory | None
+    created: bool = False
+    purged: int = 0

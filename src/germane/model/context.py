@@ -1,0 +1,46 @@
+"""What an assembly returns: the text, what stands in it, and why.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from germane.model.explanation import explain
+from germane.model.memory import Level, Memory
+from germane.model.trace import Trace
+
+__all__ = ["Context", "Item"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A memory as it stands in a context: at one level, in one section.
+
+    `text` is the rendered, fenced line; `tokens` what that line costs, its line end included.
+    """
+
+    memory: Memory
+    section: str
+    level: Level
+    text: str
+    tokens: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """The result of an assembly. `tokens` is the count of `text` as it stands, headings and all."""
+
+    text: str
+    tokens: int
+    items: tuple[Item, ...]
+    trace: Trace
+
+    def __str__(self) -> str:
+        return self.text
+
+    def explain(self) -> str:
+        """A table for people: what is in, at which level and why; what is out, why, and by how much."""
+        return explain(self.trace, tokens=self.tokens)

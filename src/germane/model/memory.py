@@ -1,0 +1,131 @@
+"""What an agent keeps: memories, their versions and their renditions.
+
+Level: model (imports errors only). Nothing here reads a clock, a random source or a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Self
+
+from germane.errors import InvalidInput
+from germane.model.scope import GLOBAL, Scope
+
+__all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
+
+
+class Level(StrEnum):
+    """How much of a memory is shown: about 20 tokens, about 50 to 100, or all of it."""
+
+    MICRO = "micro"
+    SUMMARY = "summary"
+    FULL = "full"
+
+
+class Status(StrEnum):
+    """Where a memory stands; only what is active is gathered unless a filter says otherwise."""
+
+    ACTIVE = "active"  # A candidate for every context.
+    SUPERSEDED = "superseded"  # A newer version stands in its place; kept as history.
+    ARCHIVED = "archived"  # Its summary is kept; its detail no longer matters.
+    FORGOTTEN = "forgotten"  # Never gathered; can be restored.
+
+
+class Outcome(StrEnum):
+    """How it turned out, for what can turn out one way or the other."""
+
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    PENDING = "pending"
+    FAILURE = "failure"
+    ABANDONED = "abandoned"
+
+
+class Trust(StrEnum):
+    """Whose word a memory is, from the most to the least trusted."""
+
+    OWNER = "owner"  # The person or company that the agent works for.
+    AGENT = "agent"  # The agent's own conclusions.
+    EXTERNAL = "external"  # Tools, web pages, documents, other people.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendition:
+    """One text of a memory, with its length in tokens."""
+
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renditions:
+    """A memory at its three levels, made when it was written; `counter` counted the tokens."""
+
+    micro: Rendition
+    summary: Rendition
+    full: Rendition
+    counter: str
+
+    def at(self, level: Level) -> Rendition:
+        """The rendition of one level."""
+        if level is Level.MICRO:
+            return self.micro
+        if level is Level.SUMMARY:
+            return self.summary
+        return self.full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A stored record. Values of this class are never changed: `evolve` returns a changed copy.
+
+    `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `chain` is the id of
+    the first version; `version` counts from 1. `source` says where the text came from, and is part
+    of what makes two memories the same one. `seen_count` counts how often the same memory was
+    remembered. All times are aware and in UTC.
+    """
+
+    id: str
+    agent: str
+    kind: str
+    content: str
+    renditions: Renditions
+    created_at: datetime
+    updated_at: datetime
+    chain: str
+    version: int = 1
+    status: Status = Status.ACTIVE
+    scope: Scope = GLOBAL
+    subject: str | None = None
+    tags: tuple[str, ...] = ()
+    importance: float = 1.0
+    confidence: float = 1.0
+    outcome: Outcome | None = None
+    trust: Trust = Trust.AGENT
+    source: str | None = None
+    pinned: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    content_hash: str = ""
+    seen_count: int = 1
+    access_count: int = 0
+    accessed_at: datetime | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+
+    def evolve(self, **changes: Any) -> Self:
+        """A copy with the named fields changed."""
+        return replace(self, **changes)
+
+
+def as_utc(moment: datetime, *, name: str) -> datetime:
+    """The same moment in UTC; a naive time is refused, since nobody can say which moment it names."""
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise InvalidInput(
+            f"{name}={moment.isoformat()!r} has no time zone. Every time is aware: "
+            "pass datetime(..., tzinfo=timezone.utc), or add an offset such as +00:00."
+        )
+    return moment.astimezone(UTC)

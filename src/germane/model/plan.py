@@ -1,0 +1,130 @@
+"""Plans as data: which sections, with which share, how filled, in which order shown.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from germane.errors import InvalidPlan
+from germane.model.memory import Level
+from germane.model.query import Order
+
+__all__ = ["Budget", "Frame", "Overflow", "Plan", "RollOver", "Section", "Share"]
+
+
+class Overflow(StrEnum):
+    """What happens when the next item doesn't fit its section."""
+
+    STOP = "stop"  # The section ends there (HTM).
+    SKIP = "skip"  # It is left out and the next is tried (InDusk).
+    DEGRADE = "degrade"  # It is shown at the largest shorter level that fits, else skipped (Newton).
+
+
+class RollOver(StrEnum):
+    """Where the tokens go that a section leaves unused."""
+
+    NONE = "none"  # They stay unused.
+    NEXT = "next"  # To the next section in the plan's order (InDusk).
+    PRIORITY = "priority"  # To every section that wants more, by priority (Newton).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A section's part of the total.
+
+    `weight` is relative to the other sections' weights; `floor` tokens are set aside before
+    weights are applied, `ceiling` caps what the section may use, roll-over included.
+    """
+
+    weight: int
+    floor: int = 0
+    ceiling: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight < 0 or self.floor < 0 or (self.ceiling is not None and self.ceiling < self.floor):
+            raise InvalidPlan(
+                f"A share of weight {self.weight}, floor {self.floor} and ceiling {self.ceiling} can't be "
+                "given: weight and floor are 0 or more, and a ceiling is at least the floor."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A named part of the output.
+
+    `heading` is the line written above it. `kinds` are shown here. With `order` set, the section
+    is always attempted and its memories come in that order, whatever the question; without, they
+    are the most relevant. `required` sections must be shown whole (at some level) or the assembly
+    fails; a kind can require single memories too (a censor that blocks). `limit` bounds how many
+    candidates are gathered, `priority` says who gets left-over tokens first (higher first), `text`
+    is shown as it is (the frame's), and `own_heading` gives each item a heading of its own, made
+    from `heading` by filling `{title}`.
+    """
+
+    name: str
+    heading: str
+    kinds: tuple[str, ...] = ()
+    share: Share
+    order: Order | None = None
+    required: bool = False
+    limit: int = 100
+    priority: float = 0.5
+    levels: tuple[Level, ...] = (Level.SUMMARY, Level.MICRO)
+    overflow: Overflow = Overflow.DEGRADE
+    own_heading: bool = False
+    bullet: str = "- "
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A named list of sections in the order of the output, and how tokens flow between them."""
+
+    name: str
+    sections: tuple[Section, ...]
+    roll_over: RollOver = RollOver.PRIORITY
+    ranker: str = "relevance"
+
+    def __post_init__(self) -> None:
+        names = [section.name for section in self.sections]
+        if not names or len(set(names)) != len(names):
+            raise InvalidPlan(f"Plan {self.name!r} needs sections of different names; it has {names}.")
+        kinds = [kind for section in self.sections for kind in section.kinds]
+        doubled = sorted({kind for kind in kinds if kinds.count(kind) > 1})
+        if doubled:
+            raise InvalidPlan(
+                f"Plan {self.name!r} shows {', '.join(doubled)} in two sections; a memory stands in one."
+            )
+        for section in self.sections:
+            if not section.levels or section.limit < 1:
+                raise InvalidPlan(
+                    f"Section {section.name!r} of plan {self.name!r} needs at least one level and a limit of "
+                    f"1 or more; it has levels {section.levels} and limit {section.limit}."
+                )
+
+    @property
+    def shares(self) -> Sequence[Share]:
+        """The sections' shares, in order."""
+        return [section.share for section in self.sections]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What the agent is doing now: shown in the frame section, and who gets left-over tokens."""
+
+    name: str
+    description: str
+    questions: tuple[str, ...] = ()
+    priorities: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """A token limit for one assembly, and the counter that judges it."""
+
+    tokens: int
+    counter: str

@@ -1,0 +1,114 @@
+"""What is asked of a store: filters, queries, and what a search found.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from germane.errors import InvalidInput
+from germane.model.memory import Memory, Status
+from germane.model.scope import Scope
+from germane.model.vector import Vector
+
+__all__ = ["Candidate", "Filter", "Found", "Order", "Query", "Slice", "TimeRange"]
+
+
+class Order(StrEnum):
+    """The order of memories that no question ranks; ties fall to the newer id, so it is total."""
+
+    NEWEST = "newest"  # Latest created first.
+    OLDEST = "oldest"  # In order of creation, as an export needs it.
+    IMPORTANT = "important"  # Most important first, then newest.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRange:
+    """From `since` (inclusive) until `until` (exclusive), both aware; None leaves an end open."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if self.since is not None and self.until is not None and self.since >= self.until:
+            raise InvalidInput(
+                f"The time range from {self.since.isoformat()} until {self.until.isoformat()} is empty: "
+                "until must come after since."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which memories may be found. An empty tuple or None doesn't restrict.
+
+    `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
+    them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows.
+    """
+
+    kinds: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...] = ()
+    subject: str | None = None
+    when: TimeRange | None = None
+    min_importance: float | None = None
+    statuses: tuple[Status, ...] = (Status.ACTIVE,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """A part of a search with a limit of its own: the best `limit` memories of these kinds.
+
+    `kinds` empty means every kind that the filter admits. `order` None asks for the best by
+    relevance (`limit` of each signal, united); an order asks for the first by that order whatever
+    the question is, which is how always-present sections are gathered in the same round trip.
+    """
+
+    kinds: tuple[str, ...] = ()
+    limit: int = 200
+    order: Order | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
+
+    With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
+    """
+
+    text: str = ""
+    terms: tuple[str, ...] = ()
+    vector: Vector | None = field(default=None, compare=False)
+    filter: Filter = field(default_factory=Filter)
+    slices: tuple[Slice, ...] = (Slice(),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A memory with the raw signals that gathering found.
+
+    `signals` may hold `lexical` (BM25, unbounded) and `semantic` (cosine, -1 to 1); a signal that
+    the search did not compute for this memory is absent, which is not the same as zero.
+    """
+
+    memory: Memory
+    signals: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one search found: per slice the candidates, each once, in the order of their ids.
+
+    `lexical_bound` is 0.95 times the summed idf of the distinct query terms, the floor that keeps
+    a weak best match from passing as a perfect one. `stored` counts the agent's memories before,
+    `admitted` after the filter, so that an empty result can say why.
+    """
+
+    slices: tuple[tuple[Candidate, ...], ...]
+    lexical_bound: float = 0.0
+    stored: int = 0
+    admitted: int = 0
+    by_relevance: bool = True

@@ -1,0 +1,44 @@
+"""Where a memory applies.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from germane.errors import InvalidInput
+
+__all__ = ["GLOBAL", "Scope"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Scope:
+    """A named place where a memory applies: `global`, or a name with a value such as `task:T-42`.
+
+    The names that the built-in plans know are global, task, path and session; any other name is
+    the user's own. Everywhere a scope is asked for, its text form is accepted too.
+    """
+
+    name: str
+    value: str = ""
+
+    @classmethod
+    def parse(cls, text: str | Self) -> Self:
+        """Read a scope from its text form, `name` or `name:value`; a scope is returned as it is."""
+        if isinstance(text, cls):
+            return text
+        name, _, value = str(text).partition(":")
+        if not name or (value == "") != (name == "global"):
+            raise InvalidInput(
+                f"scope={text!r} is no scope. Write 'global', or a name and a value: "
+                "'task:T-42', 'path:src/auth', 'session:2026-11-21'."
+            )
+        return cls(name=name, value=value)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.value}" if self.value else self.name
+
+
+GLOBAL = Scope(name="global")

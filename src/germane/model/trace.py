@@ -1,0 +1,133 @@
+"""The account of an assembly: how the question was understood, and where each candidate went.
+
+Level: model (imports errors only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from germane.model.memory import Level, Memory
+from germane.model.query import Candidate, TimeRange
+
+__all__ = ["Emptiness", "Entry", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
+
+
+class Reason(StrEnum):
+    """Why a candidate stands outside the context: the closed list."""
+
+    OVER_BUDGET = "over_budget"  # No level of it fitted what its section had left.
+    STOPPED = "stopped"  # Ranked below the first that didn't fit, in a section that stops there.
+    DUPLICATE = "duplicate"  # The same text already stands in the context.
+    LIMIT = "limit"  # The section already holds as many items as its plan allows.
+    NO_SECTION = "no_section"  # The plan shows no section for its kind.
+
+
+class Emptiness(StrEnum):
+    """Why a context or a recall holds nothing."""
+
+    NOTHING_STORED = "nothing_stored"  # The agent has no memory at all.
+    FILTERED = "filtered"  # It has, but none passes the filter.
+    NOTHING_RELEVANT = "nothing_relevant"  # Some pass, but none has to do with the question.
+    OVER_BUDGET = "over_budget"  # Some are relevant, but none fits.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """How the caller's words were understood.
+
+    `cleaned` is the text without the time expression that became `when`; `terms` are what the
+    index was asked for. With no terms left the question says nothing, and recency ranks instead.
+    """
+
+    text: str = ""
+    cleaned: str = ""
+    terms: tuple[str, ...] = ()
+    when: TimeRange | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A candidate with its score and the named parts of it. Higher is better."""
+
+    candidate: Candidate
+    score: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def memory(self) -> Memory:
+        """The memory that was ranked."""
+        return self.candidate.memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One candidate's place in the trace: included at a level, or excluded for one reason.
+
+    `tokens` is the cost of the level shown, or of the smallest level tried; `short_by` how many
+    tokens were missing for that smallest level, where the budget was the reason.
+    """
+
+    memory_id: str
+    kind: str
+    section: str
+    score: float
+    parts: Mapping[str, float]
+    level: Level | None = None
+    reason: Reason | None = None
+    tokens: int = 0
+    short_by: int = 0
+
+    @property
+    def included(self) -> bool:
+        """Whether the candidate stands in the context."""
+        return self.reason is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionUse:
+    """What a section was given and what it used, in tokens; `flowed` came from other sections."""
+
+    name: str
+    heading: str
+    share: int
+    used: int
+    flowed: int
+    included: int
+    excluded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that a reader of the trace should know: a fall-back, a degraded part, a margin."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The whole account of one assembly: every candidate gathered stands in `entries` once."""
+
+    plan: str
+    question: Question
+    budget: int
+    counter: str
+    now: datetime
+    entries: tuple[Entry, ...]
+    sections: tuple[SectionUse, ...]
+    notes: tuple[Note, ...] = ()
+    emptiness: Emptiness | None = None
+
+    @property
+    def included(self) -> tuple[Entry, ...]:
+        """The entries that stand in the context, in the order of the text."""
+        return tuple(entry for entry in self.entries if entry.included)
+
+    @property
+    def excluded(self) -> tuple[Entry, ...]:
+        """The entries that were left out, each with its reason."""
+        return tuple(entry for entry in self.entries if not entry.included)
