@@ -61,7 +61,7 @@ class UnknownKind(InvalidInput):
         self.known = known
         super().__init__(
             f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. "
-            f"Register your own with germane.register_kind({kind!r}, section=...)."
+            f"Register your own: germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])."
         )
 
 

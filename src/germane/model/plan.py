@@ -13,7 +13,7 @@ from germane.errors import InvalidPlan
 from germane.model.memory import Level
 from germane.model.query import Order
 
-__all__ = ["Budget", "Frame", "Overflow", "Plan", "RollOver", "Section", "Share"]
+__all__ = ["Frame", "Overflow", "Plan", "RollOver", "Section", "Share"]
 
 
 class Overflow(StrEnum):
@@ -60,9 +60,9 @@ class Section:
     is always attempted and its memories come in that order, whatever the question; without, they
     are the most relevant. `required` sections must be shown whole (at some level) or the assembly
     fails; a kind can require single memories too (a censor that blocks). `limit` bounds how many
-    candidates are gathered, `priority` says who gets left-over tokens first (higher first), `text`
-    is shown as it is (the frame's), and `own_heading` gives each item a heading of its own, made
-    from `heading` by filling `{title}`.
+    candidates are gathered, `items` how many are shown, `priority` says who gets left-over tokens
+    first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
+    stands under a heading of its own, made from `heading` by filling `{title}`.
     """
 
     name: str
@@ -75,8 +75,8 @@ class Section:
     priority: float = 0.5
     levels: tuple[Level, ...] = (Level.SUMMARY, Level.MICRO)
     overflow: Overflow = Overflow.DEGRADE
+    items: int | None = None
     own_heading: bool = False
-    bullet: str = "- "
     text: str = ""
 
 
@@ -120,11 +120,3 @@ class Frame:
     description: str
     questions: tuple[str, ...] = ()
     priorities: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """A token limit for one assembly, and the counter that judges it."""
-
-    tokens: int
-    counter: str

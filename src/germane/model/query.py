@@ -65,11 +65,14 @@ class Slice:
     `kinds` empty means every kind that the filter admits. `order` None asks for the best by
     relevance (`limit` of each signal, united); an order asks for the first by that order whatever
     the question is, which is how always-present sections are gathered in the same round trip.
+    `where` replaces the query's filter for this slice: what is always present must not fall to a
+    filter that the question named.
     """
 
     kinds: tuple[str, ...] = ()
     limit: int = 200
     order: Order | None = None
+    where: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

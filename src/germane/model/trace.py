@@ -23,7 +23,6 @@ class Reason(StrEnum):
     STOPPED = "stopped"  # Ranked below the first that didn't fit, in a section that stops there.
     DUPLICATE = "duplicate"  # The same text already stands in the context.
     LIMIT = "limit"  # The section already holds as many items as its plan allows.
-    NO_SECTION = "no_section"  # The plan shows no section for its kind.
 
 
 class Emptiness(StrEnum):

@@ -1,0 +1,173 @@
+"""What a memory can be: the open registry of kinds.
+
+Level: kinds (imports protocols, model and errors). Pure.
+
+A kind says in which section its memories stand, how it ranks against other kinds, how its
+renditions are worded and which lifecycle it follows. Sections and wording follow the note on
+context management that the layered plan comes from; the priorities 1 to 7 are those of the
+decision record that the scoped plan comes from, and a kind that neither names comes after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from germane.errors import InvalidInput, UnknownKind
+from germane.model.memory import Memory
+
+__all__ = ["BUILT_IN", "Kind", "Kinds", "Piece", "Template"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a rendition, with fields in braces.
+
+    A piece one of whose fields is empty is left out. A `fixed` piece is kept whole when the
+    rendition has to be shortened; the others give way from the last to the first.
+    """
+
+    text: str
+    fixed: bool = False
+
+
+Template = tuple[Piece, ...]
+
+_STANDING = Piece(" [{standing}]", fixed=True)
+_PLAIN: Template = (Piece("{content}"),)
+
+
+def _never(_: Memory) -> bool:
+    return False
+
+
+def _stops_the_agent(memory: Memory) -> bool:
+    """Whether a censor forbids rather than warns: such a one is never left out."""
+    return memory.metadata.get("action") in ("block", "absolute")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of memory.
+
+    `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
+    kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
+    `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
+    they say something), `decision` (what stands under a heading of that name, or the content) and
+    every key of the metadata. `title` heads an item where a section gives each its own heading.
+    `requires` tells the memories that no budget may drop. `lifecycle` names how they age.
+    """
+
+    name: str
+    section: str = "facts"
+    priority: int = 8
+    micro: Template = _PLAIN
+    summary: Template = _PLAIN
+    full: Template = _PLAIN
+    title: Template = (Piece("{subject}"),)
+    lifecycle: str = "permanent"
+    requires: Callable[[Memory], bool] = _never
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.name.replace("_", "").replace("-", "").isalnum():
+            raise InvalidInput(
+                f"Kind name {self.name!r} can't be used: take letters, digits, '-' and '_', such as 'ticket'."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The kinds that an engine knows. Immutable: `with_kinds` returns a larger registry."""
+
+    by_name: Mapping[str, Kind] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self.by_name.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.by_name
+
+    def require(self, name: str) -> Kind:
+        """The kind of that name. Raises UnknownKind, which names the known ones."""
+        try:
+            return self.by_name[name]
+        except KeyError:
+            raise UnknownKind(name, tuple(sorted(self.by_name))) from None
+
+    def of(self, memory: Memory) -> Kind:
+        """The kind of a stored memory; one that this engine doesn't know is shown as a plain fact."""
+        return self.by_name.get(memory.kind) or Kind(name=memory.kind)
+
+    def in_section(self, section: str) -> tuple[str, ...]:
+        """The names of the kinds that stand in a section, in order of priority."""
+        found = [kind for kind in self if kind.section == section]
+        return tuple(kind.name for kind in sorted(found, key=lambda kind: (kind.priority, kind.name)))
+
+    def with_kinds(self, kinds: Iterable[Kind]) -> Kinds:
+        """This registry with more kinds; one of a known name replaces it."""
+        return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
+
+
+_CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
+_PROCEDURE_STEPS = Piece("\n{steps_lines}")
+
+BUILT_IN = Kinds().with_kinds(
+    [
+        Kind(name="identity", section="identity", priority=0),
+        Kind(
+            name="censor",
+            section="censors",
+            priority=0,
+            micro=_CENSOR,
+            summary=_CENSOR,
+            full=_CENSOR,
+            lifecycle="censor",
+            requires=_stops_the_agent,
+        ),
+        Kind(name="focus", section="focus", priority=0, lifecycle="focus"),
+        Kind(
+            name="adr",
+            section="decisions",
+            priority=1,
+            micro=(Piece("{title}"), Piece(" [{status}]", fixed=True)),
+            summary=(Piece("{title}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            lifecycle="decision",
+        ),
+        Kind(name="pattern", section="decisions", priority=2),
+        Kind(name="iplan", section="procedures", priority=3, lifecycle="procedure"),
+        Kind(
+            name="procedure",
+            section="procedures",
+            priority=3,
+            micro=(Piece("{content}"), Piece(" ({steps})")),
+            summary=(Piece("{content}"), _PROCEDURE_STEPS),
+            full=(Piece("{content}"), _PROCEDURE_STEPS),
+            title=(Piece("{name}"),),
+            lifecycle="procedure",
+        ),
+        Kind(name="module", section="facts", priority=4),
+        Kind(
+            name="decision",
+            section="decisions",
+            priority=5,
+            micro=(Piece("{content}"), _STANDING),
+            summary=(Piece("{content}"), _STANDING, Piece(" — {reasons}"), Piece(" → {result}")),
+            full=(Piece("{content}"), _STANDING, Piece("\nReasons: {reasons}"), Piece("\nResult: {result}")),
+            lifecycle="decision",
+        ),
+        Kind(name="fact", section="facts", priority=5, lifecycle="fact"),
+        Kind(name="dependency", section="facts", priority=6),
+        Kind(name="changelog", section="episodes", priority=7),
+        Kind(
+            name="episode",
+            section="episodes",
+            priority=7,
+            micro=(Piece("{title} — "), Piece("{content}")),
+            summary=(Piece("{title}"), Piece(" ({duration})", fixed=True), Piece(" — "), Piece("{content}")),
+            lifecycle="episode",
+        ),
+        Kind(name="calibration", section="calibration", priority=7),
+        Kind(name="note", section="facts", priority=8),
+    ]
+)
+"""The kinds that every engine knows."""

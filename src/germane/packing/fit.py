@@ -1,0 +1,248 @@
+"""Choose which memories stand in a context, at which level, within the budget.
+
+Level: packing. Pure: the same sections, budget and counter give the same choice.
+
+Three passes. What is required comes first, at its shortest, and grows as its section's share
+allows; where a section's required memories need more than its share, the flexible sections lend
+it, the lowest priority first. Then each section fills its share in rank order by its overflow
+rule. Then what is left over flows where the plan sends it: to memories that were left out, then
+to longer levels of those that were not. An exact knapsack finds denser packings and worse
+contexts: rank order is the default because longer items carry more evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from germane.errors import BudgetTooSmall
+from germane.model.memory import Level, Memory
+from germane.model.plan import Overflow, Plan, RollOver, Section
+from germane.model.trace import Ranked, Reason
+from germane.packing.allocate import allocate
+
+__all__ = ["Block", "Choice", "Fitted", "Line", "fit"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A memory's text at one level and what it adds to the context, line end included."""
+
+    level: Level
+    text: str
+    tokens: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Choice:
+    """A candidate on its way through the passes: the level chosen for it, or why there is none."""
+
+    ranked: Ranked
+    required: bool = False
+    line: Line | None = None
+    reason: Reason | None = None
+    tokens: int = 0
+    short_by: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """A section on its way through the passes. `share` is what it may use, `used` what it does."""
+
+    section: Section
+    choices: list[Choice]
+    share: int = 0
+    used: int = 0
+    flowed: int = 0
+    shows_text: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether the section's heading is written, and so paid for."""
+        return self.shows_text or any(choice.line for choice in self.choices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The outcome of a fit: one block per section of the plan, in the plan's order."""
+
+    blocks: tuple[Block, ...]
+    lent: int = 0
+
+
+LineOf = Callable[[Section, Memory, Level], Line]
+"""What a memory looks like at a level and costs there; a line without text can't be shown."""
+HeadingCost = Callable[[Section, Memory | None], int]
+"""What a heading adds to the context: the section's, or an item's own."""
+
+
+def fit(
+    plan: Plan,
+    candidates: Sequence[Sequence[Ranked]],
+    budget: int,
+    *,
+    requires: Callable[[Section, Memory], bool],
+    line_of: LineOf,
+    heading_cost: HeadingCost,
+    text_cost: Callable[[Section], int],
+) -> Fitted:
+    """What stands in the context, per section of the plan, within `budget` tokens.
+
+    `candidates` holds one sequence per section, in rank order. Raises BudgetTooSmall when what is
+    required doesn't fit at its shortest.
+    """
+    blocks = [
+        Block(
+            section=section,
+            choices=[Choice(ranked=one, required=requires(section, one.memory)) for one in ranked],
+        )
+        for section, ranked in zip(plan.sections, candidates, strict=True)
+    ]
+    packer = _Packer(line_of=line_of, heading_cost=heading_cost, text_cost=text_cost)
+    packer.require(blocks, budget)
+    for block, share in zip(blocks, allocate(budget, [s.share for s in plan.sections]), strict=True):
+        block.share = share
+    lent = _lend(blocks)
+    carried = 0
+    for block in blocks:
+        if plan.roll_over is RollOver.NEXT:
+            block.flowed += carried
+        packer.fill(block, block.share + block.flowed - block.used)
+        carried = block.share + block.flowed - block.used
+    if plan.roll_over is RollOver.PRIORITY:
+        packer.spread(blocks, budget - sum(block.used for block in blocks))
+    return Fitted(blocks=tuple(blocks), lent=lent)
+
+
+def _lend(blocks: Sequence[Block]) -> int:
+    """Cover sections whose required memories exceed their share from the others' shares.
+
+    The lowest priority lends first, and nobody lends what its own required memories use. Returns
+    the tokens lent.
+    """
+    owed = lent = sum(max(0, block.used - block.share) for block in blocks)
+    for block in blocks:
+        block.share = max(block.share, block.used)
+    for _, block in sorted(enumerate(blocks), key=lambda pair: (pair[1].section.priority, -pair[0])):
+        part = min(owed, block.share - block.used)
+        block.share -= part
+        owed -= part
+    return lent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Packer:
+    """The passes over the blocks. It knows what lines and headings cost, and which lines stand already."""
+
+    line_of: LineOf
+    heading_cost: HeadingCost
+    text_cost: Callable[[Section], int]
+    seen: set[str] = field(default_factory=set)
+
+    def require(self, blocks: Sequence[Block], budget: int) -> None:
+        """Place what is required at its shortest, or raise BudgetTooSmall."""
+        named: list[str] = []
+        for block in blocks:
+            for choice in block.choices:
+                if choice.required:
+                    line = min(self._lines(block.section, choice), key=lambda line: line.tokens, default=None)
+                    if line is not None:
+                        self._place(block, choice, line)
+                        named.append(choice.ranked.memory.id)
+        needed = sum(block.used for block in blocks)
+        if needed > budget:
+            raise BudgetTooSmall(budget=budget, needed=needed, required=tuple(named))
+
+    def fill(self, block: Block, room: int) -> None:
+        """Give a section its room: required memories grow, then the others come in rank order."""
+        end = block.used + room
+        self.upgrade(block, end - block.used)
+        self.add(block, end - block.used)
+
+    def add(self, block: Block, room: int) -> None:
+        """Show the section's own text and the memories that were left out so far, in rank order."""
+        end = block.used + room
+        if block.section.text and not block.shows_text:
+            cost = self.text_cost(block.section)
+            if cost <= end - block.used:
+                block.shows_text = True
+                block.used += cost
+        for position, choice in enumerate(block.choices):
+            if choice.line is not None or choice.reason is Reason.DUPLICATE:
+                continue
+            self._try(block, choice, end - block.used)
+            if choice.reason is Reason.OVER_BUDGET and block.section.overflow is Overflow.STOP:
+                for later in block.choices[position + 1 :]:
+                    if later.line is None:
+                        later.reason = Reason.STOPPED
+                return
+
+    def upgrade(self, block: Block, room: int) -> None:
+        """Show memories that stand already at longer levels, in rank order, as the room allows."""
+        end = block.used + room
+        for choice in block.choices:
+            if choice.line is not None:
+                self._lengthen(block, choice, end - block.used)
+
+    def spread(self, blocks: Sequence[Block], pool: int) -> None:
+        """Give left-over tokens away by priority: first to what was left out, then to longer levels."""
+        end = sum(block.used for block in blocks) + pool
+        by_priority = sorted(blocks, key=lambda block: -block.section.priority)
+        for step in (self.add, self.upgrade):
+            for block in by_priority:
+                before = block.used
+                step(block, self._under_ceiling(block, end - sum(one.used for one in blocks)))
+                block.flowed += max(0, block.used - max(before, block.share))
+
+    def _under_ceiling(self, block: Block, room: int) -> int:
+        ceiling = block.section.share.ceiling
+        return room if ceiling is None else max(0, min(room, ceiling - block.used))
+
+    def _try(self, block: Block, choice: Choice, room: int) -> None:
+        """Show a memory at the longest level that fits, as far as the overflow rule allows shorter ones."""
+        section = block.section
+        if section.items is not None and sum(1 for one in block.choices if one.line) >= section.items:
+            choice.reason = Reason.LIMIT
+            return
+        levels = section.levels if section.overflow is Overflow.DEGRADE else section.levels[:1]
+        heading = self._heading(block, choice)
+        least = 0
+        for line in self._lines(section, choice, levels):
+            if line.text in self.seen:
+                choice.reason, choice.tokens, choice.short_by = Reason.DUPLICATE, line.tokens, 0
+                return
+            if line.tokens + heading <= room:
+                self._place(block, choice, line)
+                return
+            least = min(least or line.tokens, line.tokens)
+        choice.reason, choice.tokens = Reason.OVER_BUDGET, least
+        choice.short_by = max(0, least + heading - max(0, room))
+
+    def _lengthen(self, block: Block, choice: Choice, room: int) -> None:
+        """Show a memory that already stands at a longer level where the room allows it."""
+        current = choice.line
+        if current is None:
+            return
+        for line in self._lines(block.section, choice):
+            if line.level is current.level:
+                return
+            if 0 < line.tokens - current.tokens <= room:
+                self.seen.discard(current.text)
+                self.seen.add(line.text)
+                block.used += line.tokens - current.tokens
+                choice.line, choice.tokens = line, line.tokens
+                return
+
+    def _place(self, block: Block, choice: Choice, line: Line) -> None:
+        block.used += line.tokens + self._heading(block, choice)
+        self.seen.add(line.text)
+        choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
+
+    def _heading(self, block: Block, choice: Choice) -> int:
+        if block.section.own_heading:
+            return self.heading_cost(block.section, choice.ranked.memory)
+        return 0 if block.open else self.heading_cost(block.section, None)
+
+    def _lines(self, section: Section, choice: Choice, levels: Sequence[Level] = ()) -> list[Line]:
+        lines = [self.line_of(section, choice.ranked.memory, level) for level in levels or section.levels]
+        return [line for line in lines if line.text]

@@ -1,0 +1,69 @@
+"""Write a context down: headings by the plan, memory text fenced so that it can only be text.
+
+Level: packing. Pure.
+
+A memory is data. Whatever it holds, the text of a context keeps three properties: a line that
+starts a section starts with the section's heading and is written by the plan; a line of a memory
+starts with a bullet or with the indent of one; and inside a line neither Markdown structure nor a
+tag is left in a form that a reader, human or model, could take for the plan's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import regex
+
+from germane.kinds import Kinds
+from germane.model.memory import Level, Memory
+from germane.model.plan import Section
+from germane.renditions import render_title
+
+__all__ = ["fence", "heading_of", "item_lines", "render"]
+
+_BULLET, _INDENT = "- ", "  "
+# Everything that some reader takes for the end of a line.
+_LINE_ENDS = regex.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+# Control characters can repaint a terminal or hide text; none of them carries meaning here.
+_CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]")
+# What opens a block in Markdown: headings and their underlines, fences, rules, quotes, tables.
+_BLOCK_START = regex.compile(
+    r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
+)
+# What opens or closes a tag, except inside a word, where it is a type parameter or a comparison.
+_TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
+
+
+def render(blocks: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """The text of a context: each block a heading and its lines, blocks parted by a blank line."""
+    return "\n\n".join("\n".join([heading, *lines] if heading else list(lines)) for heading, lines in blocks)
+
+
+def fence(text: str) -> list[str]:
+    """The lines of a memory's text, none of which can pose as anything else."""
+    lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
+    return [_TAG.sub(r"\\<", _BLOCK_START.sub(r"\1\\", line)) for line in lines if line.strip()]
+
+
+def item_lines(section: Section, memory: Memory, level: Level) -> str:
+    """One memory as it stands in a section: a bullet, and an indent for each further line."""
+    lines = fence(memory.renditions.at(level).text)
+    if not lines:
+        return ""
+    if section.own_heading:
+        return "\n".join(_BULLET + line.strip() for line in lines)
+    return "\n".join([_BULLET + lines[0].strip(), *(_INDENT + line for line in lines[1:])])
+
+
+def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
+    """The heading above an item, or above a whole section when `memory` is None."""
+    if memory is None or not section.own_heading:
+        return section.heading
+    kind = kinds.of(memory)
+    fields: Mapping[str, object] = {
+        **memory.metadata,
+        "content": memory.content,
+        "subject": memory.subject or "",
+    }
+    title = " ".join(fence(render_title(kind, fields, memory.renditions.micro.text)))
+    return section.heading.replace("{title}", title)

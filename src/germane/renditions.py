@@ -1,0 +1,196 @@
+"""A memory at three lengths, made when it is written: by its kind's template and a shortener.
+
+Level: kinds (imports protocols, model and errors). Pure: the same text, kind and counter give the
+same renditions. The shortener only extracts: it keeps whole sentences from the start, and where
+not even one fits, whole words; it never cuts inside either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import regex
+
+from germane.kinds import Kind, Piece, Template
+from germane.model.memory import Outcome, Rendition, Renditions
+from germane.protocols import Summarizer, TokenCounter
+
+__all__ = ["MICRO_TOKENS", "SUMMARY_TOKENS", "render_title", "renditions_of", "shorten"]
+
+MICRO_TOKENS = 20
+"""About one line (the note on context management says around 20)."""
+
+SUMMARY_TOKENS = 100
+"""The upper end of the 50 to 100 tokens that the same note gives a summary."""
+
+_ELLIPSIS = "…"
+_FIELD = regex.compile(r"\{(\w+)\}")
+_SPACES = regex.compile(r"\s+")
+# A sentence ends at closing punctuation before white space, at a full stop of a script that
+# writes none after it, or at the end of a line.
+_SENTENCE_END = regex.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[”’」』）]*|\n+")
+_WORD_EDGE = regex.compile(r"(?w)\b")
+_MARKUP = regex.compile(r"^\s{0,3}#{1,6}\s+", flags=regex.MULTILINE)
+_DECISION = regex.compile(
+    r"^#{1,6}\s*Decision(?:\s+Outcome)?\b[^\n]*\n+(.*?)(?=^#{1,6}\s|\Z)",
+    flags=regex.MULTILINE | regex.DOTALL | regex.IGNORECASE,
+)
+_CHARS_PER_TOKEN = 24
+"""Far more than any text's average, so that shortening a huge text needs to read only its start."""
+
+
+def renditions_of(
+    kind: Kind, fields: Mapping[str, Any], counter: TokenCounter, summarizer: Summarizer | None = None
+) -> Renditions:
+    """The three renditions of a memory.
+
+    `fields` are its content, subject, outcome, confidence and metadata. With a summarizer, a
+    content longer than a summary is shortened by it; what it returns is cut to length like any
+    other text, so a talkative model can't break the level's bound.
+    """
+    values = _values_of(fields)
+    full = _fill(kind.full, values)
+    full_tokens = counter.count(full)
+    if full_tokens <= MICRO_TOKENS and kind.micro == kind.summary == kind.full and "\n" not in full:
+        whole = Rendition(text=full, tokens=full_tokens)
+        return Renditions(micro=whole, summary=whole, full=whole, counter=counter.name)
+    summary_values = micro_values = values
+    if summarizer is not None and counter.count(values["content"]) > SUMMARY_TOKENS:
+        summary_values = {**values, "content": summarizer.summarize(values["content"], SUMMARY_TOKENS)}
+        micro_values = {**values, "content": summarizer.summarize(values["content"], MICRO_TOKENS)}
+    summary = _within(kind.summary, summary_values, SUMMARY_TOKENS, counter)
+    micro = _within(kind.micro, micro_values, MICRO_TOKENS, counter, one_line=True)
+    return Renditions(
+        micro=Rendition(text=micro, tokens=counter.count(micro)),
+        summary=Rendition(text=summary, tokens=counter.count(summary)),
+        full=Rendition(text=full, tokens=full_tokens),
+        counter=counter.name,
+    )
+
+
+def render_title(kind: Kind, fields: Mapping[str, Any], fallback: str) -> str:
+    """What heads a memory where each has a heading of its own, on one line."""
+    return _one_line(_fill(kind.title, _values_of(fields))) or _one_line(fallback)
+
+
+def shorten(text: str, limit: int, counter: TokenCounter) -> str:
+    """The start of `text` in at most `limit` tokens, cut where a sentence or else a word ends.
+
+    A cut is marked by an ellipsis. A single word too long for the limit is replaced by a note of
+    its length, since half a word says less than nothing.
+    """
+    if limit <= 0:
+        return ""
+    head = text[: limit * _CHARS_PER_TOKEN].rstrip()
+    if len(head) == len(text.rstrip()) and counter.count(head) <= limit:
+        return head
+    ends = [match.end() for match in _SENTENCE_END.finditer(head)]
+    sentences = _longest(head, ends, limit, counter, mark="")
+    if sentences:
+        return sentences
+    edges = [match.start() for match in _WORD_EDGE.finditer(head)]
+    if len(head) < len(text.rstrip()) and edges and edges[-1] == len(head):
+        edges.pop()  # The end of the head is an edge only because the head was cut there.
+    words = _longest(head, edges, limit, counter, mark=_ELLIPSIS)
+    if words:
+        return words
+    note = f"[{len(text):,} characters]"
+    return note if counter.count(note) <= limit else ""
+
+
+def _longest(head: str, ends: list[int], limit: int, counter: TokenCounter, *, mark: str) -> str:
+    """The longest prefix of `head` that ends at one of `ends` and fits, found by bisection."""
+    low, high, best = 0, len(ends) - 1, ""
+    while low <= high:
+        middle = (low + high) // 2
+        cut = head[: ends[middle]].rstrip()
+        if cut and counter.count(cut + mark) <= limit:
+            best, low = cut + mark, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def _within(
+    template: Template,
+    values: Mapping[str, str],
+    limit: int,
+    counter: TokenCounter,
+    *,
+    one_line: bool = False,
+) -> str:
+    """The filled template in at most `limit` tokens; fixed pieces stay, later ones give way first."""
+    pieces = [(piece, _piece(piece, values)) for piece in template]
+    texts = [_one_line(_MARKUP.sub("", text)) if one_line else text for _, text in pieces]
+    if one_line:
+        texts = [_keep_edges(text, raw) for text, (_, raw) in zip(texts, pieces, strict=True)]
+    whole = "".join(texts).strip()
+    if counter.count(whole) <= limit:
+        return whole
+    spare = limit - sum(
+        counter.count(text) for (piece, _), text in zip(pieces, texts, strict=True) if piece.fixed and text
+    )
+    kept: list[str] = []
+    for (piece, _), text in zip(pieces, texts, strict=True):
+        if piece.fixed:
+            kept.append(text)
+            continue
+        short = shorten(_MARKUP.sub("", text), spare, counter)
+        spare -= counter.count(short)
+        kept.append(short)
+    shown = "".join(kept).strip()
+    return shown if counter.count(shown) <= limit else shorten(shown, limit, counter)
+
+
+def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
+    """The fields as texts, with those that are derived from others."""
+    values = {name: _as_text(value) for name, value in fields.items()}
+    content = values.get("content", "")
+    outcome, confidence = fields.get("outcome"), fields.get("confidence")
+    standing = [str(Outcome(outcome))] if outcome else []
+    if isinstance(confidence, int | float) and confidence < 1:
+        standing.append(f"{confidence:.2f} confidence")
+    steps = fields.get("steps")
+    values["standing"] = ", ".join(standing)
+    values["ACTION"] = values.get("action", "warn").upper()
+    values["steps_lines"] = "\n".join(map(str, steps)) if isinstance(steps, list | tuple) else ""
+    if not values.get("title"):
+        values["title"] = values.get("subject") or _first_line(content)
+    decision = _DECISION.search(content) if "ecision" in content else None
+    values["decision"] = decision.group(1).strip() if decision else content
+    return values
+
+
+def _as_text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return str(value)
+
+
+def _first_line(text: str) -> str:
+    return _MARKUP.sub("", text.strip().split("\n", 1)[0]).strip()
+
+
+def _one_line(text: str) -> str:
+    return _SPACES.sub(" ", text).strip()
+
+
+def _keep_edges(text: str, raw: str) -> str:
+    """The spaces at a piece's edges, which belong to the template's wording and not to the text."""
+    if not text:
+        return ""
+    return (" " if raw[:1].isspace() else "") + text + (" " if raw[-1:].isspace() else "")
+
+
+def _fill(template: Template, values: Mapping[str, str]) -> str:
+    return "".join(_piece(piece, values) for piece in template).strip()
+
+
+def _piece(piece: Piece, values: Mapping[str, str]) -> str:
+    names = _FIELD.findall(piece.text)
+    if any(not values.get(name) for name in names):
+        return ""
+    return _FIELD.sub(lambda match: values[match.group(1)], piece.text)
