@@ -1,0 +1,33 @@
+"""The words of an English question that say how it asks, not what about.
+
+Level: retrieval (imports nothing of the package). Data only.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ENGLISH"]
+
+_WORDS = """
+    a an the this that these those such same own other another each every either neither both all any
+    some few more most much many several enough no none not nor only just too very quite rather so than
+    then there here now ever never always often also again already still yet even once maybe perhaps
+    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she
+    her hers herself it its itself they them their theirs themselves one ones someone somebody something
+    anyone anybody anything everyone everybody everything nobody nothing
+    who whom whose which what when where why how whoever whatever whichever whenever wherever however
+    am is are was were be been being do does did done doing have has had having can could will would
+    shall should may might must ought cannot get gets got getting
+    isnt arent wasnt werent dont doesnt didnt hasnt havent hadnt cant couldnt wont wouldnt shant shouldnt
+    mightnt mustnt neednt aint im ive id youre youve theyre theyve whats whos wheres hows thats
+    and or but if because as until while although though unless whether since
+    of at by for with about against between among into onto through during before after above below to from
+    up down in out on off over under within without toward towards upon per via along around across
+    s t d m ll re ve o eg ie e.g i.e etc
+    please tell know let lets okay ok yes hi hello mention mentioned
+"""
+
+ENGLISH = frozenset(_WORDS.split())
+"""Left out of questions, never out of what is indexed, so that the list may change without a reindex.
+
+Words as they are written, lower case, contractions without their apostrophe.
+"""
