@@ -1,0 +1,62 @@
+"""Brings signals of different scales onto one, and several rankings into one.
+
+Level: ranking (imports errors only; never retrieval or stores). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from germane.errors import InvalidInput
+
+__all__ = ["COSINE_FLOOR", "RRF_K", "floored_lexical", "floored_semantic", "reciprocal_rank_fusion"]
+
+COSINE_FLOOR = 0.4
+"""A best cosine below this is no match to speak of, so it doesn't count as 1."""
+
+RRF_K = 60
+"""The constant of Cormack, Clarke and Büttcher (2009)."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def floored_lexical(bm25: float, *, top: float, bound: float) -> float:
+    """A BM25 score from 0 to 1: relative to the best one, or to the score of a full match if that is more.
+
+    Min-max scaling would make the best of a bad lot a 1; with the floor, 1 means a good match.
+    """
+    return _share(bm25, max(top, bound))
+
+
+def floored_semantic(cosine: float, *, top: float) -> float:
+    """A cosine from 0 to 1: relative to the best one, or to `COSINE_FLOOR` if that is more."""
+    return _share(cosine, max(top, COSINE_FLOOR))
+
+
+def reciprocal_rank_fusion(
+    rankings: Sequence[Sequence[Key]], *, k: float = RRF_K, weights: Sequence[float] | None = None
+) -> Mapping[Key, float]:
+    """The sum over the rankings of weight / (k + rank), ranks counted from 1, for every key in any of them.
+
+    A ranking lists its keys best first, each once; a key counts nothing for a ranking it isn't in. Weights
+    are 1 unless given. Raises InvalidInput for a doubled key, a negative `k`, or weights that don't match.
+    """
+    weights = [1.0] * len(rankings) if weights is None else weights
+    if k < 0 or len(weights) != len(rankings) or any(weight < 0 for weight in weights):
+        raise InvalidInput(
+            f"k={k} and weights {list(weights)} can't fuse {len(rankings)} rankings: k is 0 or more, "
+            "and each ranking needs one weight of 0 or more."
+        )
+    fused: dict[Key, float] = {}
+    for ranking, weight in zip(rankings, weights, strict=True):
+        if len(set(ranking)) < len(ranking):
+            raise InvalidInput("A ranking names a key twice; each stands in a ranking once.")
+        for rank, key in enumerate(ranking, start=1):
+            fused[key] = fused.get(key, 0.0) + weight / (k + rank)
+    return fused
+
+
+def _share(value: float, whole: float) -> float:
+    # Anything below zero says "unlike", and that is worth as much as having nothing in common.
+    return min(value / whole, 1.0) if value > 0 < whole else 0.0

@@ -1,0 +1,127 @@
+"""Turns what gathering found into one score with named parts, in one total order.
+
+Level: ranking (imports protocols, model and errors; never retrieval or stores). Pure: `now` is an
+argument.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from germane.errors import InvalidInput
+from germane.model.query import Candidate, Query
+from germane.model.trace import Ranked
+from germane.protocols import Scorer
+from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
+
+__all__ = ["Method", "rank"]
+
+Method: TypeAlias = Literal["floored", "rrf"]
+
+_SIGNALS = ("lexical", "semantic")
+
+_Parts: TypeAlias = Callable[[Candidate], Mapping[str, float]]
+
+
+def rank(
+    candidates: Sequence[Candidate],
+    *,
+    lexical_bound: float,
+    now: datetime,
+    method: Method = "floored",
+    scorer: Scorer | None = None,
+    query: Query | None = None,
+) -> tuple[Ranked, ...]:
+    """Every candidate with its score, best first: by score, then the newer, then the greater id.
+
+    The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
+    alike, for the signals that a candidate has; `recency`, 1 for now and halved after a day, when
+    no candidate has any; or `scorer` alone, when a scorer is given. The order of the candidates
+    doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
+    """
+    if scorer is not None:
+        parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
+    elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
+        parts_of = _fused(candidates, lexical_bound, method)
+    else:
+        parts_of = _by_recency(now)
+    ranked = (_ranked(candidate, parts_of(candidate)) for candidate in candidates)
+    return tuple(sorted(ranked, key=_score_and_newness, reverse=True))
+
+
+def _by_scorer(scorer: Scorer, query: Query, now: datetime) -> _Parts:
+    return lambda candidate: {"scorer": float(scorer(candidate, query, now))}
+
+
+def _by_recency(now: datetime) -> _Parts:
+    def parts(candidate: Candidate) -> Mapping[str, float]:
+        days = (now - candidate.memory.created_at) / timedelta(days=1)
+        return {"recency": 1.0 / (1.0 + max(days, 0.0))}
+
+    return parts
+
+
+def _fused(candidates: Sequence[Candidate], lexical_bound: float, method: str) -> _Parts:
+    _check_signals(candidates)
+    if method == "floored":
+        return _floored(candidates, lexical_bound)
+    if method == "rrf":
+        return _reciprocal(candidates)
+    raise InvalidInput(f"method={method!r} is no way to fuse signals. Use 'floored' or 'rrf'.")
+
+
+def _check_signals(candidates: Sequence[Candidate]) -> None:
+    for candidate in candidates:
+        for name in _SIGNALS:
+            if not math.isfinite(candidate.signals.get(name, 0.0)):
+                raise InvalidInput(
+                    f"The {name} signal of memory {candidate.memory.id!r} is {candidate.signals[name]}, "
+                    "which can't be ranked. The store that found it has to return finite signals."
+                )
+
+
+def _floored(candidates: Sequence[Candidate], lexical_bound: float) -> _Parts:
+    top = {name: max((each.signals.get(name, 0.0) for each in candidates), default=0.0) for name in _SIGNALS}
+
+    def parts(candidate: Candidate) -> Mapping[str, float]:
+        found = {}
+        if "lexical" in candidate.signals:
+            bm25 = candidate.signals["lexical"]
+            found["lexical"] = floored_lexical(bm25, top=top["lexical"], bound=lexical_bound)
+        if "semantic" in candidate.signals:
+            found["semantic"] = floored_semantic(candidate.signals["semantic"], top=top["semantic"])
+        return found
+
+    return parts
+
+
+def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
+    fused: dict[str, Mapping[str, float]] = {}
+    for name in _SIGNALS:
+        having = [each for each in candidates if name in each.signals]
+        having.sort(key=lambda each: (each.signals[name], *_newness(each)), reverse=True)
+        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
+    return lambda candidate: {
+        name: fused[name][candidate.memory.id] for name in _SIGNALS if name in candidate.signals
+    }
+
+
+def _ranked(candidate: Candidate, parts: Mapping[str, float]) -> Ranked:
+    score = math.fsum(parts.values())
+    if not math.isfinite(score):
+        raise InvalidInput(
+            f"The scorer gave memory {candidate.memory.id!r} the score {score}, which has no place in an "
+            "order. A scorer has to return a finite number."
+        )
+    return Ranked(candidate=candidate, score=score, parts=parts)
+
+
+def _newness(candidate: Candidate) -> tuple[datetime, str]:
+    return candidate.memory.created_at, candidate.memory.id
+
+
+def _score_and_newness(ranked: Ranked) -> tuple[float, datetime, str]:
+    return ranked.score, *_newness(ranked.candidate)
