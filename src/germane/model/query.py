@@ -40,6 +40,11 @@ class TimeRange:
                 "until must come after since."
             )
 
+    def __str__(self) -> str:
+        since = f"from {self.since.isoformat()}" if self.since else ""
+        until = f"before {self.until.isoformat()}" if self.until else ""
+        return " and ".join(filter(None, [since, until])) or "any time"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:

@@ -1,0 +1,319 @@
+"""The engine: one agent's store, counter, kinds and clock, and each verb's turn with them. No policy.
+
+Level: engine (imports verbs and everything above them).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from germane.errors import InvalidInput
+from germane.ids import IdSequence
+from germane.kinds import BUILT_IN, Kind
+from germane.model.context import Context
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import Memory, Outcome, Trust
+from germane.model.plan import Frame, Plan
+from germane.model.query import Filter, Order
+from germane.model.scope import GLOBAL, Scope
+from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+from germane.plans.frames import DEFAULT_FRAME
+from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
+from germane.stores.sqlite import SqliteStore
+from germane.tokens import CachedCounter, get_counter
+from germane.verbs import assemble, lifecycle, read, recall, remember
+from germane.verbs.checks import checked_text
+from germane.verbs.question import filter_of
+from germane.verbs.session import Session
+
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open_engine"]
+
+DEFAULT_BUDGET = 8000
+"""Tokens, as in two of the four designs that germane grew from."""
+DEFAULT_COUNTER = "o200k"
+
+
+def open_engine(
+    location: str | Path | Store,
+    *,
+    agent: str = "default",
+    embedder: Embedder | None = None,
+    counter: str | TokenCounter = DEFAULT_COUNTER,
+    summarizer: Summarizer | None = None,
+    kinds: Iterable[Kind] = (),
+    language: str = "english",
+    durability: Literal["full", "relaxed"] = "full",
+    read_only: bool = False,
+    clock: Clock | None = None,
+) -> Engine:
+    """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
+
+    The file is made when it isn't there. `durability="relaxed"` may lose the last moments before a
+    power cut, never consistency. `clock` replaces the system's, for tests and replays. Raises
+    InvalidInput, StoreUnavailable, SchemaTooNew or EmbedderMismatch.
+    """
+    if not checked_text(agent, name="agent").strip():
+        raise InvalidInput(f"agent={agent!r} is empty: every memory belongs to a named agent.")
+    counting = CachedCounter(get_counter(counter))
+    if isinstance(location, str | Path):
+        identity = (
+            None if embedder is None else EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
+        )
+        store: Store = SqliteStore(location, embedding=identity, durability=durability, read_only=read_only)
+    else:
+        store = location
+    session = Session(
+        agent=agent,
+        store=store,
+        counter=counting,
+        kinds=BUILT_IN.with_kinds(kinds),
+        clock=clock or _system_clock,
+        ids=IdSequence(secrets.randbits),
+        embedder=embedder,
+        summarizer=summarizer,
+        language=language,
+    )
+    return Engine(session)
+
+
+def _system_clock() -> datetime:
+    return datetime.now(UTC)
+
+
+class Engine:
+    """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
+
+    Every method works on this agent's memories only. Each raises StoreError when the store can't
+    do what is asked; what else it raises is named there.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def agent(self) -> str:
+        """Whose memory this is."""
+        return self._session.agent
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter that judges budgets unless a call names another."""
+        return self._session.counter
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "note",
+        subject: str | None = None,
+        tags: Sequence[str] = (),
+        scope: Scope | str = GLOBAL,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        trust: Trust | str | None = None,
+        source: str | None = None,
+        pinned: bool = False,
+        created_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Memory:
+        """Store one memory and return it as it is stored.
+
+        The same memory said again (same kind, content, subject, scope and source) is counted, not
+        doubled; a forgotten one becomes active again. Raises InvalidInput or UnknownKind.
+        """
+        draft = Draft(
+            content=content,
+            kind=kind,
+            subject=subject,
+            tags=tuple(tags) if not isinstance(tags, str) else tags,  # type: ignore[arg-type] # Refused later.
+            scope=scope,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            trust=trust,
+            source=source,
+            pinned=pinned,
+            created_at=created_at,
+            metadata=metadata or {},
+        )
+        return self.remember_many([draft])[0].memory
+
+    def remember_many(
+        self, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
+    ) -> tuple[Remembered, ...]:
+        """Store many memories, a thousand to a transaction; all are checked before the first is stored.
+
+        `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
+        should. Raises InvalidInput or UnknownKind.
+        """
+        return remember.remember_many(self._session, drafts, revive=revive)
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory of that id, whatever its status. Raises NotFound."""
+        return read.get(self._session, memory_id)
+
+    def history(self, memory_id: str) -> tuple[Memory, ...]:
+        """Every version of a memory, the first version first. Raises NotFound."""
+        return read.history(self._session, memory_id)
+
+    def memories(
+        self,
+        where: Filter | None = None,
+        *,
+        order: Order = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass a filter (the active ones by default), a page at a time.
+
+        `after` is the id that ended the page before.
+        """
+        return read.memories(self._session, where or Filter(), order=order, limit=limit, after=after)
+
+    def revise(
+        self,
+        memory_id: str,
+        content: str | None = None,
+        *,
+        subject: str | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Memory:
+        """Store the next version of a memory and return it; the version before stays as history.
+
+        Only what is named changes. Raises NotFound, InvalidInput, or StaleRevision when somebody
+        else revised it first.
+        """
+        changes = lifecycle.Changes(
+            content=content,
+            subject=subject,
+            tags=None if tags is None else tuple(tags),
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            metadata=metadata,
+        )
+        return lifecycle.revise(self._session, memory_id, changes)
+
+    def forget(self, memory_id: str) -> Memory:
+        """Keep a memory out of every result until it is restored. Raises NotFound."""
+        return lifecycle.forget(self._session, memory_id)
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+        return lifecycle.restore(self._session, memory_id)
+
+    def purge(self, memory_id: str, *, confirm: bool = False) -> int:
+        """Remove a memory, all its versions, and every trace of their text from the store.
+
+        Returns how many versions went. It can't be undone, so it needs `confirm=True`. Raises
+        PurgeNotConfirmed or NotFound.
+        """
+        return lifecycle.purge(self._session, memory_id, confirm=confirm)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        subject: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float | None = None,
+        include_superseded: bool = False,
+        scorer: Scorer | None = None,
+    ) -> recall.Recalled:
+        """The memories that have most to do with a question, best first, with the parts of their scores.
+
+        A time in the question ("last week", "in May 2023") restricts what is found. A question
+        that names nothing finds the newest memories. Raises InvalidInput.
+        """
+        where = filter_of(
+            kinds=kinds,
+            tags=tags,
+            scopes=scopes,
+            subject=subject,
+            since=since,
+            until=until,
+            min_importance=min_importance,
+            include_superseded=include_superseded,
+        )
+        return recall.recall(self._session, query, where=where, limit=limit, scorer=scorer)
+
+    def assemble(
+        self,
+        query: str = "",
+        *,
+        budget: int = DEFAULT_BUDGET,
+        plan: str | Plan = "layered",
+        frame: str | Frame = DEFAULT_FRAME,
+        counter: str | TokenCounter | None = None,
+        pins: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float | None = None,
+        scorer: Scorer | None = None,
+    ) -> Context:
+        """The best context for a query, never longer than `budget` tokens by `counter`.
+
+        `pins` are ids that must stand in it. The filters restrict what is ranked, not what the
+        plan always shows. Reading changes nothing, and the same store, query and clock give the
+        same bytes. Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound.
+        """
+        where = filter_of(
+            kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
+        )
+        return assemble.assemble(
+            self._session,
+            query,
+            budget=budget,
+            where=where,
+            plan=plan,
+            frame=frame,
+            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            pins=pins,
+            scorer=scorer,
+        )
+
+    def expand(self, memory_id: str) -> str:
+        """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
+        return read.expand(self._session, memory_id)
+
+    def stats(self) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        return self._session.store.stats(self.agent)
+
+    def doctor(self) -> tuple[Finding, ...]:
+        """What is wrong with the store, each finding with its remedy; empty when nothing is."""
+        store = self._session.store
+        return store.check(self.agent) if isinstance(store, Checkable) else ()
+
+    def close(self) -> None:
+        """Release the store. Closing twice is fine."""
+        self._session.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<germane.Engine agent={self.agent!r} counter={self.counter.name!r}>"

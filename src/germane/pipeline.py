@@ -1,0 +1,278 @@
+"""The way every context is made: rank, allocate, fit, render, count.
+
+Level: pipeline (imports plans, packing, ranking, kinds, tokens, model and errors; never stores or
+retrieval). Pure: what gathering found, a plan, a budget, a counter and a moment in; a context out.
+
+    gather (verbs)  ->  rank  ->  allocate  ->  fit  ->  render  ->  count  ->  Context
+
+The last step is what makes the promise: the rendered text is counted whole, and where it is
+longer than its parts were thought to be, it is fitted anew into that much less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from germane.errors import BudgetTooSmall
+from germane.kinds import Kinds
+from germane.model.context import Context, Item
+from germane.model.memory import Level, Memory
+from germane.model.plan import Plan, Section
+from germane.model.query import Found
+from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, SectionUse, Trace
+from germane.packing.fit import Block, Choice, Fitted, Line, fit
+from germane.packing.render import heading_of, item_lines, render
+from germane.protocols import Scorer, TokenCounter
+from germane.ranking.relevance import rank
+from germane.tokens import spendable
+
+__all__ = ["Request", "assemble", "emptiness_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one assembly was asked for."""
+
+    plan: Plan
+    question: Question
+    budget: int
+    counter: TokenCounter
+    kinds: Kinds
+    now: datetime
+    pinned: frozenset[str] = frozenset()
+    scorer: Scorer | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def assemble(request: Request, found: Found) -> Context:
+    """The context for a request from what the store found.
+
+    `found` holds one slice per section that shows memories, in the plan's order. Raises
+    BudgetTooSmall when what is required doesn't fit.
+    """
+    ranked = _rank(request, found)
+    notes = list(request.notes)
+    limit = spendable(request.budget, request.counter)
+    if limit < request.budget:
+        notes.append(
+            Note(
+                code="margin",
+                text=f"The counter {request.counter.name} is exact to {request.counter.margin:.0%}, "
+                f"so {request.budget - limit} of {request.budget} tokens are kept as a margin.",
+            )
+        )
+    fitted, text = _fit_to(request, ranked, limit)
+    tokens = request.counter.count(text)
+    trace = Trace(
+        plan=request.plan.name,
+        question=request.question,
+        budget=request.budget,
+        counter=request.counter.name,
+        now=request.now,
+        entries=tuple(_entries(fitted)),
+        sections=tuple(_use(block) for block in fitted.blocks),
+        notes=(*notes, *_notes(request, found, fitted)),
+        emptiness=None if any(_shown(fitted)) else emptiness_of(found, ranked),
+    )
+    return Context(text=text, tokens=tokens, items=tuple(_items(fitted)), trace=trace)
+
+
+def emptiness_of(found: Found, ranked: Sequence[Sequence[Ranked]]) -> Emptiness:
+    """Why nothing is shown: the first of the reasons that holds."""
+    if found.stored == 0:
+        return Emptiness.NOTHING_STORED
+    if found.admitted == 0:
+        return Emptiness.FILTERED
+    if not any(ranked):
+        return Emptiness.NOTHING_RELEVANT
+    return Emptiness.OVER_BUDGET
+
+
+def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
+    """The candidates of each section in rank order.
+
+    All that relevance found is ranked together, so that scores compare across sections; what a
+    section shows whatever the question keeps the order in which the store returned it.
+    """
+    slices = iter(found.slices)
+    per_section = [next(slices) if section.kinds else () for section in request.plan.sections]
+    by_relevance = [
+        candidate
+        for section, candidates in zip(request.plan.sections, per_section, strict=True)
+        if section.order is None
+        for candidate in candidates
+    ]
+    order = rank(by_relevance, lexical_bound=found.lexical_bound, now=request.now, scorer=request.scorer)
+    section_of = {kind: section.name for section in request.plan.sections for kind in section.kinds}
+    return [
+        tuple(one for one in order if section_of[one.memory.kind] == section.name)
+        if section.order is None
+        else tuple(Ranked(candidate=candidate, score=0.0) for candidate in candidates)
+        for section, candidates in zip(request.plan.sections, per_section, strict=True)
+    ]
+
+
+def _fit_to(request: Request, ranked: Sequence[Sequence[Ranked]], limit: int) -> tuple[Fitted, str]:
+    """Fit and render until the whole text, counted as it stands, keeps within the limit.
+
+    Tokens of parts needn't add up to the tokens of the whole. Each round takes the excess off the
+    limit, so the rounds end: at the latest where only what is required is left, and there the
+    budget is too small for it.
+    """
+    costs = _Costs(request)
+    room = limit
+    while True:
+        try:
+            fitted = fit(
+                request.plan,
+                ranked,
+                room,
+                requires=lambda section, memory: _required(request, section, memory),
+                line_of=costs.line,
+                heading_cost=costs.heading,
+                text_cost=costs.text,
+            )
+        except BudgetTooSmall as error:
+            # What the margin and the rounds before took off is needed on top.
+            needed = error.needed + request.budget - room
+            raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
+        text = render(_blocks(fitted, request.kinds))
+        excess = request.counter.count(text) - limit
+        if excess <= 0:
+            return fitted, text
+        if room == 0:
+            raise BudgetTooSmall(budget=request.budget, needed=request.budget + excess, required=())
+        room = max(0, room - excess)
+
+
+def _required(request: Request, section: Section, memory: Memory) -> bool:
+    return section.required or memory.id in request.pinned or request.kinds.of(memory).requires(memory)
+
+
+class _Costs:
+    """What lines and headings add to a context, counted once each."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._lines: dict[tuple[str, str, Level], Line] = {}
+        self._headings: dict[str, int] = {}
+
+    def line(self, section: Section, memory: Memory, level: Level) -> Line:
+        key = (section.name, memory.id, level)
+        if key not in self._lines:
+            text = item_lines(section, memory, level)
+            tokens = self._request.counter.count(text + "\n") if text else 0
+            self._lines[key] = Line(level=level, text=text, tokens=tokens)
+        return self._lines[key]
+
+    def heading(self, section: Section, memory: Memory | None) -> int:
+        heading = heading_of(section, memory, self._request.kinds)
+        if heading not in self._headings:
+            self._headings[heading] = self._request.counter.count(f"\n{heading}\n")
+        return self._headings[heading]
+
+    def text(self, section: Section) -> int:
+        return self._request.counter.count(f"\n{section.heading}\n{section.text}\n")
+
+
+def _blocks(fitted: Fitted, kinds: Kinds) -> list[tuple[str, list[str]]]:
+    """The headings and lines of the text, in the plan's order."""
+    written: list[tuple[str, list[str]]] = []
+    for block in fitted.blocks:
+        shown = [choice for choice in block.choices if choice.line is not None]
+        if block.section.own_heading:
+            written.extend(
+                (heading_of(block.section, choice.ranked.memory, kinds), [choice.line.text])
+                for choice in shown
+                if choice.line is not None
+            )
+        elif block.open:
+            lines = [block.section.text] if block.shows_text else []
+            lines.extend(choice.line.text for choice in shown if choice.line is not None)
+            written.append((block.section.heading, lines))
+    return written
+
+
+def _shown(fitted: Fitted) -> list[tuple[Block, Choice]]:
+    return [(block, choice) for block in fitted.blocks for choice in block.choices if choice.line is not None]
+
+
+def _items(fitted: Fitted) -> list[Item]:
+    return [
+        Item(
+            memory=choice.ranked.memory,
+            section=block.section.name,
+            level=choice.line.level,
+            text=choice.line.text,
+            tokens=choice.line.tokens,
+            score=choice.ranked.score,
+        )
+        for block, choice in _shown(fitted)
+        if choice.line is not None
+    ]
+
+
+def _entries(fitted: Fitted) -> list[Entry]:
+    return [
+        Entry(
+            memory_id=choice.ranked.memory.id,
+            kind=choice.ranked.memory.kind,
+            section=block.section.name,
+            score=choice.ranked.score,
+            parts=choice.ranked.parts,
+            level=choice.line.level if choice.line is not None else None,
+            reason=choice.reason,
+            tokens=choice.tokens,
+            short_by=choice.short_by,
+        )
+        for block in fitted.blocks
+        for choice in block.choices
+    ]
+
+
+def _use(block: Block) -> SectionUse:
+    included = sum(1 for choice in block.choices if choice.line is not None)
+    return SectionUse(
+        name=block.section.name,
+        heading=block.section.heading,
+        share=block.share,
+        used=block.used,
+        flowed=block.flowed,
+        included=included,
+        excluded=len(block.choices) - included,
+    )
+
+
+def _notes(request: Request, found: Found, fitted: Fitted) -> list[Note]:
+    """What a reader of the trace should know about how this context came to be."""
+    notes: list[Note] = []
+    if not found.by_relevance:
+        notes.append(
+            Note(
+                code="recency",
+                text="The question names nothing to look for, so the newest memories come first.",
+            )
+        )
+    if fitted.lent:
+        notes.append(
+            Note(
+                code="lent",
+                text=f"Required memories needed {fitted.lent} tokens beyond their sections' shares.",
+            )
+        )
+    notes.extend(
+        Note(code="text_left_out", text=f"The text of section {block.section.name!r} did not fit.")
+        for block in fitted.blocks
+        if block.section.text and not block.shows_text
+    )
+    if request.question.when is not None:
+        when = request.question.when
+        notes.append(
+            Note(
+                code="when",
+                text=f"The question names a time, {when}, and only memories of that time were ranked.",
+            )
+        )
+    return notes

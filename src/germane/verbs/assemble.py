@@ -1,0 +1,97 @@
+"""assemble: gather what a plan asks for, and let the pipeline make the context.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from germane.errors import NotFound
+from germane.model.context import Context
+from germane.model.memory import Memory, as_utc
+from germane.model.plan import Frame, Plan
+from germane.model.query import Candidate, Filter, Found, Slice
+from germane.pipeline import Request
+from germane.pipeline import assemble as assemble_context
+from germane.plans.registry import plan_for
+from germane.protocols import Scorer, TokenCounter
+from germane.verbs.checks import checked_count
+from germane.verbs.question import search, understand
+from germane.verbs.session import Session
+
+__all__ = ["assemble"]
+
+
+def assemble(
+    session: Session,
+    query: str,
+    *,
+    budget: int,
+    where: Filter,
+    plan: str | Plan,
+    frame: str | Frame,
+    counter: TokenCounter,
+    pins: Iterable[str] = (),
+    scorer: Scorer | None = None,
+) -> Context:
+    """The best context for a query within `budget` tokens. Reading changes nothing.
+
+    The clock is read once. What the plan shows whatever the question is gathered past the caller's
+    filter: a question about last week must not lose the agent its constraints.
+    """
+    checked_count(budget, name="budget")
+    now = as_utc(session.clock(), name="clock")
+    chosen = plan_for(plan, kinds=session.kinds, frame=frame)
+    asked = understand(session, query, where, now=now)
+    slices = tuple(
+        Slice(
+            kinds=section.kinds,
+            limit=section.limit,
+            order=section.order,
+            where=None if section.order is None else Filter(scopes=where.scopes),
+        )
+        for section in chosen.sections
+        if section.kinds
+    )
+    asked, found = search(session, asked, slices)
+    pinned = _pinned(session, pins)
+    found = _with_pinned(chosen, found, pinned)
+    request = Request(
+        plan=chosen,
+        question=asked.question,
+        budget=budget,
+        counter=counter,
+        kinds=session.kinds,
+        now=now,
+        pinned=frozenset(memory.id for memory in pinned),
+        scorer=scorer,
+        notes=asked.notes,
+    )
+    return assemble_context(request, found)
+
+
+def _pinned(session: Session, pins: Iterable[str]) -> tuple[Memory, ...]:
+    """The memories that the caller wants in, whatever the question. Raises NotFound."""
+    ids = tuple(dict.fromkeys(pins))
+    found = session.store.get(session.agent, ids) if ids else ()
+    for memory_id, memory in zip(ids, found, strict=True):
+        if memory is None:
+            raise NotFound(memory_id, session.agent)
+    return tuple(memory for memory in found if memory is not None)
+
+
+def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
+    """What was found, with each pinned memory in its section once; one without a section goes last."""
+    if not pinned:
+        return found
+    sections = [section for section in plan.sections if section.kinds]
+    slices = [list(candidates) for candidates in found.slices]
+    for memory in pinned:
+        home = next(
+            (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
+        )
+        if all(candidate.memory.id != memory.id for candidate in slices[home]):
+            slices[home].append(Candidate(memory=memory))
+    return replace(found, slices=tuple(tuple(candidates) for candidates in slices))

@@ -1,0 +1,119 @@
+"""Checks at the door: a value that can't be accepted is refused before anything is stored.
+
+Level: verbs. Each error names the value, the limit and the remedy.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from germane.errors import InvalidInput
+
+__all__ = [
+    "MAX_CONTENT",
+    "checked_content",
+    "checked_count",
+    "checked_json",
+    "checked_number",
+    "checked_tags",
+    "checked_text",
+    "checked_word",
+]
+
+MAX_CONTENT = 10_000_000
+"""Characters in one memory; more than that is a file, to be imported in parts."""
+
+_SHOWN = 60
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def checked_content(content: object) -> str:
+    """A text with something in it, storable in UTF-8, of at most MAX_CONTENT characters."""
+    text = checked_text(content, name="content")
+    if not text.strip():
+        raise InvalidInput(f"content={_short(text)} is empty: a memory needs at least one visible character.")
+    if len(text) > MAX_CONTENT:
+        raise InvalidInput(
+            f"content has {len(text):,} characters; at most {MAX_CONTENT:,} make one memory. "
+            "Split it, or let `germane import` split the file by its headings."
+        )
+    return text
+
+
+def checked_text(value: object, *, name: str) -> str:
+    """A text that UTF-8 can hold."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}={_short(value)} is {type(value).__name__}; a text (str) is needed.")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{name}={_short(value)} holds half of a surrogate pair at character {error.start}, which no "
+            "UTF-8 text can. Decode the source with errors='replace'."
+        ) from None
+    return value
+
+
+def checked_number(value: object, low: float, high: float, *, name: str) -> float:
+    """A finite number from `low` to `high`, both included."""
+    number = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    if not low <= number <= high:
+        raise InvalidInput(f"{name}={_short(value)} is out of range: take a number from {low:g} to {high:g}.")
+    return number
+
+
+def checked_count(value: object, *, name: str, least: int = 0) -> int:
+    """A whole number that is at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidInput(f"{name}={_short(value)} can't be used: take a whole number of {least} or more.")
+    return value
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
+    if isinstance(tags, str):
+        raise InvalidInput(f"tags={_short(tags)} is one text; pass a sequence of tags, such as ({tags!r},).")
+    kept: dict[str, None] = {}
+    for tag in tags:
+        text = checked_text(tag, name="tag")
+        if not all(part.strip() for part in text.split(":")):
+            raise InvalidInput(
+                f"tag={_short(text)} has an empty part: write words parted by ':', such as 'storage:cache'."
+            )
+        kept[text] = None
+    return tuple(kept)
+
+
+def checked_word(words: type[Word], value: object, *, name: str) -> Word:
+    """A value of a closed list, given as itself or as its text."""
+    try:
+        return words(value)
+    except ValueError:
+        raise InvalidInput(f"{name}={_short(value)} is unknown: take one of {', '.join(words)}.") from None
+
+
+def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Metadata that JSON can hold, as JSON will give it back, and that nobody can change."""
+    try:
+        held = json.loads(json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False))
+        checked_text(json.dumps(held, ensure_ascii=False), name="metadata")
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"metadata={_short(metadata)} can't be stored: {error}. Use texts, numbers, booleans, None, "
+            "lists and mappings of them."
+        ) from error
+    if not all(isinstance(key, str) for key in metadata):
+        raise InvalidInput(f"metadata={_short(metadata)} has a key that is no text: JSON would change it.")
+    return MappingProxyType(held)
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"

@@ -1,0 +1,126 @@
+"""revise, forget, restore, purge: what becomes of a memory after it was stored.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from germane.errors import InvalidInput, NotFound, PurgeNotConfirmed
+from germane.model.change import Applied, Purge, Revise, SetStatus
+from germane.model.memory import Memory, Outcome, Status, as_utc
+from germane.verbs.checks import checked_content, checked_json, checked_number, checked_tags, checked_word
+from germane.verbs.embed import embed_texts
+from germane.verbs.remember import renew_renditions
+from germane.verbs.session import Session
+
+__all__ = ["Changes", "forget", "purge", "restore", "revise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a revision changes; None leaves a field as it was."""
+
+    content: str | None = None
+    subject: str | None = None
+    tags: tuple[str, ...] | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    outcome: Outcome | str | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
+    """Store the next version of a memory; the one before is kept as history.
+
+    Raises NotFound, InvalidInput, or StaleRevision when `memory_id` isn't the head of its chain.
+    """
+    now = as_utc(session.clock(), name="clock")
+    old = _required(session, memory_id)
+    checked = _checked(changes)
+    if not checked:
+        raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
+    new = renew_renditions(
+        session,
+        old.evolve(
+            **checked,
+            id=session.ids.next(now),
+            status=Status.ACTIVE,
+            version=old.version + 1,
+            updated_at=now,
+            created_at=now,
+            supersedes=old.id,
+            superseded_by=None,
+            seen_count=1,
+            access_count=0,
+            accessed_at=None,
+        ),
+    )
+    vector = embed_texts(session.embedder, [new.content])[0]
+    applied = session.store.apply(session.agent, [Revise(memory=new, vector=vector)])
+    return _stored(applied[0])
+
+
+def forget(session: Session, memory_id: str) -> Memory:
+    """Keep a memory out of everything until it is restored. Raises NotFound."""
+    return _set_status(session, memory_id, Status.FORGOTTEN)
+
+
+def restore(session: Session, memory_id: str) -> Memory:
+    """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+    memory = _required(session, memory_id)
+    if memory.status is not Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is {memory.status}; only a forgotten one can be restored.")
+    return _set_status(session, memory_id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
+
+
+def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
+    """Remove a memory and all its versions from every form; returns how many versions went.
+
+    Raises PurgeNotConfirmed unless `confirm` is true, and NotFound.
+    """
+    if confirm is not True:
+        raise PurgeNotConfirmed
+    now = as_utc(session.clock(), name="clock")
+    return session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
+
+
+def _set_status(session: Session, memory_id: str, status: Status) -> Memory:
+    change = SetStatus(memory_id=memory_id, status=status, at=as_utc(session.clock(), name="clock"))
+    return _stored(session.store.apply(session.agent, [change])[0])
+
+
+def _required(session: Session, memory_id: str) -> Memory:
+    memory = session.store.get(session.agent, [memory_id])[0]
+    if memory is None:
+        raise NotFound(memory_id, session.agent)
+    return memory
+
+
+def _checked(changes: Changes) -> dict[str, Any]:
+    """The fields that change, checked as `remember` checks them."""
+    given: dict[str, Any] = {}
+    if changes.content is not None:
+        given["content"] = checked_content(changes.content)
+    if changes.subject is not None:
+        given["subject"] = changes.subject
+    if changes.tags is not None:
+        given["tags"] = checked_tags(changes.tags)
+    if changes.importance is not None:
+        given["importance"] = checked_number(changes.importance, 0, 10, name="importance")
+    if changes.confidence is not None:
+        given["confidence"] = checked_number(changes.confidence, 0, 1, name="confidence")
+    if changes.outcome is not None:
+        given["outcome"] = checked_word(Outcome, changes.outcome, name="outcome")
+    if changes.metadata is not None:
+        given["metadata"] = checked_json(changes.metadata)
+    return given
+
+
+def _stored(applied: Applied) -> Memory:
+    if applied.memory is None:  # These changes always leave a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer has no memory.")
+    return applied.memory

@@ -1,0 +1,123 @@
+"""Understand a question: its time, its terms, its vector; and which memories may answer it.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from germane.errors import EmbeddingFailed
+from germane.model.memory import Status, as_utc
+from germane.model.query import Filter, Found, Query, Slice, TimeRange
+from germane.model.scope import Scope
+from germane.model.trace import Note, Question
+from germane.model.vector import Vector
+from germane.retrieval.terms import query_terms
+from germane.retrieval.when import parse_when
+from germane.verbs.checks import checked_number, checked_tags, checked_text
+from germane.verbs.embed import embed_texts
+from germane.verbs.session import Session
+
+__all__ = ["Asked", "filter_of", "search", "understand"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question with what is needed to search for its answer."""
+
+    question: Question
+    vector: Vector | None
+    where: Filter
+    notes: tuple[Note, ...] = ()
+
+
+def understand(session: Session, text: str, where: Filter, *, now: datetime) -> Asked:
+    """Read a question. A time that the caller gave stands; otherwise the one that the question names.
+
+    An embedder that fails costs the question its semantic side, and a note says so.
+    """
+    text = checked_text(text, name="query")
+    cleaned, when = (text, None) if where.when is not None else parse_when(text, now=now)
+    question = Question(
+        text=text, cleaned=cleaned, terms=query_terms(cleaned, language=session.language), when=when
+    )
+    notes: tuple[Note, ...] = ()
+    vector: Vector | None = None
+    if question.terms:
+        try:
+            vector = embed_texts(session.embedder, [cleaned])[0]
+        except EmbeddingFailed as error:
+            notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
+    if when is not None:
+        where = replace(where, when=when)
+    return Asked(question=question, vector=vector, where=where, notes=notes)
+
+
+def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> tuple[Asked, Found]:
+    """Ask the store. Where the time that a question names finds nothing, it is asked without.
+
+    People misremember when something happened; a note says that the time was set aside.
+    """
+    found = session.store.search(session.agent, _query(asked, slices))
+    nothing = not any(
+        candidates for part, candidates in zip(slices, found.slices, strict=True) if part.order is None
+    )
+    if asked.question.when is None or not asked.question.terms or not nothing:
+        return asked, found
+    note = Note(
+        code="when_set_aside",
+        text=f"No memory of the time that the question names ({asked.question.when}) has to do with it; "
+        "all times were searched.",
+    )
+    anew = replace(
+        asked,
+        question=replace(asked.question, when=None),
+        where=replace(asked.where, when=None),
+        notes=(*asked.notes, note),
+    )
+    return anew, session.store.search(session.agent, _query(anew, slices))
+
+
+def filter_of(
+    *,
+    kinds: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    scopes: Iterable[Scope | str] = (),
+    subject: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    min_importance: float | None = None,
+    include_superseded: bool = False,
+) -> Filter:
+    """A filter from the forms that callers use. Raises InvalidInput."""
+    when = None
+    if since is not None or until is not None:
+        when = TimeRange(
+            since=None if since is None else as_utc(since, name="since"),
+            until=None if until is None else as_utc(until, name="until"),
+        )
+    if min_importance is not None:
+        checked_number(min_importance, 0, 10, name="min_importance")
+    statuses = (Status.ACTIVE, Status.SUPERSEDED) if include_superseded else (Status.ACTIVE,)
+    return Filter(
+        kinds=tuple(kinds),
+        tags=checked_tags(tags),
+        scopes=tuple(Scope.parse(scope) for scope in scopes),
+        subject=subject,
+        when=when,
+        min_importance=min_importance,
+        statuses=statuses,
+    )
+
+
+def _query(asked: Asked, slices: tuple[Slice, ...]) -> Query:
+    return Query(
+        text=asked.question.cleaned,
+        terms=asked.question.terms,
+        vector=asked.vector,
+        filter=asked.where,
+        slices=slices,
+    )

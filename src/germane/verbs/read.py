@@ -1,0 +1,52 @@
+"""get, history, expand: look at single memories.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from germane.errors import NotFound
+from germane.model.memory import Level, Memory
+from germane.model.query import Filter, Order
+from germane.packing.render import fence
+from germane.verbs.session import Session
+
+__all__ = ["expand", "get", "history", "memories"]
+
+
+def get(session: Session, memory_id: str) -> Memory:
+    """The memory of that id, whatever its status. Raises NotFound."""
+    memory = session.store.get(session.agent, [memory_id])[0]
+    if memory is None:
+        raise NotFound(memory_id, session.agent)
+    return memory
+
+
+def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
+    """Every version of a memory's chain, the first version first. Raises NotFound."""
+    versions = [get(session, memory_id)]
+    while (before := versions[0].supersedes) is not None:
+        versions.insert(0, get(session, before))
+    while (after := versions[-1].superseded_by) is not None:
+        versions.append(get(session, after))
+    return tuple(versions)
+
+
+def expand(session: Session, memory_id: str) -> str:
+    """The whole text of a memory, fenced like everything that goes to a model. Raises NotFound.
+
+    It is meant as the result of a tool call, beside the context and not inside it.
+    """
+    return "\n".join(fence(get(session, memory_id).renditions.at(Level.FULL).text))
+
+
+def memories(
+    session: Session,
+    where: Filter,
+    *,
+    order: Order = Order.NEWEST,
+    limit: int | None = None,
+    after: str | None = None,
+) -> tuple[Memory, ...]:
+    """The memories that pass a filter, in order, a page at a time."""
+    return session.store.find(session.agent, where, order=order, limit=limit, after=after)

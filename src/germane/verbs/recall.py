@@ -1,0 +1,65 @@
+"""recall: the memories that have most to do with a question, best first.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+from germane.model.memory import as_utc
+from germane.model.query import Filter, Slice
+from germane.model.trace import Emptiness, Note, Question, Ranked
+from germane.pipeline import emptiness_of
+from germane.protocols import Scorer
+from germane.ranking.relevance import rank
+from germane.verbs.checks import checked_count
+from germane.verbs.question import search, understand
+from germane.verbs.session import Session
+
+__all__ = ["Recalled", "recall"]
+
+_GATHERED = 200
+"""Candidates of each signal; more changed no result that was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(Sequence[Ranked]):
+    """The answer to a recall: a sequence of ranked memories, and why it is empty if it is."""
+
+    ranked: tuple[Ranked, ...]
+    question: Question
+    notes: tuple[Note, ...] = ()
+    emptiness: Emptiness | None = None
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return iter(self.ranked)
+
+    @overload
+    def __getitem__(self, index: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Ranked, ...]: ...
+    def __getitem__(self, index: int | slice) -> Ranked | tuple[Ranked, ...]:
+        return self.ranked[index]
+
+
+def recall(
+    session: Session, query: str, *, where: Filter, limit: int = 10, scorer: Scorer | None = None
+) -> Recalled:
+    """The best `limit` memories for a question. Reading changes nothing."""
+    checked_count(limit, name="limit", least=1)
+    now = as_utc(session.clock(), name="clock")
+    asked = understand(session, query, where, now=now)
+    asked, found = search(session, asked, (Slice(limit=max(limit, _GATHERED)),))
+    ranked = rank(found.slices[0], lexical_bound=found.lexical_bound, now=now, scorer=scorer)
+    return Recalled(
+        ranked=ranked[:limit],
+        question=asked.question,
+        notes=asked.notes,
+        emptiness=None if ranked else emptiness_of(found, [ranked]),
+    )

@@ -1,0 +1,156 @@
+"""remember: turn what a caller says into memories, with their renditions, and store them.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.kinds import Kind
+from germane.model.change import Applied, Insert
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import Memory, Outcome, Renditions, Trust, as_utc
+from germane.model.scope import Scope
+from germane.renditions import renditions_of
+from germane.verbs.checks import checked_content, checked_json, checked_number, checked_tags, checked_word
+from germane.verbs.embed import embed_texts
+from germane.verbs.session import Session
+
+__all__ = ["draft_of", "memory_of", "remember_many", "renew_renditions"]
+
+_BATCH = 1000
+"""Memories per transaction: large enough to be fast, small enough to let other writers in."""
+
+
+def remember_many(
+    session: Session, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
+) -> tuple[Remembered, ...]:
+    """Store drafts in order. All of them are checked before the first is stored."""
+    now = as_utc(session.clock(), name="clock")
+    memories = [memory_of(session, draft_of(draft), now=now) for draft in drafts]
+    done: list[Remembered] = []
+    for start in range(0, len(memories), _BATCH):
+        batch = memories[start : start + _BATCH]
+        vectors = embed_texts(session.embedder, [memory.content for memory in batch])
+        changes = [
+            Insert(memory=memory, vector=vector, revive=revive)
+            for memory, vector in zip(batch, vectors, strict=True)
+        ]
+        done.extend(_remembered(applied) for applied in session.store.apply(session.agent, changes))
+    return tuple(done)
+
+
+def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
+    """A draft from any of the forms that are accepted: itself, a text, or a mapping of its fields."""
+    if isinstance(draft, Draft):
+        return draft
+    if isinstance(draft, str):
+        return Draft(content=draft)
+    if not isinstance(draft, Mapping):
+        raise InvalidInput(
+            f"{type(draft).__name__} can't be remembered. "
+            "Pass a text, a germane.Draft, or a mapping of its fields."
+        )
+    known = {field.name for field in fields(Draft)}
+    unknown = sorted(set(draft) - known)
+    if unknown or "content" not in draft:
+        raise InvalidInput(
+            f"A memory needs 'content' and may have {', '.join(sorted(known - {'content'}))}; "
+            f"this one has {', '.join(map(repr, draft))}. Put anything else under 'metadata'."
+        )
+    return Draft(**draft)
+
+
+def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
+    """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
+    kind = session.kinds.require(draft.kind)
+    content = checked_content(draft.content)
+    scope = Scope.parse(draft.scope)
+    outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
+    confidence = (
+        1.0 if draft.confidence is None else checked_number(draft.confidence, 0, 1, name="confidence")
+    )
+    metadata = checked_json(draft.metadata)
+    memory_id = session.ids.next(now)
+    return Memory(
+        id=memory_id,
+        agent=session.agent,
+        kind=kind.name,
+        content=content,
+        renditions=_renditions(
+            session, kind, content, draft.subject, outcome, confidence=confidence, metadata=metadata
+        ),
+        created_at=now if draft.created_at is None else as_utc(draft.created_at, name="created_at"),
+        updated_at=now,
+        chain=memory_id,
+        scope=scope,
+        subject=draft.subject,
+        tags=checked_tags(draft.tags),
+        importance=1.0
+        if draft.importance is None
+        else checked_number(draft.importance, 0, 10, name="importance"),
+        confidence=confidence,
+        outcome=outcome,
+        trust=Trust.AGENT if draft.trust is None else checked_word(Trust, draft.trust, name="trust"),
+        source=draft.source,
+        pinned=draft.pinned,
+        metadata=metadata,
+        content_hash=_content_hash(kind.name, content, draft.subject, str(scope), draft.source),
+    )
+
+
+def renew_renditions(session: Session, memory: Memory) -> Memory:
+    """The memory with renditions and content hash made anew from its other fields."""
+    kind = session.kinds.of(memory)
+    return memory.evolve(
+        renditions=_renditions(
+            session,
+            kind,
+            memory.content,
+            memory.subject,
+            memory.outcome,
+            confidence=memory.confidence,
+            metadata=memory.metadata,
+        ),
+        content_hash=_content_hash(
+            memory.kind, memory.content, memory.subject, str(memory.scope), memory.source
+        ),
+    )
+
+
+def _renditions(
+    session: Session,
+    kind: Kind,
+    content: str,
+    subject: str | None,
+    outcome: Outcome | None,
+    *,
+    confidence: float,
+    metadata: Mapping[str, Any],
+) -> Renditions:
+    values = {
+        **metadata,
+        "content": content,
+        "subject": subject,
+        "outcome": outcome,
+        "confidence": confidence,
+    }
+    return renditions_of(kind, values, session.counter, session.summarizer)
+
+
+def _content_hash(*parts: str | None) -> str:
+    """What makes two memories the same one: kind, content, subject, scope and source."""
+    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:32]
+
+
+def _remembered(applied: Applied) -> Remembered:
+    if applied.memory is None:  # An insert always leaves a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer to an insert has no memory.")
+    return Remembered(memory=applied.memory, created=applied.created)

@@ -1,0 +1,29 @@
+"""What every verb works with: one agent's store, counter, kinds and the rest, as one value.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from germane.ids import IdSequence
+from germane.kinds import Kinds
+from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+
+__all__ = ["Session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An agent's side of a store. The engine makes one and hands it to each verb."""
+
+    agent: str
+    store: Store
+    counter: TokenCounter
+    kinds: Kinds
+    clock: Clock
+    ids: IdSequence
+    embedder: Embedder | None = None
+    summarizer: Summarizer | None = None
+    language: str = "english"
