@@ -7,6 +7,7 @@ and the features of the text, by weights that `tools/fit_estimate.py` fits again
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 
 from germane.errors import MissingExtra
@@ -45,10 +46,11 @@ class CtokCounter:
             return 0
         try:
             # Loading its vocabulary takes some 150 ms, so it waits for the first text.
-            from ctok import token_count  # noqa: PLC0415 - see the line above.
+            ctok = importlib.import_module("ctok")
         except ImportError as missing:
             raise MissingExtra(feature=f"Counting {self.name} with ctok", extra="claude") from missing
-        return max(0, token_count(text, self._version) - self._frame)
+        tokens: int = ctok.token_count(text, self._version) - self._frame
+        return max(0, tokens)
 
     def __repr__(self) -> str:
         return f"CtokCounter({self.name!r})"

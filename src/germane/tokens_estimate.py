@@ -100,7 +100,7 @@ class BytesDiv4Floor:
 
 def weighed(counts: Sequence[int], weights: Sequence[float]) -> int:
     """The weighted sum of the counts, rounded up, and at least 1."""
-    return max(1, math.ceil(sum(map(mul, counts, weights))))
+    return max(1, math.ceil(float(sum(map(mul, counts, weights)))))
 
 
 _WEIGHTS = (

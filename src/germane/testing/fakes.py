@@ -1,0 +1,116 @@
+"""Stand-ins for what costs money, time or certainty: embedder, clock, counter, summarizer.
+
+Level: testing (may import everything below integrations). All of it is deterministic.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+
+__all__ = ["FailingEmbedder", "FirstSentenceSummarizer", "FixedClock", "HashEmbedder", "WordCounter"]
+
+_WORD = re.compile(r"\w+")
+_SENTENCE = re.compile(r".+?(?:[.!?。！？](?=\s|$|[^\x00-\x7f])|\n|$)", re.DOTALL)
+_GRAM = 3
+_GRAM_WEIGHT = 0.5
+
+
+class HashEmbedder:
+    """Embeds by hashing words and their character trigrams, so that texts that share words are near.
+
+    The same on every machine and in every process. Vectors have length 1; a text without a
+    letter or digit gives zeros.
+    """
+
+    def __init__(self, dimension: int = 64, *, name: str | None = None) -> None:
+        if dimension < 1:
+            raise InvalidInput(f"A dimension of {dimension} is none. Give 1 or more.")
+        self.dimension = dimension
+        self.name = name or f"hash-{dimension}"
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for feature, weight in _features(text):
+                hashed = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
+                # The lowest bit is the sign, so that unrelated features cancel instead of adding up.
+                vectors[row, (hashed >> 1) % self.dimension] += weight if hashed & 1 else -weight
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return (vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+
+    def __repr__(self) -> str:
+        return f"HashEmbedder(dimension={self.dimension})"
+
+
+class FailingEmbedder:
+    """Embeds like HashEmbedder `after` times, then raises `error` for ever."""
+
+    def __init__(
+        self, error: Exception | None = None, *, dimension: int = 64, after: int = 0, name: str = "failing"
+    ) -> None:
+        self.name = name
+        self.dimension = dimension
+        self.calls = 0
+        self._error = error or RuntimeError("this embedder always fails")
+        self._after = after
+        self._inner = HashEmbedder(dimension)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.calls += 1
+        if self.calls > self._after:
+            raise self._error
+        return self._inner.embed(texts)
+
+
+class FixedClock:
+    """A clock that says `start` first, and `step` later at each further reading; `advance` moves it on."""
+
+    def __init__(self, start: datetime, step: timedelta = timedelta(0)) -> None:
+        if start.tzinfo is None:
+            raise InvalidInput(f"{start!r} has no time zone. Give an aware time, in UTC for instance.")
+        self._next = start
+        self._step = step
+
+    def __call__(self) -> datetime:
+        now = self._next
+        self._next += self._step
+        return now
+
+    def advance(self, by: timedelta) -> None:
+        """Let `by` pass before the next reading."""
+        self._next += by
+
+
+class WordCounter:
+    """Counts words between white space, so that a test can count by hand; `margin` is settable."""
+
+    def __init__(self, *, margin: float = 0.0, name: str = "words") -> None:
+        self.name = name
+        self.margin = margin
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class FirstSentenceSummarizer:
+    """Summarizes to the first sentence, cut after `tokens` words."""
+
+    def summarize(self, text: str, tokens: int) -> str:
+        first = _SENTENCE.match(text.strip())
+        words = first[0].split() if first else []
+        return " ".join(words[: max(0, tokens)])
+
+
+def _features(text: str) -> Iterator[tuple[str, float]]:
+    for word in _WORD.findall(text.casefold()):
+        yield word, 1.0
+        for start in range(len(word) - _GRAM + 1):
+            yield f"#{word[start : start + _GRAM]}", _GRAM_WEIGHT
