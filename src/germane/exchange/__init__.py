@@ -1,0 +1,39 @@
+"""Import and export: readers turn a source into drafts, a writer feeds them to an engine.
+
+Level: exchange (imports errors and model; knows an engine only by the protocol it needs of one).
+"""
+
+from __future__ import annotations
+
+from germane.exchange.detect import Layout, layout_of, read
+from germane.exchange.exporting import export_jsonl
+from germane.exchange.git import read_git
+from germane.exchange.importing import Importer, ImportReport, Progress, import_source
+from germane.exchange.jsonl import read_jsonl, read_memories
+from germane.exchange.locomo import conversation_drafts, evidence_report, read_locomo
+from germane.exchange.markdown import read_markdown
+from germane.exchange.records import memory_from_json, memory_to_json
+from germane.exchange.sources import Skipped
+from germane.exchange.transcripts import read_transcript
+
+__all__ = [
+    "ImportReport",
+    "Importer",
+    "Layout",
+    "Progress",
+    "Skipped",
+    "conversation_drafts",
+    "evidence_report",
+    "export_jsonl",
+    "import_source",
+    "layout_of",
+    "memory_from_json",
+    "memory_to_json",
+    "read",
+    "read_git",
+    "read_jsonl",
+    "read_locomo",
+    "read_markdown",
+    "read_memories",
+    "read_transcript",
+]

@@ -1,0 +1,194 @@
+"""The history of a git repository as drafts, one per commit.
+
+Level: exchange (imports errors). Runs the `git` executable, reading only.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, unreadable
+from germane.model.draft import Draft
+
+__all__ = ["COMMIT", "MOST_FILES", "read_git"]
+
+COMMIT = "commit"
+"""The tag of every commit."""
+
+MOST_FILES = 100
+"""How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
+
+_FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
+_FIELDS = 5
+_CHUNK = 1 << 16
+
+
+def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
+    """The commits of the repository at `path`, newest first, read as they are asked for.
+
+    For a folder inside a repository they are those that touched it. Merges are left out: what they
+    bring stands in the commits they merge. Each is of kind `changelog`, at its author's time, with
+    the message as content, its first line as subject, author and files as metadata, and
+    `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
+    oldest commits changed isn't known.
+
+    Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
+    git refuses to read, or in one without commits.
+    """
+    prefix = _ask(path, "rev-parse", "--show-prefix")
+    if _ask(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
+        raise unreadable(path, "the repository has no commits yet")
+    cut = frozenset[str]()
+    if _ask(path, "rev-parse", "--is-shallow-repository") == "true":
+        cut = _shallow_commits(path)
+        if on_skip is not None:
+            reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
+            on_skip(Skipped(source=f"git:{path}", reason=reason))
+    found = False
+    for fields, files in _records(_output(path, "." if prefix else "")):
+        found = True
+        yield _draft(fields, [] if fields[0] in cut else files)
+    if not found:
+        raise unreadable(path, "no commit of the repository touched this folder")
+
+
+def _draft(fields: list[str], files: list[str]) -> Draft:
+    commit, seconds, author, subject, body = fields
+    body = body.strip()
+    subject = subject.strip() or f"Commit {commit[:12]}"
+    metadata = {"commit": commit, "author": author, "files": files[:MOST_FILES], "files_changed": len(files)}
+    return Draft(
+        content=f"{subject}\n\n{body}" if body else subject,
+        kind="changelog",
+        subject=subject,
+        tags=(COMMIT,),
+        trust=EXTERNAL,
+        source=f"git:{commit}",
+        created_at=_moment(seconds),
+        metadata=metadata,
+    )
+
+
+def _moment(seconds: str) -> datetime | None:
+    """The author's time; None for one that no calendar holds, which broken tools have written."""
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _records(chunks: Iterator[bytes]) -> Iterator[tuple[list[str], list[str]]]:
+    """Each commit's fields and files.
+
+    A record is an empty text, the fields, then the files up to an empty text, all ended by NUL, which
+    neither a message nor a path can hold.
+    """
+    tokens = _tokens(chunks)
+    for opening in tokens:
+        if opening:
+            continue
+        fields = [token for token, _ in zip(tokens, range(_FIELDS), strict=False)]
+        if len(fields) < _FIELDS:
+            return
+        files: list[str] = []
+        for token in tokens:
+            if not token:
+                break
+            files.append(token.removeprefix("\n") if not files else token)
+        yield fields, files
+
+
+def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\0")
+        for token in whole:
+            yield token.decode("utf-8", "replace")
+
+
+def _shallow_commits(path: Path) -> frozenset[str]:
+    """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
+    listed = Path(path, _ask(path, "rev-parse", "--git-path", "shallow"))
+    return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
+
+
+def _output(path: Path, inside: str) -> Iterator[bytes]:
+    """What `git log` writes, in chunks. The process ends with the iterator, however far it was read."""
+    limits = ["--", inside] if inside else []
+    command = _command(
+        path,
+        "log",
+        "-z",
+        "--no-merges",
+        "--no-renames",
+        "--name-only",
+        "--no-show-signature",
+        _FORMAT,
+        *limits,
+    )
+    with tempfile.TemporaryFile() as complaints:
+        process = subprocess.Popen(  # noqa: S603 - A fixed program; the path is an argument and no shell reads it.
+            command, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
+        )
+        try:
+            assert process.stdout is not None  # noqa: S101 - A pipe was asked for above; this tells the checker.
+            while chunk := process.stdout.read(_CHUNK):
+                yield chunk
+            if process.wait() != 0:
+                complaints.seek(0)
+                raise unreadable(path, _complaint(complaints.read()))
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def _ask(path: Path, *arguments: str, refused: str | None = None) -> str:
+    """What git answers; when it refuses, `refused`, or else the error with git's own words."""
+    try:
+        done = subprocess.run(  # noqa: S603 - As above.
+            _command(path, *arguments), capture_output=True, check=False, env=_environment()
+        )
+    except FileNotFoundError as error:
+        raise unreadable(path, "the program `git` isn't installed or isn't on the PATH") from error
+    except OSError as error:
+        raise unreadable(path, f"the program `git` can't be run ({error})") from error
+    if done.returncode == 0:
+        return done.stdout.decode("utf-8", "replace").strip()
+    if refused is None:
+        raise unreadable(path, _complaint(done.stderr))
+    return refused
+
+
+def _command(path: Path, *arguments: str) -> list[str]:
+    return [
+        "git",
+        "-c",
+        "core.quotePath=false",
+        "-c",
+        "i18n.logOutputEncoding=UTF-8",
+        "-C",
+        str(path),
+        *arguments,
+    ]
+
+
+def _environment() -> dict[str, str]:
+    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository."""
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+    }
+    return {**ours, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def _complaint(stderr: bytes) -> str:
+    said = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
+    if "not a git repository" in said:
+        return "it is in no git repository"
+    return f"git refused: {said}"

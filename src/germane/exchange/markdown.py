@@ -1,0 +1,214 @@
+"""Markdown files and folders of them as drafts.
+
+Level: exchange (imports errors).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from germane.errors import UnreadableSource
+from germane.exchange.decisions import decision_record
+from germane.exchange.fields import FieldError, as_day, as_moment, as_tags, number_of, plain, text_of
+from germane.exchange.front_matter import split_front_matter
+from germane.exchange.outline import Outline, outline
+from germane.exchange.sections import LONG, Passage, passages
+from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, name_of, read_text, unreadable
+from germane.exchange.versions import is_changelog_name, versions
+from germane.model.draft import Draft
+
+__all__ = ["MARKDOWN_SUFFIXES", "read_markdown"]
+
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+
+_NOT_OURS = frozenset({"node_modules", "bower_components", "site-packages", "vendor", "__pycache__"})
+"""Folders that hold other people's work or none at all; so do hidden ones and virtual environments."""
+
+_KINDS_BY_TYPE = frozenset(
+    {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
+)
+"""What `type:` may say in front matter; other tools write other words there, which stay metadata."""
+
+_SEPARATOR = " > "
+
+
+def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
+    """The drafts of a Markdown file, or of every one in a folder, in the order of their paths.
+
+    A decision record is one draft of kind `adr`, whole, with its status, date and number as metadata; a
+    changelog one of kind `changelog` per version; any other file is one draft, or where it is
+    longer than `long` characters, one per section (see `passages`), with the path of headings as
+    subject. Front matter gives kind, subject (or title), tags, scope, importance, confidence,
+    outcome, pinned and date; everything else in it becomes metadata. Whatever it claims, the text
+    is trusted as a document's.
+
+    Hidden folders and those of installed packages are left out. A file that can't be read raises
+    UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
+    """
+    if not path.is_dir():
+        yield from _of_file(path, long)
+        return
+    found = False
+    for file in _files(path, on_skip):
+        found = True
+        try:
+            yield from _of_file(file, long)
+        except UnreadableSource as error:
+            if on_skip is None:
+                raise
+            on_skip(Skipped(source=str(file), reason=str(error)))
+    if not found:
+        raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
+
+
+def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
+    def refused(error: OSError) -> None:
+        skipped = Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})")
+        if on_skip is None:
+            raise unreadable(skipped.source, skipped.reason) from error
+        on_skip(skipped)
+
+    for folder, folders, names in os.walk(root, onerror=refused):
+        folders[:] = sorted(name for name in folders if _is_ours(Path(folder, name)))
+        for name in sorted(names):
+            if Path(name).suffix.lower() in MARKDOWN_SUFFIXES and not name.startswith("."):
+                yield Path(folder, name)
+
+
+def _is_ours(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _NOT_OURS:
+        return False
+    return not (folder / "pyvenv.cfg").exists()
+
+
+def _of_file(path: Path, long: int) -> list[Draft]:
+    """A file's drafts, all or none."""
+    front = split_front_matter(read_text(path), path)
+    if not front.body.strip():
+        raise unreadable(path, "it has front matter and no text")
+    document = outline(front.body)
+    try:
+        base = _draft_of_fields(front.fields, name_of(path))
+        return _drafts(path, document, base, front.lines, long)
+    except FieldError as error:
+        raise unreadable(path, f"in its front matter, {error}") from error
+
+
+def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
+    """What front matter says about every draft of its file."""
+    kind, metadata = text_of(fields, "kind"), dict(plain(fields))
+    declared = text_of(fields, "type") if kind is None and isinstance(fields.get("type"), str) else None
+    if declared and declared.lower() in _KINDS_BY_TYPE:
+        kind = declared.lower()
+        metadata.pop("type")
+    moment = next((fields[name] for name in ("date", "created", "created_at") if fields.get(name)), None)
+    for name in (
+        "kind",
+        "subject",
+        "title",
+        "tags",
+        "scope",
+        "importance",
+        "confidence",
+        "outcome",
+        "pinned",
+    ):
+        metadata.pop(name, None)
+    pinned = fields.get("pinned", False)
+    if not isinstance(pinned, bool):
+        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
+    return Draft(
+        content="",
+        kind=kind or "",
+        subject=text_of(fields, "subject") or text_of(fields, "title"),
+        tags=as_tags(fields.get("tags")),
+        scope=text_of(fields, "scope") or "global",
+        importance=number_of(fields, "importance"),
+        confidence=number_of(fields, "confidence"),
+        outcome=text_of(fields, "outcome"),
+        trust=EXTERNAL,
+        source=source,
+        created_at=as_moment(moment, name="date", assume_utc=True),
+        pinned=pinned,
+        metadata=metadata,
+    )
+
+
+def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -> list[Draft]:
+    kind = base.kind
+    if kind in ("", "changelog") and (kind or is_changelog_name(path.stem)):
+        entries = _of_changelog(document, base, above)
+        if entries:
+            return entries
+    if kind in ("", "adr"):
+        record = _of_record(path, document, base)
+        if record is not None:
+            return [record]
+    base = replace(base, kind=kind or "note")
+    found = passages(document, long=long)
+    title = base.subject or document.title() or path.stem
+    if len(found) == 1:
+        return [replace(base, content=found[0].text, subject=title)]
+    anchors: dict[str, int] = {}
+    return [_of_passage(passage, base, title, above, anchors) for passage in found]
+
+
+def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
+    return [
+        replace(
+            base,
+            kind="changelog",
+            content=version.text,
+            subject=version.name,
+            source=f"{base.source}#{version.name}",
+            created_at=as_day(version.date) or base.created_at,
+            metadata={
+                **base.metadata,
+                "version": version.name,
+                "line": version.line + above + 1,
+                **({"date": version.date} if version.date else {}),
+                **({"yanked": True} if version.yanked else {}),
+            },
+        )
+        for version in versions(document)
+    ]
+
+
+def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
+    record = decision_record(document, file_name=path.name, fields=base.metadata, known=base.kind == "adr")
+    if record is None:
+        return None
+    said = {"status": record.status, "date": record.date, "number": record.number}
+    return replace(
+        base,
+        kind="adr",
+        content=document.text(0, len(document.lines)),
+        subject=base.subject or record.title,
+        created_at=base.created_at or as_day(record.date),
+        metadata={**base.metadata, **{name: value for name, value in said.items() if value is not None}},
+    )
+
+
+def _of_passage(passage: Passage, base: Draft, title: str, above: int, anchors: dict[str, int]) -> Draft:
+    anchor = _anchor(passage.path[-1] if passage.path else title)
+    count = anchors[anchor] = anchors.get(anchor, 0) + 1
+    place = {"line": passage.line + above + 1}
+    if passage.parts > 1:
+        place |= {"part": passage.part, "parts": passage.parts}
+    return replace(
+        base,
+        content=passage.text,
+        subject=_SEPARATOR.join(passage.path) or title,
+        source=f"{base.source}#{anchor}" if count == 1 else f"{base.source}#{anchor}-{count - 1}",
+        metadata={**base.metadata, **place},
+    )
+
+
+def _anchor(title: str) -> str:
+    """The name that a heading has in a link, as most renderers make it."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) or "section"
