@@ -24,6 +24,7 @@ _WORDS = """
     up down in out on off over under within without toward towards upon per via along around across
     s t d m ll re ve o eg ie e.g i.e etc
     please tell know let lets okay ok yes hi hello mention mentioned
+    happen happens happened happening
 """
 
 ENGLISH = frozenset(_WORDS.split())
