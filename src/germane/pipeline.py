@@ -20,7 +20,7 @@ from germane.kinds import Kinds
 from germane.model.context import Context, Item
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
-from germane.model.query import Found
+from germane.model.query import Found, Query
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, SectionUse, Trace
 from germane.packing.fit import Block, Choice, Fitted, Line, fit
 from germane.packing.render import heading_of, item_lines, render
@@ -30,6 +30,9 @@ from germane.tokens import spendable
 
 __all__ = ["Request", "assemble", "emptiness_of"]
 
+_LABEL = 60
+"""Characters of a memory's name in the trace."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
@@ -37,6 +40,7 @@ class Request:
 
     plan: Plan
     question: Question
+    query: Query
     budget: int
     counter: TokenCounter
     kinds: Kinds
@@ -104,7 +108,13 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
         if section.order is None
         for candidate in candidates
     ]
-    order = rank(by_relevance, lexical_bound=found.lexical_bound, now=request.now, scorer=request.scorer)
+    order = rank(
+        by_relevance,
+        lexical_bound=found.lexical_bound,
+        now=request.now,
+        scorer=request.scorer,
+        query=request.query,
+    )
     section_of = {kind: section.name for section in request.plan.sections for kind in section.kinds}
     return [
         tuple(one for one in order if section_of[one.memory.kind] == section.name)
@@ -226,10 +236,17 @@ def _entries(fitted: Fitted) -> list[Entry]:
             reason=choice.reason,
             tokens=choice.tokens,
             short_by=choice.short_by,
+            label=_label(choice.ranked.memory),
         )
         for block in fitted.blocks
         for choice in block.choices
     ]
+
+
+def _label(memory: Memory) -> str:
+    """The beginning of a memory's shortest text, by which a person knows it in a list."""
+    text = " ".join(memory.renditions.micro.text[: 4 * _LABEL].split())
+    return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
 def _use(block: Block) -> SectionUse:

@@ -18,7 +18,7 @@ from germane.pipeline import assemble as assemble_context
 from germane.plans.registry import plan_for
 from germane.protocols import Scorer, TokenCounter
 from germane.verbs.checks import checked_count
-from germane.verbs.question import search, understand
+from germane.verbs.question import query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["assemble"]
@@ -61,6 +61,7 @@ def assemble(
     request = Request(
         plan=chosen,
         question=asked.question,
+        query=query_of(asked, slices),
         budget=budget,
         counter=counter,
         kinds=session.kinds,

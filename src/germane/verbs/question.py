@@ -21,7 +21,7 @@ from germane.verbs.checks import checked_number, checked_tags, checked_text
 from germane.verbs.embed import embed_texts
 from germane.verbs.session import Session
 
-__all__ = ["Asked", "filter_of", "search", "understand"]
+__all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> tuple[A
 
     People misremember when something happened; a note says that the time was set aside.
     """
-    found = session.store.search(session.agent, _query(asked, slices))
+    found = session.store.search(session.agent, query_of(asked, slices))
     nothing = not any(
         candidates for part, candidates in zip(slices, found.slices, strict=True) if part.order is None
     )
@@ -78,7 +78,7 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> tuple[A
         where=replace(asked.where, when=None),
         notes=(*asked.notes, note),
     )
-    return anew, session.store.search(session.agent, _query(anew, slices))
+    return anew, session.store.search(session.agent, query_of(anew, slices))
 
 
 def filter_of(
@@ -113,7 +113,8 @@ def filter_of(
     )
 
 
-def _query(asked: Asked, slices: tuple[Slice, ...]) -> Query:
+def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
+    """What the store is asked."""
     return Query(
         text=asked.question.cleaned,
         terms=asked.question.terms,

@@ -16,7 +16,7 @@ from germane.pipeline import emptiness_of
 from germane.protocols import Scorer
 from germane.ranking.relevance import rank
 from germane.verbs.checks import checked_count
-from germane.verbs.question import search, understand
+from germane.verbs.question import query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["Recalled", "recall"]
@@ -55,8 +55,15 @@ def recall(
     checked_count(limit, name="limit", least=1)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
-    asked, found = search(session, asked, (Slice(limit=max(limit, _GATHERED)),))
-    ranked = rank(found.slices[0], lexical_bound=found.lexical_bound, now=now, scorer=scorer)
+    slices = (Slice(limit=max(limit, _GATHERED)),)
+    asked, found = search(session, asked, slices)
+    ranked = rank(
+        found.slices[0],
+        lexical_bound=found.lexical_bound,
+        now=now,
+        scorer=scorer,
+        query=query_of(asked, slices),
+    )
     return Recalled(
         ranked=ranked[:limit],
         question=asked.question,

@@ -1,0 +1,36 @@
+# Everything a developer or a CI needs. Python 3.11 or later and make are all that must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: demo test lint types bench docs clean ci
+.DEFAULT_GOAL := test
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 14) else "germane needs Python 3.11 to 3.13; set PYTHON=python3.12, for instance.")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http]'
+	touch $@
+
+demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
+	$(BIN)/germane demo --project .
+
+test: $(STAMP) ## The whole test suite, in random order.
+	$(BIN)/python -m pytest -n auto
+
+lint: $(STAMP) ## Format, lint and types.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
+	$(BIN)/python bench/engine.py
+	$(BIN)/python bench/peers.py
+
+docs: $(STAMP) ## Write the generated pages of the reference anew.
+	$(BIN)/python tools/cli_reference.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,106 @@
+"""Who may import whom: every import goes up the list of levels, and nothing goes round in a circle."""
+
+from __future__ import annotations
+
+from house.source import modules
+
+# From the most general to the most particular; what shares a line may import each other's files
+# unless a line of WINGS below keeps them apart.
+LEVELS: tuple[tuple[str, ...], ...] = (
+    ("germane.errors",),
+    ("germane.model",),
+    ("germane.protocols",),
+    (
+        "germane.ids",
+        "germane.kinds",
+        "germane.lifecycle",
+        "germane.renditions",
+        "germane.tokens",
+        "germane.tokens_claude",
+        "germane.tokens_estimate",
+        "germane.tokens_exact",
+    ),
+    ("germane.ranking", "germane.packing", "germane.retrieval", "germane.stores", "germane.embedders"),
+    ("germane.plans",),
+    ("germane.pipeline",),
+    ("germane.verbs",),
+    ("germane.engine",),
+    ("germane.aio", "germane.evaluation", "germane.exchange", "germane.testing"),
+    ("germane.demo", "germane.integrations", "germane.__main__"),
+)
+THINKING = ("germane.ranking", "germane.packing", "germane.plans", "germane.pipeline")
+STORAGE = ("germane.stores", "germane.retrieval", "germane.embedders")
+
+
+def room_of(name: str) -> str:
+    """The entry of LEVELS that a module belongs to; the longest that matches."""
+    rooms = [room for level in LEVELS for room in level if name == room or name.startswith(room + ".")]
+    assert rooms, f"{name} is in no room of the house; give it one in a decision record first."
+    return max(rooms, key=len)
+
+
+def level_of(name: str) -> int:
+    room = room_of(name)
+    return next(number for number, level in enumerate(LEVELS) if room in level)
+
+
+def test_imports_go_up_the_levels() -> None:
+    wrong = [
+        f"{module.name} imports {other}"
+        for module in modules()
+        if module.name != "germane"
+        for other in module.imports()
+        if other != "germane" and level_of(other) > level_of(module.name)
+    ]
+    assert wrong == []
+
+
+def test_thinking_and_storage_never_meet() -> None:
+    wrong = [
+        f"{module.name} imports {other}"
+        for module in modules()
+        if module.name != "germane"
+        for other in module.imports()
+        if other != "germane"
+        and (
+            (room_of(module.name) in THINKING and room_of(other) in STORAGE)
+            or (room_of(module.name) in STORAGE and room_of(other) in THINKING)
+        )
+    ]
+    assert wrong == []
+
+
+def test_retrieval_does_not_know_the_stores() -> None:
+    wrong = [
+        f"{module.name} imports {other}"
+        for module in modules()
+        if module.name.startswith("germane.retrieval")
+        for other in module.imports()
+        if other.startswith("germane.stores")
+    ]
+    assert wrong == []
+
+
+def test_only_the_outermost_rooms_use_the_public_door() -> None:
+    outer = LEVELS[-1] + LEVELS[-2]
+    wrong = [
+        module.name
+        for module in modules()
+        if module.name != "germane" and "germane" in module.imports() and room_of(module.name) not in outer
+    ]
+    assert wrong == []
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    graph = {module.name: module.imports() - {module.name} for module in modules()}
+    done: set[str] = set()
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, "circle: " + " -> ".join((*path[path.index(name) :], name))
+        if name not in done:
+            for other in sorted(graph.get(name, ())):
+                visit(other, (*path, name))
+            done.add(name)
+
+    for name in graph:
+        visit(name, ())

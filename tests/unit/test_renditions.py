@@ -1,0 +1,150 @@
+"""Renditions: worded by the kind, cut at sentence and word ends, never inside one."""
+
+from __future__ import annotations
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane import InvalidInput, Kind, Piece, UnknownKind
+from germane.kinds import BUILT_IN
+from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
+from germane.testing.fakes import FirstSentenceSummarizer, WordCounter
+from germane.tokens import get_counter
+
+O200K = get_counter("o200k")
+LONG = (
+    "We moved the queue to Postgres. It removed a service and its on-call page. "
+    "The only cost was a nightly vacuum that we had to schedule by hand. " * 8
+)
+
+
+def test_a_short_fact_is_the_same_at_every_level() -> None:
+    made = renditions_of(BUILT_IN.require("fact"), {"content": "Tim prefers Celsius."}, O200K)
+    assert made.micro == made.summary == made.full
+    assert (made.full.text, made.full.tokens, made.counter) == ("Tim prefers Celsius.", 5, "o200k")
+
+
+def test_a_decision_says_how_it_turned_out_and_why() -> None:
+    fields = {
+        "content": "Chose Postgres over a separate vector database",
+        "outcome": "success",
+        "confidence": 0.85,
+        "reasons": ["one backup", "one connection pool"],
+        "result": "search got faster",
+    }
+    made = renditions_of(BUILT_IN.require("decision"), fields, O200K)
+    assert made.micro.text == "Chose Postgres over a separate vector database [success, 0.85 confidence]"
+    assert made.summary.text == (
+        "Chose Postgres over a separate vector database [success, 0.85 confidence]"
+        " — one backup; one connection pool → search got faster"
+    )
+
+
+def test_a_censor_shows_its_action_its_trigger_and_its_reason() -> None:
+    fields = {"content": "Pushing to main", "action": "block", "reason": "reviews catch mistakes"}
+    made = renditions_of(BUILT_IN.require("censor"), fields, O200K)
+    assert made.summary.text == "**BLOCK:** Pushing to main — reviews catch mistakes"
+
+
+def test_what_has_to_be_shortened_keeps_its_fixed_pieces() -> None:
+    fields = {"content": LONG, "outcome": "failure", "confidence": 0.4}
+    made = renditions_of(BUILT_IN.require("decision"), fields, O200K)
+    assert made.micro.text.endswith("[failure, 0.40 confidence]")
+    assert made.micro.tokens <= MICRO_TOKENS
+    assert made.summary.tokens <= SUMMARY_TOKENS
+    assert "[failure, 0.40 confidence]" in made.summary.text
+
+
+def test_a_decision_record_is_summarised_by_its_decision() -> None:
+    content = (
+        "# Use one database\n\n## Context\n\n"
+        + LONG
+        + "\n\n## Decision\n\nKeep Postgres.\n\n## Consequences\n\nFewer."
+    )
+    made = renditions_of(BUILT_IN.require("adr"), {"content": content, "status": "accepted"}, O200K)
+    assert made.micro.text == "Use one database [accepted]"
+    assert made.summary.text == "Use one database [accepted]: Keep Postgres."
+    assert made.full.text == content
+
+
+def test_a_procedure_lists_its_steps() -> None:
+    fields = {"content": "How to deploy", "name": "Deploy", "steps": ["branch", "review", "merge"]}
+    made = renditions_of(BUILT_IN.require("procedure"), fields, O200K)
+    assert made.summary.text == "How to deploy\nbranch\nreview\nmerge"
+    assert made.micro.text == "How to deploy (branch; review; merge)"
+    assert render_title(BUILT_IN.require("procedure"), fields, "x") == "Deploy"
+
+
+def test_a_kind_of_ones_own_takes_a_line() -> None:
+    ticket = Kind(name="ticket", section="facts", micro=(Piece("{key}: "), Piece("{content}")))
+    made = renditions_of(ticket, {"content": "Login is slow", "key": "NW-7"}, O200K)
+    assert made.micro.text == "NW-7: Login is slow"
+    assert BUILT_IN.with_kinds([ticket]).in_section("facts")[-1] == "ticket"
+
+
+def test_unknown_and_badly_named_kinds_are_refused() -> None:
+    with pytest.raises(UnknownKind, match=r"'ticket'.*Known kinds: .*fact"):
+        BUILT_IN.require("ticket")
+    with pytest.raises(InvalidInput, match="letters, digits"):
+        Kind(name="no spaces")
+
+
+def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
+    plain = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K)
+    summed = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K, FirstSentenceSummarizer())
+    assert summed.summary.text == "We moved the queue to Postgres."
+    assert plain.summary.text != summed.summary.text
+
+    class Talkative:
+        def summarize(self, text: str, tokens: int) -> str:  # noqa: ARG002 - The door hands both in.
+            return text * 3
+
+    made = renditions_of(BUILT_IN.require("note"), {"content": LONG}, O200K, Talkative())
+    assert made.summary.tokens <= SUMMARY_TOKENS
+
+
+def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
+    words = WordCounter()
+    assert shorten("One two. Three four five.", 3, words) == "One two."
+    assert shorten("One two three four.", 2, words) == "One two…"
+    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。"
+    assert shorten("anything", 0, words) == ""
+
+
+def test_one_endless_word_is_told_by_its_length() -> None:
+    assert shorten("x" * 1_000_000, 20, O200K) == "[1,000,000 characters]"
+
+
+@given(st.text(min_size=1, max_size=400), st.integers(1, 40))
+def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: int) -> None:
+    short = shorten(text, limit, O200K)
+    assert O200K.count(short) <= limit
+    if short and not regex.fullmatch(r"\[[\d,]+ characters\]", short):
+        start = short.removesuffix("…") if not text.startswith(short) else short
+        assert text.startswith(start)
+        edges = {match.start() for match in regex.finditer(r"(?w)\b", text)} | {
+            0,
+            len(text),
+            len(text.rstrip()),
+        }
+        rest = text[len(start) :]
+        assert (
+            len(start) in edges
+            or rest[:1].isspace()
+            or start[-1:] in ".!?…。！？\"'”’)]」』）\n"
+            or not rest.strip()
+        )
+
+
+@given(st.text(min_size=1, max_size=2000), st.sampled_from([kind.name for kind in BUILT_IN]))
+def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> None:
+    made = renditions_of(
+        BUILT_IN.require(kind), {"content": text, "subject": "s", "outcome": "success"}, O200K
+    )
+    assert made.micro.tokens <= MICRO_TOKENS
+    assert made.summary.tokens <= SUMMARY_TOKENS
+    for rendition in (made.micro, made.summary, made.full):
+        assert O200K.count(rendition.text) == rendition.tokens
+    assert "\n" not in made.micro.text
