@@ -1,0 +1,83 @@
+"""What is measured of one question, and how many of them become one figure.
+
+Level: evaluation. Pure: the seed of the bootstrap is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.packing.render import fence
+
+__all__ = [
+    "RESAMPLES",
+    "bootstrap_interval",
+    "holds",
+    "mean",
+    "needle",
+    "percentile",
+    "recall_at",
+    "reciprocal_rank",
+]
+
+RESAMPLES = 2000
+"""Resamples of the bootstrap; the ends of the interval then move by a few tenths of a point between seeds."""
+
+_COVERAGE = 95.0
+
+
+def needle(text: str) -> str:
+    """A memory's text as it stands in a context when all of it does: fenced, each line between line ends."""
+    return "\n" + "\n".join(line.strip() for line in fence(text)) + "\n"
+
+
+def holds(context: str, needles: Sequence[str]) -> list[bool]:
+    """Whether each of the texts stands whole in the context, on lines of its own.
+
+    The bullets and indents of a context are no part of a memory's text and are looked past; a text
+    that was cut, or that stands inside a longer line, doesn't count.
+    """
+    lines = "\n" + "\n".join(line.removeprefix("- ").strip() for line in context.split("\n")) + "\n"
+    return [each in lines for each in needles]
+
+
+def recall_at(ranking: Sequence[str], wanted: Collection[str], k: int) -> float:
+    """The share of the wanted ids among the first `k` of a ranking."""
+    return len(set(ranking[:k]) & set(wanted)) / len(set(wanted))
+
+
+def reciprocal_rank(ranking: Sequence[str], wanted: Collection[str]) -> float:
+    """1 / rank of the first wanted id, ranks counted from 1; 0 when the ranking holds none."""
+    places = (place for place, each in enumerate(ranking, start=1) if each in wanted)
+    first = next(places, None)
+    return 0.0 if first is None else 1.0 / first
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean; 0 of nothing."""
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` of a hundred lie, interpolated linearly; 0 of nothing."""
+    return float(np.percentile(values, percent)) if len(values) else 0.0
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) of nothing.
+
+    The same seed and number of values draw the same resamples, so two retrievers that answered
+    the same questions are resampled in pairs.
+    """
+    if not len(values):
+        return 0.0, 0.0
+    sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    drawn = np.random.default_rng(seed).integers(0, sample.size, size=(resamples, sample.size))
+    tail = (100.0 - _COVERAGE) / 2.0
+    low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100.0 - tail])
+    return float(low), float(high)
