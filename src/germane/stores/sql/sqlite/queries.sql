@@ -1,0 +1,312 @@
+-- Every statement that the SQLite store runs, by name. Each says what it is for.
+-- Whatever reads or writes an agent's rows names the agent. No value is ever formatted into a statement:
+-- where a filter is allowed, {filter} is replaced by conditions named `where_...` below.
+-- A plus before a column keeps SQLite from choosing an index for it where the nums lead straight to the rows.
+
+-- name: record_migration
+-- Note that a migration is done, in its own transaction.
+INSERT INTO migrations (number, name) VALUES (:number, :name);
+
+-- name: settings
+-- All settings that hold for the whole store.
+SELECT name, value FROM settings;
+
+-- name: set_setting
+-- Store a setting of the whole store.
+INSERT INTO settings (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: remove_setting
+-- Forget a setting of the whole store.
+DELETE FROM settings WHERE name = :name;
+
+-- name: agent
+-- The agent's number and latest change, and the settings that a process has to agree with.
+SELECT agents.agent, agents.seq,
+       (SELECT value FROM settings WHERE name = 'tokenizer'),
+       (SELECT value FROM settings WHERE name = 'embedding_name'),
+       (SELECT value FROM settings WHERE name = 'embedding_dimension')
+FROM agents WHERE agents.name = :name;
+
+-- name: agents
+-- Every agent's number, for what has to be done to all of them.
+SELECT agent, seq FROM agents ORDER BY agent;
+
+-- name: add_agent
+-- Give a new agent its number.
+INSERT INTO agents (name) VALUES (:name) ON CONFLICT (name) DO NOTHING;
+
+-- name: advance_agent
+-- Move the agent's change number and counters at the end of a transaction.
+UPDATE agents SET seq = :seq, memories = memories + :memories, terms = terms + :terms
+WHERE agent = :agent;
+
+-- name: set_agent_terms
+-- Count the agent's terms anew after a reindex, and note the change.
+UPDATE agents SET seq = :seq, terms = :terms WHERE agent = :agent;
+
+-- name: insert_memory
+-- Store the narrow part of a memory.
+INSERT INTO memories (
+    num, agent, id, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust,
+    source, pinned, created_at, updated_at, chain, version, content_hash, seen_count, access_count,
+    accessed_at, supersedes, superseded_by
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_texts
+-- Store the texts of a memory.
+INSERT INTO texts (
+    num, agent, content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter,
+    tags, metadata
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_tag
+-- Make a tag searchable; a memory may name a tag twice.
+INSERT INTO tags (agent, tag, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- name: insert_lex
+-- Store the forward record of a memory.
+INSERT INTO lex (num, agent, length, hashes, frequencies) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (num) DO UPDATE SET
+    length = excluded.length, hashes = excluded.hashes, frequencies = excluded.frequencies;
+
+-- name: insert_vector
+-- Store or replace the vector of a memory.
+INSERT INTO vectors (num, agent, vector) VALUES (?, ?, ?)
+ON CONFLICT (num) DO UPDATE SET vector = excluded.vector;
+
+-- name: insert_change
+-- Note what happened to a memory.
+INSERT INTO changes (agent, seq, num, what) VALUES (?, ?, ?, ?);
+
+-- name: see_memory
+-- A memory was remembered again.
+UPDATE memories SET seen_count = :seen_count, updated_at = :updated_at, status = :status
+WHERE num = :num AND agent = :agent;
+
+-- name: supersede_memory
+-- A newer version stands in this memory's place.
+UPDATE memories SET status = 'superseded', superseded_by = :superseded_by, updated_at = :updated_at
+WHERE num = :num AND agent = :agent;
+
+-- name: set_status
+-- Move a memory to another status.
+UPDATE memories SET status = :status, updated_at = :updated_at
+WHERE num = :num AND agent = :agent;
+
+-- name: purge_memory
+-- Remove a memory; its texts, tags, forward record and vector go with it by their foreign keys.
+DELETE FROM memories WHERE num = :num AND agent = :agent;
+
+-- name: purge_vectors
+-- Remove the agent's vectors, before another model makes new ones.
+DELETE FROM vectors WHERE agent = :agent AND num > :above AND num < :below;
+
+-- name: num
+-- The number that stands for an id.
+SELECT num FROM memories WHERE agent = :agent AND id = :id;
+
+-- name: nums_by_head
+-- Which heads have these content hashes.
+SELECT num FROM memories
+WHERE agent = :agent AND superseded_by IS NULL
+  AND content_hash IN (SELECT value FROM json_each(:hashes));
+
+-- name: nums_by_past
+-- Which superseded versions have these content hashes, oldest version first.
+SELECT num FROM memories
+WHERE agent = :agent AND superseded_by IS NOT NULL
+  AND content_hash IN (SELECT value FROM json_each(:hashes))
+ORDER BY version, num;
+
+-- name: nums_by_chain
+-- All versions of a chain and whether each is the head, in order.
+SELECT num, id, superseded_by IS NULL, version FROM memories WHERE agent = :agent AND id = :chain
+UNION ALL
+SELECT num, id, superseded_by IS NULL, version FROM memories
+WHERE agent = :agent AND chain = :chain AND version > 1
+ORDER BY 4, 1;
+
+-- name: chain
+-- The chain that a memory belongs to.
+SELECT chain FROM memories WHERE agent = :agent AND id = :id;
+
+-- name: length
+-- How many terms a memory has, so that the agent's counter follows a purge.
+SELECT length FROM lex WHERE agent = :agent AND num = :num;
+
+-- name: records
+-- Whole memories by their numbers.
+SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
+       trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
+       access_count, accessed_at, supersedes, superseded_by,
+       content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
+FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN texts ON texts.num = memories.num
+WHERE +memories.agent = :agent;
+
+-- name: record_by_id
+-- A whole memory by its id.
+SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
+       trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
+       access_count, accessed_at, supersedes, superseded_by,
+       content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
+FROM memories CROSS JOIN texts USING (num)
+WHERE memories.agent = :agent AND id = :id;
+
+-- name: find_newest
+-- A page of memories, latest created first; the page before ended at (:edge_time, :edge_id).
+SELECT num FROM memories
+WHERE agent = :agent {filter}
+  AND (:edge_id IS NULL OR created_at < :edge_time OR (created_at = :edge_time AND id < :edge_id))
+ORDER BY created_at DESC, id DESC LIMIT :limit;
+
+-- name: find_oldest
+-- A page of memories in the order of their creation.
+SELECT num FROM memories
+WHERE agent = :agent {filter}
+  AND (:edge_id IS NULL OR created_at > :edge_time OR (created_at = :edge_time AND id > :edge_id))
+ORDER BY created_at, id LIMIT :limit;
+
+-- name: find_important
+-- A page of memories, most important first, then latest created.
+SELECT num FROM memories
+WHERE agent = :agent {filter}
+  AND (:edge_id IS NULL OR importance < :edge_importance
+       OR (importance = :edge_importance
+           AND (created_at < :edge_time OR (created_at = :edge_time AND id < :edge_id))))
+ORDER BY importance DESC, created_at DESC, id DESC LIMIT :limit;
+
+-- name: edge
+-- Where a page ended.
+SELECT id, created_at, importance FROM memories WHERE agent = :agent AND id = :id;
+
+-- name: admitted
+-- Every memory that a filter admits.
+SELECT num FROM memories WHERE num > :above AND num < :below AND +agent = :agent {filter};
+
+-- name: admitted_among
+-- Which of these memories a filter admits.
+SELECT num FROM memories
+WHERE num IN (SELECT value FROM json_each(:nums)) AND +agent = :agent {filter};
+
+-- name: where_statuses
+-- A condition for {filter}.
+AND status IN (:statuses)
+
+-- name: where_kinds
+-- A condition for {filter}.
+AND kind IN (:kinds)
+
+-- name: where_scopes
+-- A condition for {filter}.
+AND (scope, scope_value) IN (VALUES :scopes)
+
+-- name: where_subject
+-- A condition for {filter}.
+AND subject = :subject
+
+-- name: where_since
+-- A condition for {filter}.
+AND created_at >= :since
+
+-- name: where_until
+-- A condition for {filter}.
+AND created_at < :until
+
+-- name: where_importance
+-- A condition for {filter}.
+AND importance >= :min_importance
+
+-- name: where_tags
+-- A condition for {filter}. The semicolon is the character after the colon.
+AND num IN (
+    SELECT tags.num FROM (SELECT column1 AS wanted FROM (VALUES :tags)) CROSS JOIN tags
+    WHERE tags.agent = :agent AND tags.tag = wanted
+    UNION ALL
+    SELECT tags.num FROM (SELECT column1 AS wanted FROM (VALUES :tags)) CROSS JOIN tags
+    WHERE tags.agent = :agent AND tags.tag > wanted || ':' AND tags.tag < wanted || ';'
+)
+
+-- name: cache_rows
+-- What a cache keeps of the memories written after :above, in the order of their writing.
+SELECT memories.num, id, kind, created_at, importance, length, hashes, frequencies
+FROM memories CROSS JOIN lex USING (num)
+WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :agent
+ORDER BY memories.num;
+
+-- name: cache_vectors
+-- The vectors of the memories written after :above.
+SELECT num, vector FROM vectors
+WHERE agent = :agent AND num > :above AND num < :below ORDER BY num;
+
+-- name: vectors
+-- The vectors of some memories.
+SELECT num, vector FROM vectors
+WHERE agent = :agent AND num IN (SELECT value FROM json_each(:nums)) ORDER BY num;
+
+-- name: changes
+-- What happened since a cache last looked.
+SELECT num, what FROM changes WHERE agent = :agent AND seq > :seq ORDER BY seq;
+
+-- name: forwards_to_renew
+-- The texts to index anew, a batch at a time.
+SELECT texts.num, content, subject, tags, metadata FROM memories CROSS JOIN texts USING (num)
+WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :agent
+ORDER BY memories.num LIMIT 1000;
+
+-- name: counts
+-- How many memories there are of each kind and status, with their tokens and times.
+SELECT kind, status, count(*), sum(full_tokens), min(created_at), max(created_at)
+FROM memories CROSS JOIN texts USING (num)
+WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :agent GROUP BY kind, status;
+
+-- name: count_vectors
+-- How many of the agent's memories have a vector.
+SELECT count(*) FROM vectors WHERE agent = :agent AND num > :above AND num < :below;
+
+-- name: check_counters
+-- The agent's counters beside what is stored.
+SELECT memories, terms,
+       (SELECT count(*) FROM memories WHERE memories.agent = :agent),
+       (SELECT coalesce(sum(length), 0) FROM lex WHERE lex.agent = :agent)
+FROM agents WHERE agent = :agent;
+
+-- name: check_missing
+-- Memories without texts, or without a forward record.
+SELECT id, texts.num IS NULL, lex.num IS NULL
+FROM memories LEFT JOIN texts ON texts.num = memories.num LEFT JOIN lex ON lex.num = memories.num
+WHERE memories.agent = :agent AND (texts.num IS NULL OR lex.num IS NULL);
+
+-- name: check_orphans
+-- Rows whose memory is gone or belongs to another agent.
+SELECT 'texts', count(*) FROM texts WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = texts.num AND m.agent = texts.agent)
+UNION ALL
+SELECT 'tags', count(*) FROM tags WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = tags.num AND m.agent = tags.agent)
+UNION ALL
+SELECT 'lex', count(*) FROM lex WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = lex.num AND m.agent = lex.agent)
+UNION ALL
+SELECT 'vectors', count(*) FROM vectors WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = vectors.num AND m.agent = vectors.agent);
+
+-- name: check_forwards
+-- Forward records that can't be read: four bytes a hash, one byte a frequency.
+SELECT id FROM memories CROSS JOIN lex USING (num)
+WHERE memories.agent = :agent AND length(hashes) <> 4 * length(frequencies);
+
+-- name: check_vectors
+-- Vectors of another length than the model's: two bytes a dimension.
+SELECT id FROM memories CROSS JOIN vectors USING (num)
+WHERE memories.agent = :agent AND length(vector) <> 2 * :dimension;
+
+-- name: check_chains
+-- Chains that have no head, or more than one.
+SELECT chain, sum(superseded_by IS NULL) FROM memories WHERE agent = :agent
+GROUP BY chain HAVING sum(superseded_by IS NULL) <> 1;
+
+-- name: check_heads
+-- Superseded versions whose successor is not stored.
+SELECT id FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);

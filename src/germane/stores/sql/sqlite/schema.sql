@@ -1,0 +1,122 @@
+-- The whole schema as a new store gets it. The migrations beside it, applied in order, give the same;
+-- a test compares the two.
+--
+-- Numbers inside, ids outside: `agent` stands for an agent's name. `num` stands for a memory's id; it is
+-- the agent's number shifted left by 40 bits plus the change number under which the memory was stored.
+-- So an agent's rows lie together, are sorted by when they were written, and no num is ever used twice.
+-- Times are microseconds since 1970 in UTC. Ids are the 16 bytes of a UUID, which sort as their text does.
+
+-- Which migrations this store has seen.
+CREATE TABLE migrations (
+    number INTEGER PRIMARY KEY,
+    name   TEXT NOT NULL
+) STRICT;
+
+-- What holds for the whole store: the tokenizer's version, and the model that made the vectors.
+CREATE TABLE settings (
+    name  TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row per agent. `seq` is the number of its latest change; `memories` and `terms` count what is
+-- stored and how many terms it has, so that a check can compare.
+CREATE TABLE agents (
+    agent    INTEGER PRIMARY KEY,
+    name     TEXT    NOT NULL UNIQUE,
+    seq      INTEGER NOT NULL DEFAULT 0,
+    memories INTEGER NOT NULL DEFAULT 0,
+    terms    INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- What filters, orders and counters need of each memory; narrow, because counters change.
+CREATE TABLE memories (
+    num           INTEGER PRIMARY KEY,
+    agent         INTEGER NOT NULL REFERENCES agents (agent),
+    id            BLOB    NOT NULL CHECK (length(id) = 16),
+    kind          TEXT    NOT NULL,
+    status        TEXT    NOT NULL CHECK (status IN ('active', 'superseded', 'archived', 'forgotten')),
+    scope         TEXT    NOT NULL,
+    scope_value   TEXT    NOT NULL,
+    subject       TEXT,
+    importance    REAL    NOT NULL CHECK (importance BETWEEN 0 AND 10),
+    confidence    REAL    NOT NULL CHECK (confidence BETWEEN 0 AND 1),
+    outcome       TEXT,
+    trust         TEXT    NOT NULL,
+    source        TEXT,
+    pinned        INTEGER NOT NULL CHECK (pinned IN (0, 1)),
+    created_at    INTEGER NOT NULL,
+    updated_at    INTEGER NOT NULL,
+    chain         BLOB    NOT NULL CHECK (length(chain) = 16),
+    version       INTEGER NOT NULL CHECK (version > 1 OR (version = 1 AND chain = id)),
+    content_hash  TEXT    NOT NULL CHECK (content_hash <> ''),
+    seen_count    INTEGER NOT NULL,
+    access_count  INTEGER NOT NULL,
+    accessed_at   INTEGER,
+    supersedes    BLOB,
+    superseded_by BLOB
+) STRICT;
+
+CREATE UNIQUE INDEX memories_by_id ON memories (agent, id);
+
+-- Only heads are unique: a memory may be revised back to what an earlier version of it said.
+CREATE UNIQUE INDEX memories_by_head ON memories (agent, content_hash) WHERE superseded_by IS NULL;
+
+CREATE INDEX memories_by_past ON memories (agent, content_hash) WHERE superseded_by IS NOT NULL;
+
+CREATE INDEX memories_by_time ON memories (agent, created_at, id);
+
+-- First versions are found by their id, which is the chain's.
+CREATE INDEX memories_by_chain ON memories (agent, chain) WHERE version > 1;
+
+-- The texts of each memory. `full_text` is NULL where it is the content itself.
+CREATE TABLE texts (
+    num            INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
+    agent          INTEGER NOT NULL,
+    content        TEXT    NOT NULL,
+    micro          TEXT    NOT NULL,
+    micro_tokens   INTEGER NOT NULL,
+    summary        TEXT    NOT NULL,
+    summary_tokens INTEGER NOT NULL,
+    full_text      TEXT,
+    full_tokens    INTEGER NOT NULL,
+    counter        TEXT    NOT NULL,
+    tags           TEXT    NOT NULL,
+    metadata       TEXT    NOT NULL
+) STRICT;
+
+-- The tags again, one a row, so that a filter finds `a:b:c` by `a:b`.
+CREATE TABLE tags (
+    agent INTEGER NOT NULL,
+    tag   TEXT    NOT NULL,
+    num   INTEGER NOT NULL REFERENCES memories (num) ON DELETE CASCADE,
+    PRIMARY KEY (agent, tag, num)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tags_by_memory ON tags (num);
+
+-- The forward record of each memory: its distinct terms' hashes (uint32, little endian, ascending), how
+-- often each occurs (uint8), and how many terms there are in all. There is no dictionary of terms.
+CREATE TABLE lex (
+    num         INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
+    agent       INTEGER NOT NULL,
+    length      INTEGER NOT NULL,
+    hashes      BLOB    NOT NULL,
+    frequencies BLOB    NOT NULL
+) STRICT;
+
+-- Embeddings: float16, little endian, of unit length.
+CREATE TABLE vectors (
+    num    INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
+    agent  INTEGER NOT NULL,
+    vector BLOB    NOT NULL
+) STRICT;
+
+-- What happened, without any text: caches catch up by it. A purged memory's num stays here as the
+-- record that it is gone. num 0 stands for all of the agent's memories.
+CREATE TABLE changes (
+    agent INTEGER NOT NULL,
+    seq   INTEGER NOT NULL,
+    num   INTEGER NOT NULL,
+    what  TEXT    NOT NULL CHECK (what IN ('insert', 'see', 'supersede', 'status', 'vector', 'purge', 'reindex')),
+    PRIMARY KEY (agent, seq)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,223 @@
+"""What a process keeps in memory of one agent, so that a search reads next to nothing from the file.
+
+Level: stores (imports retrieval and what is above it). A cache only: the file is the truth, and
+every use begins by catching up with the agent's change log inside the reading transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from threading import RLock
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.memory import Memory
+from germane.model.query import Filter
+from germane.retrieval.postings import Postings
+from germane.retrieval.terms import Forward
+from germane.stores.sql import queries
+from germane.stores.sqlite.columns import Columns
+from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.rows import memory_of
+from germane.stores.sqlite.writing import span
+from germane.stores.vector_rows import VectorRows
+
+__all__ = ["AgentCache"]
+
+_MOST_MASKS: Final = 32
+_MOST_RECORD_BYTES: Final = 64 << 20
+_RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
+
+# Past this share of purged memories the arrays are loaded anew.
+_DEAD_SHARE = 4
+_FEW_DEAD = 1000
+
+# With more changes than this, and than memories, loading anew is the shorter way.
+_MANY_CHANGES = 1000
+
+# The changes that move a memory's row and so may move it into or out of a filter.
+_MOVED = frozenset({"see", "supersede", "status"})
+
+
+class AgentCache:
+    """The arrays, postings, vectors, filters' results and records of one agent, as of one change.
+
+    Hold `lock` from before the reading transaction begins until the results are used: then the
+    snapshot can't be older than the cache.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.lock = RLock()
+        self.name = name
+        self.agent = 0
+        self._seq = 0
+        self.columns = Columns()
+        self.postings = Postings()
+        self._vectors: VectorRows | None = None
+        self._masks: dict[Filter, NDArray[np.bool_]] = {}
+        self._records: dict[int, Memory] = {}
+        self._record_bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the cache takes."""
+        vectors = self._vectors.nbytes if self._vectors is not None else 0
+        masks = sum(mask.nbytes for mask in self._masks.values())
+        return self.columns.nbytes + self.postings.nbytes + vectors + masks + self._record_bytes
+
+    def catch_up(self, connection: sqlite3.Connection, seq: int) -> None:
+        """Become as the snapshot is, whose latest change of this agent is `seq`."""
+        if seq == self._seq:
+            return
+        try:
+            if self._seq and not self._is_worn():
+                self._follow(connection)
+            else:
+                self._load(connection)
+        except BaseException:
+            # Half caught up is of no use to anybody; the next use begins from nothing.
+            self._empty()
+            raise
+        self._seq = seq
+
+    def admitted(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_]:
+        """By ordinal, which memories the filter admits."""
+        mask = self._masks.pop(where, None)
+        if mask is None:
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            query, values = filtered("admitted", where)
+            rows = connection.execute(query, values | span(self.agent))
+            mask[self.columns.ordinals(np.fromiter((num for (num,) in rows), dtype=np.int64))] = True
+        self._masks[where] = mask
+        if len(self._masks) > _MOST_MASKS:
+            del self._masks[next(iter(self._masks))]
+        return mask
+
+    def vectors(self, connection: sqlite3.Connection, dimension: int) -> VectorRows:
+        """The agent's vectors; loaded when they are first asked for."""
+        vectors = self._vectors
+        if vectors is None:
+            vectors = self._vectors = VectorRows(dimension)
+            self._put_vectors(connection.execute(queries("sqlite")["cache_vectors"], span(self.agent)))
+        return vectors
+
+    def records(self, connection: sqlite3.Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
+        """The memories of these ordinals."""
+        kept = self._records
+        found = {ordinal: kept.pop(ordinal) for ordinal in ordinals if ordinal in kept}
+        kept.update(found)
+        missing = [ordinal for ordinal in ordinals if ordinal not in found]
+        if missing:
+            nums = self.columns.nums[missing].tolist()
+            ordinal_of = dict(zip(nums, missing, strict=True))
+            values = {"agent": self.agent, "nums": json.dumps(nums)}
+            for row in connection.execute(queries("sqlite")["records"], values):
+                memory = memory_of(row, self.name)
+                found[ordinal_of[row[0]]] = kept[ordinal_of[row[0]]] = memory
+                self._record_bytes += _size(memory)
+            while self._record_bytes > _MOST_RECORD_BYTES and kept:
+                self._drop_record(next(iter(kept)))
+        return found
+
+    def _empty(self) -> None:
+        self._seq = 0
+        self.columns = Columns()
+        self.postings = Postings()
+        self._vectors = None
+        self._masks = {}
+        self._records = {}
+        self._record_bytes = 0
+
+    def _is_worn(self) -> bool:
+        return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
+
+    def _load(self, connection: sqlite3.Connection) -> None:
+        self._empty()
+        rows = connection.execute(queries("sqlite")["cache_rows"], span(self.agent)).fetchall()
+        ordinals = self.columns.append([row[:5] for row in rows])
+        self.postings = Postings.from_arrays(
+            ordinals,
+            np.array([row[5] for row in rows], dtype=np.int64),
+            np.array([len(row[7]) for row in rows], dtype=np.int64),
+            np.frombuffer(b"".join([row[6] for row in rows]), dtype="<u4"),
+            np.frombuffer(b"".join([row[7] for row in rows]), dtype=np.uint8),
+        )
+
+    def _follow(self, connection: sqlite3.Connection) -> None:
+        values = {"agent": self.agent, "seq": self._seq}
+        changes = connection.execute(queries("sqlite")["changes"], values).fetchall()
+        if len(changes) > max(_MANY_CHANGES, self.columns.used) or any(num == 0 for num, _ in changes):
+            self._load(connection)
+            return
+        added = {num for num, what in changes if what == "insert"}
+        purged = {num for num, what in changes if what == "purge"}
+        self._remove(purged)
+        if added:
+            since = span(self.agent, above=self._seq)
+            self._add(connection.execute(queries("sqlite")["cache_rows"], since).fetchall())
+        moved = {num for num, what in changes if what in _MOVED} - purged
+        for ordinal in self.columns.ordinals(_array(moved - added)).tolist():
+            self._drop_record(ordinal)
+        self._renew_masks(connection, (moved | added) - purged)
+        if self._vectors is not None:
+            renewed = {num for num, what in changes if what in {"vector", "insert"}} - purged
+            self._put_vectors(self._among(connection, "vectors", renewed))
+
+    def _add(self, rows: list[tuple[Any, ...]]) -> None:
+        ordinals = self.columns.append([row[:5] for row in rows])
+        for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
+            forward = Forward(
+                hashes=np.frombuffer(hashes, dtype="<u4"),
+                frequencies=np.frombuffer(frequencies, dtype=np.uint8),
+                length=length,
+            )
+            self.postings.add(ordinal, forward)
+
+    def _remove(self, nums: set[int]) -> None:
+        for ordinal in self.columns.ordinals(_array(nums)).tolist():
+            self.columns.remove(ordinal)
+            self.postings.remove(ordinal)
+            self._drop_record(ordinal)
+            for mask in self._masks.values():
+                mask[ordinal] = False
+            if self._vectors is not None:
+                self._vectors.remove(ordinal)
+
+    def _renew_masks(self, connection: sqlite3.Connection, nums: set[int]) -> None:
+        renewed = self.columns.ordinals(_array(nums))
+        for where, old in list(self._masks.items()):
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            mask[: len(old)] = old
+            mask[renewed] = False
+            query, values = filtered("admitted_among", where)
+            values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+            admitted = {num for (num,) in connection.execute(query, values)}
+            mask[self.columns.ordinals(_array(admitted))] = True
+            self._masks[where] = mask
+
+    def _among(self, connection: sqlite3.Connection, query: str, nums: set[int]) -> Iterable[tuple[Any, ...]]:
+        values = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+        return connection.execute(queries("sqlite")[query], values)
+
+    def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        found = list(rows)
+        if found and self._vectors is not None:
+            ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
+            self._vectors.put(ordinals, [packed for _, packed in found])
+
+    def _drop_record(self, ordinal: int) -> None:
+        memory = self._records.pop(ordinal, None)
+        if memory is not None:
+            self._record_bytes -= _size(memory)
+
+
+def _size(memory: Memory) -> int:
+    return _RECORD_BYTES + 2 * len(memory.content)
+
+
+def _array(nums: set[int]) -> NDArray[np.int64]:
+    return np.fromiter(sorted(nums), dtype=np.int64, count=len(nums))

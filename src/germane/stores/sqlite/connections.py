@@ -1,0 +1,307 @@
+"""Connections to one SQLite file, and the transactions that run on them.
+
+Level: stores (imports errors only). It knows connections, not queries about memories.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, RLock
+from typing import Final, Literal
+
+from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
+from germane.stores.sqlite.failures import is_busy, translated
+from germane.stores.sqlite.turns import Turns, pause_before_asking_again
+
+__all__ = ["MEMORY", "Connections", "Durability"]
+
+Durability = Literal["full", "relaxed"]
+
+MEMORY: Final = ":memory:"
+
+_SYNCHRONOUS = {"full": "PRAGMA synchronous = FULL", "relaxed": "PRAGMA synchronous = NORMAL"}
+
+# Without secure_delete a freed page keeps its bytes. Sorting in memory keeps texts out of temporary
+# files. The log is cut back after a burst, so that it doesn't stay large for ever.
+_SETTINGS = (
+    "PRAGMA secure_delete = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -16000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+class Connections:
+    """Opens what is needed and keeps it: any number of readers, one writer.
+
+    Every transaction ends with its `with` block: committed, or rolled back when the block raised.
+    A file in memory has one connection, which threads use in turns.
+    """
+
+    def __init__(self, path: str | Path, *, durability: Durability, timeout: float, read_only: bool) -> None:
+        if durability not in _SYNCHRONOUS:
+            raise InvalidInput(f"durability={durability!r} is unknown. Use 'full' or 'relaxed'.")
+        if not timeout >= 0:
+            raise InvalidInput(f"timeout={timeout!r} is no time to wait. Use 0 or more seconds.")
+        self.in_memory = str(path) == MEMORY
+        self.location = MEMORY if self.in_memory else str(Path(path).absolute())
+        self.read_only = read_only
+        self.timeout = timeout
+        self._durability = durability
+        self._closed = False
+        self._process = os.getpid()
+        self._guard = Lock()
+        self._memory_lock = RLock()
+        self._turns = Turns()
+        self._readers: list[sqlite3.Connection] = []
+        self._writer: sqlite3.Connection | None = None
+        self._inherited: list[sqlite3.Connection | None] = []
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A read transaction: everything read inside comes from one snapshot. Never waits for writers."""
+        with translated(self.location):
+            self._check_usable()
+            if self.in_memory:
+                with self._memory_lock, _transaction(self._the_writer(), "BEGIN"):
+                    yield self._the_writer()
+                return
+            connection = self._take_reader()
+            try:
+                with _transaction(connection, "BEGIN"):
+                    yield connection
+            finally:
+                self._give_reader(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, in turn with the other threads and processes that write.
+
+        Raises StoreBusy when the turn hasn't come within the timeout.
+        """
+        with translated(self.location), self._turn() as connection:
+            with _transaction(connection, "BEGIN IMMEDIATE", turns=self._turns, deadline=self._deadline()):
+                yield connection
+            self._turns.ended()
+
+    @contextmanager
+    def alone(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection outside any transaction, for what can't run inside one."""
+        with translated(self.location), self._turn() as connection:
+            yield connection
+
+    def truncate_log(self, *, timeout: float) -> bool:
+        """Move the whole write-ahead log into the file and cut it to no bytes; False if readers hold it."""
+        if self.in_memory:
+            return True
+        start = time.monotonic()
+        with self.alone() as connection:
+            while True:
+                try:
+                    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error):
+                        raise
+                    busy = 1
+                waited = time.monotonic() - start
+                if not busy or waited >= timeout:
+                    return not busy
+                time.sleep(pause_before_asking_again(waited) * 5)
+
+    def size(self) -> int:
+        """How many bytes the file and its log take; 0 in memory."""
+        if self.in_memory:
+            return 0
+        found = 0
+        for each in (self.location, f"{self.location}-wal"):
+            with suppress(FileNotFoundError):
+                found += Path(each).stat().st_size
+        return found
+
+    def close(self) -> None:
+        """Close every connection. What another thread is using just now is closed when it is done."""
+        with self._guard:
+            self._closed = True
+            readers, self._readers = self._readers, []
+        for each in readers:
+            each.close()
+        with suppress(StoreBusy):
+            self._turns.take(self._deadline())
+            try:
+                with self._memory_lock:
+                    if self._writer is not None:
+                        self._writer.close()
+                        self._writer = None
+            finally:
+                self._turns.give()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreUnavailable(f"The store {self.location} is closed. Open it again.")
+        if self._process != os.getpid() and not self.in_memory:
+            self._leave_to_parent()
+
+    def _leave_to_parent(self) -> None:
+        # SQLite forbids using a connection after a fork. The parent's are kept from being closed
+        # here, since closing them would let go of the parent's locks.
+        self._inherited += [*self._readers, self._writer]
+        self._process = os.getpid()
+        self._guard, self._turns = Lock(), Turns()
+        self._readers, self._writer = [], None
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.timeout
+
+    @contextmanager
+    def _turn(self) -> Iterator[sqlite3.Connection]:
+        self._check_usable()
+        if self.read_only:
+            raise StoreUnavailable(
+                f"The store {self.location} was opened with read_only=True, so nothing can be stored. "
+                "Open it without."
+            )
+        self._turns.take(self._deadline())
+        try:
+            self._check_usable()
+            if self.in_memory:
+                with self._memory_lock:
+                    yield self._the_writer()
+            else:
+                yield self._the_writer()
+        finally:
+            self._turns.give()
+
+    def _the_writer(self) -> sqlite3.Connection:
+        writer = self._writer
+        if writer is None:
+            self._check_usable()
+            writer = self._open_memory() if self.in_memory else self._open_writer()
+            self._writer = writer
+        return writer
+
+    def _take_reader(self) -> sqlite3.Connection:
+        with self._guard:
+            if self._readers:
+                return self._readers.pop()
+        return self._open_reader()
+
+    def _give_reader(self, connection: sqlite3.Connection) -> None:
+        with self._guard:
+            if not self._closed:
+                self._readers.append(connection)
+                return
+        connection.close()
+
+    def _open_memory(self) -> sqlite3.Connection:
+        return _connect(MEMORY, timeout=0, settings=_SETTINGS)
+
+    def _open_writer(self) -> sqlite3.Connection:
+        self._check_place()
+        # No waiting inside SQLite: its busy handler is unfair, so `Turns` waits instead.
+        uri = f"{Path(self.location).as_uri()}?mode=rwc"
+        connection = _connect(uri, timeout=0, settings=(*_SETTINGS, _SYNCHRONOUS[self._durability]))
+        try:
+            self._use_log(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_reader(self) -> sqlite3.Connection:
+        self._check_place()
+        uri = f"{Path(self.location).as_uri()}?mode={'ro' if self.read_only else 'rw'}"
+        connection = _connect(uri, timeout=self.timeout, settings=_SETTINGS)
+        if not self.read_only:
+            return connection
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.OperationalError:
+            connection.close()
+            if Path(f"{self.location}-wal").exists():
+                raise
+            # Nobody has the file open and the folder can't take the files that sharing needs, so
+            # what is on the disk is all there is.
+            return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=_SETTINGS)
+        return connection
+
+    def _use_log(self, connection: sqlite3.Connection) -> None:
+        # SQLite doesn't wait here when several processes open a new file at once.
+        start = time.monotonic()
+        mode = None
+        while mode is None:
+            try:
+                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            except sqlite3.OperationalError as error:
+                waited = time.monotonic() - start
+                if not is_busy(error) or waited >= self.timeout:
+                    raise
+                time.sleep(pause_before_asking_again(waited))
+        if mode != "wal":
+            raise StoreUnavailable(
+                f"The store {self.location} is on a file system that can't share memory between processes, "
+                "which SQLite's write-ahead log needs. Put it on a local disk."
+            )
+
+    def _check_place(self) -> None:
+        place = Path(self.location)
+        if place.is_dir():
+            raise StoreUnavailable(f"{self.location} is a folder. Name a file in it, such as agent.db.")
+        if not place.parent.is_dir():
+            raise StoreUnavailable(
+                f"The folder {place.parent} doesn't exist. Create it, or choose another path."
+            )
+        if self.read_only and not place.exists():
+            raise StoreUnavailable(
+                f"There is no store {self.location} to read. Open it without read_only=True."
+            )
+
+
+def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        target,
+        uri=True,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        for each in settings:
+            connection.execute(each)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _transaction(
+    connection: sqlite3.Connection, begin: str, *, turns: Turns | None = None, deadline: float = 0.0
+) -> Iterator[None]:
+    def attempt() -> bool:
+        try:
+            connection.execute(begin)
+        except sqlite3.OperationalError as error:
+            if is_busy(error):
+                return False
+            raise
+        return True
+
+    if turns is None:
+        connection.execute(begin)
+    else:
+        turns.begin(attempt, deadline=deadline)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk makes SQLite roll back by itself; then there is nothing left to undo.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,72 @@
+"""Filters as conditions in SQL.
+
+Level: stores (imports model). The conditions come from the named queries; only placeholders are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.model.query import Filter
+from germane.stores.sql import queries
+from germane.stores.sqlite.rows import microseconds
+
+__all__ = ["MOST_VALUES", "filtered"]
+
+MOST_VALUES = 1000
+"""How many values a filter may name in one field; SQLite limits the placeholders of a statement."""
+
+
+def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
+    """The named query with the filter's conditions in place, and the values of their placeholders."""
+    known = queries("sqlite")
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    for name, given in _lists(where).items():
+        if len(given) > MOST_VALUES:
+            raise InvalidInput(
+                f"The filter names {len(given)} {name}, more than {MOST_VALUES}. Ask in several calls."
+            )
+        if given:
+            rows, bound = _placeholders(name, given)
+            conditions.append(known[f"where_{name}"].replace(f":{name}", rows))
+            values.update(bound)
+    for condition, name, value in _scalars(where):
+        if value is not None:
+            conditions.append(known[f"where_{condition}"])
+            values[name] = value
+    return known[query].replace("{filter}", "\n".join(conditions)), values
+
+
+def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    return {
+        "statuses": [(each.value,) for each in where.statuses],
+        "kinds": [(each,) for each in where.kinds],
+        "scopes": [(each.name, each.value) for each in where.scopes],
+        "tags": [(each,) for each in where.tags],
+    }
+
+
+def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
+    since = where.when and where.when.since
+    until = where.when and where.when.until
+    return (
+        ("subject", "subject", where.subject),
+        ("since", "since", since and microseconds(since, name="when.since")),
+        ("until", "until", until and microseconds(until, name="when.until")),
+        ("importance", "min_importance", where.min_importance),
+    )
+
+
+def _placeholders(name: str, given: Sequence[tuple[str, ...]]) -> tuple[str, dict[str, str]]:
+    # One column stands in an IN list or in a list of VALUES, which takes rows in parentheses.
+    bound: dict[str, str] = {}
+    rows: list[str] = []
+    for number, row in enumerate(given):
+        keys = [f"{name}_{number}_{column}" for column in range(len(row))]
+        bound.update(zip(keys, row, strict=True))
+        written = ", ".join(f":{key}" for key in keys)
+        rows.append(f"({written})" if name in {"scopes", "tags"} else written)
+    return ", ".join(rows), bound

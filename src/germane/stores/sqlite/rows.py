@@ -1,0 +1,206 @@
+"""Memories as rows of numbers, bytes and text, and rows as memories.
+
+Level: stores (imports model).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from math import isfinite
+from types import MappingProxyType
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
+from germane.model.scope import GLOBAL, Scope
+
+__all__ = [
+    "id_bytes",
+    "id_text",
+    "memory_of",
+    "memory_row",
+    "microseconds",
+    "moment",
+    "texts_row",
+    "try_id_bytes",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_STATUS = {each.value: each for each in Status}
+_TRUST = {each.value: each for each in Trust}
+_OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each for each in Outcome}}
+
+
+def id_bytes(text: str, *, name: str = "id") -> bytes:
+    """The 16 bytes of an id; raises InvalidInput when it isn't a UUID in its canonical form."""
+    found = try_id_bytes(text)
+    if found is None:
+        raise InvalidInput(
+            f"{name}={text!r} is no id. Ids are UUIDs in their canonical form: 36 characters, lower case, "
+            "such as '0192f0c4-7e1a-7cc3-98c4-dc0c0c07398f'."
+        )
+    return found
+
+
+def try_id_bytes(text: str) -> bytes | None:
+    """The 16 bytes of an id, or None for what can't be the id of any memory."""
+    return bytes.fromhex(text.replace("-", "")) if _CANONICAL.fullmatch(text) else None
+
+
+def id_text(raw: bytes) -> str:
+    """The canonical form of an id's 16 bytes."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def microseconds(when: datetime, *, name: str) -> int:
+    """Microseconds since 1970 in UTC, exactly; raises InvalidInput for a naive time."""
+    if when.tzinfo is not UTC:
+        when = as_utc(when, name=name)
+    return (when - _EPOCH) // _MICROSECOND
+
+
+def moment(number: int) -> datetime:
+    """The time that `microseconds` gave the number for."""
+    return _EPOCH + timedelta(microseconds=number)
+
+
+def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
+    """The values of `insert_memory`. Raises InvalidInput for what no store accepts."""
+    raw = id_bytes(memory.id)
+    _check(memory)
+    return (
+        num,
+        agent,
+        raw,
+        memory.kind,
+        memory.status.value,
+        memory.scope.name,
+        memory.scope.value,
+        memory.subject,
+        memory.importance,
+        memory.confidence,
+        memory.outcome and memory.outcome.value,
+        memory.trust.value,
+        memory.source,
+        int(memory.pinned),
+        microseconds(memory.created_at, name="created_at"),
+        microseconds(memory.updated_at, name="updated_at"),
+        raw if memory.chain == memory.id else id_bytes(memory.chain, name="chain"),
+        memory.version,
+        memory.content_hash,
+        memory.seen_count,
+        memory.access_count,
+        memory.accessed_at and microseconds(memory.accessed_at, name="accessed_at"),
+        memory.supersedes and id_bytes(memory.supersedes, name="supersedes"),
+        memory.superseded_by and id_bytes(memory.superseded_by, name="superseded_by"),
+    )
+
+
+def texts_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
+    """The values of `insert_texts`."""
+    renditions = memory.renditions
+    return (
+        num,
+        agent,
+        memory.content,
+        renditions.micro.text,
+        renditions.micro.tokens,
+        renditions.summary.text,
+        renditions.summary.tokens,
+        None if renditions.full.text == memory.content else renditions.full.text,
+        renditions.full.tokens,
+        renditions.counter,
+        json.dumps(memory.tags, ensure_ascii=False) if memory.tags else "[]",
+        _json(memory.metadata),
+    )
+
+
+def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
+    """The memory of a row of `records`; the agent's name is not in it."""
+    (_, raw, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
+    (source, pinned, created_at, updated_at, chain, version, content_hash) = row[11:18]
+    (seen_count, access_count, accessed_at, supersedes, superseded_by) = row[18:23]
+    (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[23:31]
+    (tags, metadata) = row[31:]
+    memory_id = id_text(raw)
+    return Memory(
+        id=memory_id,
+        agent=agent,
+        kind=kind,
+        content=content,
+        renditions=Renditions(
+            micro=Rendition(text=micro, tokens=micro_tokens),
+            summary=Rendition(text=summary, tokens=summary_tokens),
+            full=Rendition(text=content if full is None else full, tokens=full_tokens),
+            counter=counter,
+        ),
+        created_at=moment(created_at),
+        updated_at=moment(updated_at),
+        chain=memory_id if chain == raw else id_text(chain),
+        version=version,
+        status=_STATUS[status],
+        scope=Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
+        subject=subject,
+        tags=tuple(json.loads(tags)) if tags != "[]" else (),
+        importance=importance,
+        confidence=confidence,
+        outcome=_OUTCOME[outcome],
+        trust=_TRUST[trust],
+        source=source,
+        pinned=bool(pinned),
+        metadata=MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
+        content_hash=content_hash,
+        seen_count=seen_count,
+        access_count=access_count,
+        accessed_at=None if accessed_at is None else moment(accessed_at),
+        supersedes=supersedes and id_text(supersedes),
+        superseded_by=superseded_by and id_text(superseded_by),
+    )
+
+
+def _check(memory: Memory) -> None:
+    if not memory.content_hash:
+        raise InvalidInput(
+            f"Memory {memory.id!r} has no content_hash, by which the same memory is recognised. Give it one."
+        )
+    if not 0 <= memory.importance <= 10:  # noqa: PLR2004 - the axis of importance.
+        raise InvalidInput(f"importance={memory.importance!r} is outside 0 to 10.")
+    if not 0 <= memory.confidence <= 1:
+        raise InvalidInput(f"confidence={memory.confidence!r} is outside 0 to 1.")
+    if memory.version < 1 or (memory.version == 1) != (memory.chain == memory.id):
+        raise InvalidInput(
+            f"Memory {memory.id!r} is version {memory.version} of the chain {memory.chain!r}. "
+            "The first version of a chain, and no other, has the chain's id."
+        )
+
+
+def _json(metadata: Mapping[str, Any]) -> str:
+    if not metadata:
+        return "{}"
+    try:
+        return json.dumps(_plain(metadata, "metadata"), ensure_ascii=False, allow_nan=False)
+    except RecursionError as error:
+        raise InvalidInput("metadata is nested too deeply, or holds itself. Make it flatter.") from error
+
+
+def _plain(value: Any, path: str) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and isfinite(value):
+        return value
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _plain(each, f"{path}[{key!r}]") for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each, f"{path}[{index}]") for index, each in enumerate(value)]
+    raise InvalidInput(
+        f"{path}={value!r} can't be kept as JSON. Use text, finite numbers, true, false, None, lists, "
+        "and mappings with text keys."
+    )

@@ -1,0 +1,84 @@
+"""Brings a file to the schema that this version knows, and makes sure that it is a store at all.
+
+Level: stores (imports retrieval and what is above it).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from germane.errors import SchemaTooNew, StoreUnavailable
+from germane.stores.sql import migrations, queries, schema, statements
+from germane.stores.sqlite.connections import Connections
+
+__all__ = ["APPLICATION", "VERSION", "prepare", "version_of"]
+
+APPLICATION = 0x6765726D
+"""In the file's header, as the bytes `germ`: another program's database is not taken for a store."""
+
+VERSION = migrations("sqlite")[-1].number
+
+
+def prepare(connections: Connections) -> None:
+    """Create the schema in a new file, or apply the migrations that an older one lacks.
+
+    Several processes may do this at once. Raises StoreUnavailable for a database of another
+    program, and SchemaTooNew.
+    """
+    if connections.read_only:
+        with connections.reading() as connection:
+            _check_ours(connection, connections.location)
+            found = version_of(connection)
+        if found < VERSION:
+            raise StoreUnavailable(
+                f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
+                "Open it once without read_only=True, so that it can be brought up to date."
+            )
+        return
+    if not connections.in_memory:
+        with connections.alone(), connections.reading() as connection:
+            _check_ours(connection, connections.location)
+            if version_of(connection) == VERSION:
+                return
+    _install(connections)
+    for migration in migrations("sqlite"):
+        with connections.writing() as connection:
+            if version_of(connection) < migration.number:
+                for each in statements(migration.script):
+                    connection.execute(each)
+                _record(connection, migration.number, migration.name)
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema version of a file; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _install(connections: Connections) -> None:
+    with connections.writing() as connection:
+        # Another process may have been first.
+        _check_ours(connection, connections.location)
+        if version_of(connection):
+            return
+        for each in statements(schema("sqlite")):
+            connection.execute(each)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        for migration in migrations("sqlite"):
+            _record(connection, migration.number, migration.name)
+
+
+def _record(connection: sqlite3.Connection, number: int, name: str) -> None:
+    connection.execute(queries("sqlite")["record_migration"], {"number": number, "name": name})
+    connection.execute(f"PRAGMA user_version = {number}")
+
+
+def _check_ours(connection: sqlite3.Connection, location: str) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application != APPLICATION and (application or tables):
+        raise StoreUnavailable(
+            f"The file {location} is a SQLite database of another program. Choose another path for the store."
+        )
+    found = version_of(connection)
+    if found > VERSION:
+        raise SchemaTooNew(found=found, supported=VERSION)

@@ -1,0 +1,272 @@
+"""The store that a path opens: memories in one SQLite file, shared by threads and processes.
+
+Level: stores (imports retrieval and what is above it).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Final
+
+from germane.errors import InvalidInput, NotFound, StoreBusy
+from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
+from germane.model.memory import Memory
+from germane.model.query import Filter, Found, Order, Query
+from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+from germane.stores.sql import queries
+from germane.stores.sqlite.cache import AgentCache
+from germane.stores.sqlite.checking import check_agent, check_file
+from germane.stores.sqlite.connections import Connections, Durability
+from germane.stores.sqlite.failures import translated
+from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
+from germane.stores.sqlite.schema import prepare, version_of
+from germane.stores.sqlite.searching import search
+from germane.stores.sqlite.settings import (
+    check_embedding,
+    check_tokenizer,
+    settle,
+    store_embedding,
+    stored_embedding,
+)
+from germane.stores.sqlite.writing import Writing, span
+
+__all__ = ["SqliteStore"]
+
+_MOST_CACHE_BYTES: Final = 512 << 20
+_LONGEST_NAME: Final = 1000
+
+
+class SqliteStore:
+    """A `Store` in one file, and `Checkable`. Threads and processes may share the file freely.
+
+    `path` names the file, which is created when it is missing, or is ":memory:". `embedding` names
+    the model whose vectors are stored; without it none can be. `durability="full"` keeps what was
+    acknowledged through a loss of power, "relaxed" through a crash of the process only. `timeout`
+    is how many seconds to wait for other writers before StoreBusy. `replace_embedding` allows the
+    vectors of another model to be removed on opening.
+
+    Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        embedding: EmbeddingIdentity | None = None,
+        durability: Durability = "full",
+        timeout: float = 30.0,
+        read_only: bool = False,
+        replace_embedding: bool = False,
+    ) -> None:
+        self._connections = Connections(path, durability=durability, timeout=timeout, read_only=read_only)
+        self._embedding = embedding
+        self._caches: OrderedDict[str, AgentCache] = OrderedDict()
+        self._guard = Lock()
+        self._owes_truncation = False
+        try:
+            with translated(self._connections.location):
+                prepare(self._connections)
+                settle(self._connections, embedding=embedding, replace_embedding=replace_embedding)
+        except BaseException:
+            self._connections.close()
+            raise
+
+    def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
+        """Apply all changes in one transaction, in order, or none of them.
+
+        A Purge also rewrites what could still hold the text. If a reader keeps that from
+        being done within the timeout, StoreBusy says so; the purge itself has then been done.
+        """
+        if not changes:
+            return ()
+        with self._connections.writing() as connection:
+            number, seq, embedding = self._agent(connection, agent, create=True)
+            if any(_has_vector(each) for each in changes) and self._embedding is not None:
+                check_embedding(embedding, self._embedding)
+                if embedding is None:
+                    store_embedding(connection, self._embedding)
+            writing = Writing(connection, number, agent, seq, self._embedding)
+            applied = writing.apply(changes)
+        if any(isinstance(each, Purge) for each in changes):
+            self._erase()
+        elif self._owes_truncation:
+            self._owes_truncation = not self._connections.truncate_log(timeout=0)
+        return applied
+
+    def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
+        """The memories of these ids whatever their status, in the order asked; None where there is none."""
+        with self._connections.reading() as connection:
+            number, _, _ = self._agent(connection, agent)
+            return tuple(_get(connection, number, agent, each) for each in ids)
+
+    def find(
+        self,
+        agent: str,
+        where: Filter,
+        *,
+        order: Order = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass the filter, in order; `after` is the last id of the page before.
+
+        Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
+        older one. Raises NotFound when `after` is no memory of the agent's any more.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        with self._connections.reading() as connection:
+            number, _, _ = self._agent(connection, agent)
+            query, values = filtered(f"find_{order.value}", where)
+            values |= {"agent": number, "limit": -1 if limit is None else limit}
+            values |= _edge(connection, number, agent, after)
+            nums = [num for (num,) in connection.execute(query, values)]
+            rows = connection.execute(
+                queries("sqlite")["records"], {"agent": number, "nums": json.dumps(nums)}
+            )
+            found = {row[0]: memory_of(row, agent) for row in rows}
+        return tuple(found[num] for num in nums)
+
+    def search(self, agent: str, query: Query) -> Found:
+        """The candidates for a query, from one snapshot of the store."""
+        cache = self._cache(agent)
+        with cache.lock, self._connections.reading() as connection:
+            number, seq, embedding = self._agent(connection, agent)
+            cache.agent = number
+            cache.catch_up(connection, seq)
+            found = search(connection, cache, query, embedding=embedding)
+        self._keep_within_limit(agent)
+        return found
+
+    def stats(self, agent: str) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        by_kind: dict[str, int] = {}
+        by_status: dict[str, int] = {}
+        with self._connections.reading() as connection:
+            number, _, embedding = self._agent(connection, agent)
+            rows = connection.execute(queries("sqlite")["counts"], {"agent": number}).fetchall()
+            (vectors,) = connection.execute(queries("sqlite")["count_vectors"], span(number)).fetchone()
+            version = version_of(connection)
+        for kind, status, count, *_ in rows:
+            by_kind[kind] = by_kind.get(kind, 0) + count
+            by_status[status] = by_status.get(status, 0) + count
+        return StoreStats(
+            location=self._connections.location,
+            schema_version=version,
+            agent=agent,
+            memories=sum(by_kind.values()),
+            by_kind=dict(sorted(by_kind.items())),
+            by_status=dict(sorted(by_status.items())),
+            tokens=sum(row[3] for row in rows),
+            vectors=vectors,
+            embedding=embedding,
+            bytes=self._connections.size(),
+            oldest=moment(min(row[4] for row in rows)) if rows else None,
+            newest=moment(max(row[5] for row in rows)) if rows else None,
+        )
+
+    def check(self, agent: str) -> tuple[Finding, ...]:
+        """What is wrong with the file or this agent's part of it; empty when nothing is.
+
+        A whole file is read for it: about a second for each 500 MB.
+        """
+        with self._connections.reading() as connection:
+            damage = check_file(connection)
+            if damage:
+                return damage
+            number, _, embedding = self._agent(connection, agent)
+            return check_agent(connection, number, embedding)
+
+    def checkpoint(self) -> None:
+        """Move what is in the write-ahead log into the file, and cut the log to no bytes.
+
+        Nothing needs this in everyday use. Raises StoreBusy while a reader holds on to the log.
+        """
+        if not self._connections.truncate_log(timeout=self._connections.timeout):
+            raise StoreBusy(
+                f"A reader has held on to the log of {self._connections.location} for "
+                f"{self._connections.timeout:g} s. Close the reader, and call checkpoint again."
+            )
+        self._owes_truncation = False
+
+    def close(self) -> None:
+        """Release what the store holds. Closing twice is fine."""
+        self._connections.close()
+        with self._guard:
+            self._caches.clear()
+
+    def _agent(
+        self, connection: sqlite3.Connection, name: str, *, create: bool = False
+    ) -> tuple[int, int, EmbeddingIdentity | None]:
+        """The agent's number and latest change (0 and 0 for an unknown one), and the vectors' model."""
+        if create:
+            if not name or len(name) > _LONGEST_NAME:
+                raise InvalidInput(f"agent={name[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+            connection.execute(queries("sqlite")["add_agent"], {"name": name})
+        row = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
+        if row is None:
+            return 0, 0, None
+        number, seq, tokenizer, model, dimension = row
+        check_tokenizer(tokenizer, self._connections.location)
+        settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
+        return number, seq, stored_embedding(settings)
+
+    def _cache(self, agent: str) -> AgentCache:
+        with self._guard:
+            cache = self._caches.get(agent)
+            if cache is None:
+                cache = self._caches[agent] = AgentCache(agent)
+            self._caches.move_to_end(agent)
+            return cache
+
+    def _keep_within_limit(self, agent: str) -> None:
+        with self._guard:
+            total = sum(each.nbytes for each in self._caches.values())
+            while total > _MOST_CACHE_BYTES and next(iter(self._caches), agent) != agent:
+                _, dropped = self._caches.popitem(last=False)
+                total -= dropped.nbytes
+
+    def _erase(self) -> None:
+        """Cut the log, which still holds what a purge removed from the file."""
+        self._owes_truncation = True
+        if not self._connections.truncate_log(timeout=self._connections.timeout):
+            raise StoreBusy(
+                "The purge is done, but its text is still in the write-ahead log of "
+                f"{self._connections.location}: a reader has held on to it for "
+                f"{self._connections.timeout:g} s. It goes with the next write, with checkpoint(), or when the "
+                "last process closes the store."
+            )
+        self._owes_truncation = False
+
+
+def _has_vector(change: Change) -> bool:
+    return isinstance(change, SetVector) or (
+        isinstance(change, Insert | Revise) and change.vector is not None
+    )
+
+
+def _get(connection: sqlite3.Connection, number: int, agent: str, memory_id: str) -> Memory | None:
+    raw = try_id_bytes(memory_id)
+    if raw is None:
+        return None
+    row = connection.execute(queries("sqlite")["record_by_id"], {"agent": number, "id": raw}).fetchone()
+    return None if row is None else memory_of(row, agent)
+
+
+def _edge(
+    connection: sqlite3.Connection, number: int, agent: str, after: str | None
+) -> dict[str, bytes | int | float | None]:
+    names = ("edge_id", "edge_time", "edge_importance")
+    if after is None:
+        return dict.fromkeys(names)
+    raw = try_id_bytes(after)
+    row = raw and connection.execute(queries("sqlite")["edge"], {"agent": number, "id": raw}).fetchone()
+    if not row:
+        raise NotFound(after, agent)
+    return dict(zip(names, row, strict=True))

@@ -1,0 +1,326 @@
+"""Applies changes inside one write transaction.
+
+Level: stores (imports retrieval and what is above it).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStatus, SetVector
+from germane.model.memory import Memory, Status
+from germane.model.stats import EmbeddingIdentity
+from germane.model.vector import Vector
+from germane.retrieval.terms import index_terms
+from germane.stores.indexed import indexed_text
+from germane.stores.sql import queries
+from germane.stores.sqlite.rows import (
+    id_bytes,
+    id_text,
+    memory_of,
+    memory_row,
+    microseconds,
+    texts_row,
+    try_id_bytes,
+)
+
+__all__ = ["AGENT_SHIFT", "Writing", "packed_vector", "span"]
+
+AGENT_SHIFT: Final = 40
+"""A num is the agent's number shifted by this much, plus a change number of that agent's."""
+
+_UNIT_LENGTH_TOLERANCE = 0.01
+
+
+def span(agent: int, *, above: int = 0) -> dict[str, int]:
+    """The placeholders for an agent's nums that were given after the change number `above`."""
+    return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
+
+
+def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
+    """A vector as it is stored: float16, little endian. Raises InvalidInput for what is no embedding."""
+    if embedding is None:
+        raise InvalidInput(
+            "A vector can't be stored without knowing which model made it. "
+            "Open the store with embedding=EmbeddingIdentity(name=..., dimension=...)."
+        )
+    if vector.shape != (embedding.dimension,):
+        raise InvalidInput(
+            f"A vector of shape {vector.shape} is none of {embedding}; "
+            f"its shape has to be ({embedding.dimension},)."
+        )
+    length = float(np.linalg.norm(vector))
+    # Written so that NaN fails as well.
+    if not abs(length - 1.0) <= _UNIT_LENGTH_TOLERANCE:
+        raise InvalidInput(
+            f"A vector of length {length:g} can't be stored: vectors have unit length and finite numbers. "
+            "Divide it by its length, or give no vector for a text that has none."
+        )
+    return vector.astype("<f2").tobytes()
+
+
+@dataclass(slots=True)
+class Writing:
+    """One transaction's work for one agent: the change number moves with every change."""
+
+    connection: sqlite3.Connection
+    agent: int
+    name: str
+    seq: int
+    embedding: EmbeddingIdentity | None
+    memories: int = 0
+    terms: int = 0
+    changes: list[tuple[int, int, int, str]] = field(default_factory=list)
+
+    def apply(self, changes: Sequence[Change]) -> tuple[Applied, ...]:
+        """Apply all changes in order, and note them."""
+        applied: list[Applied] = []
+        for kind, group in groupby(changes, type):
+            if kind is Insert:
+                applied += self._insert([each for each in group if isinstance(each, Insert)])
+            else:
+                applied += [self._apply_one(each) for each in group]
+        self._many("insert_change", self.changes)
+        counters = {"agent": self.agent, "seq": self.seq, "memories": self.memories, "terms": self.terms}
+        self._run("advance_agent", counters)
+        return tuple(applied)
+
+    def _apply_one(self, change: Change) -> Applied:
+        if isinstance(change, Revise):
+            return self._revise(change)
+        if isinstance(change, SetStatus):
+            return self._set_status(change)
+        if isinstance(change, SetVector):
+            return self._set_vector(change)
+        if isinstance(change, Purge):
+            return self._purge(change)
+        raise InvalidInput(f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector or Purge.")
+
+    def _insert(self, inserts: list[Insert]) -> list[Applied]:
+        known = self._by_hash({each.memory.content_hash for each in inserts})
+        new: list[tuple[int, Insert]] = []
+        seen: set[int] = set()
+        now: dict[int, Memory] = {}
+        applied: list[Applied] = []
+        for each in inserts:
+            self._check_owner(each.memory)
+            same = known.setdefault(each.memory.content_hash, [])
+            num = next((num for num, stored in reversed(same) if _is_same(stored, each.memory)), None)
+            if num is None:
+                num = self._note_new()
+                new.append((num, each))
+                same.append((num, each.memory))
+                now[num] = each.memory
+                applied.append(Applied(memory=each.memory, created=True))
+            else:
+                self._note(num, "see")
+                seen.add(num)
+                now[num] = _seen_again(now.get(num) or dict(same)[num], each)
+                applied.append(Applied(memory=now[num]))
+        self._store([(num, each.memory, each.vector) for num, each in new])
+        for num in sorted(seen):
+            self._see(num, now[num])
+        return applied
+
+    def _revise(self, change: Revise) -> Applied:
+        memory = change.memory
+        self._check_owner(memory)
+        if memory.supersedes is None:
+            raise InvalidInput(f"Memory {memory.id!r} doesn't say which memory it revises. Set `supersedes`.")
+        before_num = self._num(memory.supersedes)
+        self._check_head(memory.supersedes)
+        self._check_continues(memory, self._load(before_num))
+        for _, same in self._by_hash({memory.content_hash}).get(memory.content_hash, []):
+            if same.chain != memory.chain:
+                raise InvalidInput(
+                    f"The revised text of {memory.supersedes!r} is what memory {same.id!r} says already. "
+                    "Forget the one, and keep the other."
+                )
+        num = self._note_new()
+        self._note(before_num, "supersede")
+        # The old head goes first: two heads of one content would break the index.
+        self._run(
+            "supersede_memory",
+            {
+                "agent": self.agent,
+                "num": before_num,
+                "superseded_by": id_bytes(memory.id),
+                "updated_at": microseconds(memory.updated_at, name="updated_at"),
+            },
+        )
+        self._store([(num, memory, change.vector)])
+        return Applied(memory=memory, created=True)
+
+    def _set_status(self, change: SetStatus) -> Applied:
+        num = self._num(change.memory_id)
+        self._note(num, "status")
+        self._run(
+            "set_status",
+            {
+                "agent": self.agent,
+                "num": num,
+                "status": change.status.value,
+                "updated_at": microseconds(change.at, name="at"),
+            },
+        )
+        return Applied(memory=self._load(num))
+
+    def _set_vector(self, change: SetVector) -> Applied:
+        num = self._num(change.memory_id)
+        self._note(num, "vector")
+        vector = packed_vector(change.vector, self.embedding)
+        self._many("insert_vector", [(num, self.agent, vector)])
+        return Applied(memory=self._load(num))
+
+    def _purge(self, change: Purge) -> Applied:
+        self._num(change.memory_id)
+        chain = self._chain(change.memory_id)
+        for num, *_ in chain:
+            found = self._run("length", {"agent": self.agent, "num": num}).fetchone()
+            self.terms -= found[0] if found else 0
+            self.memories -= 1
+            self._note(num, "purge")
+            self._run("purge_memory", {"agent": self.agent, "num": num})
+        return Applied(memory=None, purged=len(chain))
+
+    def _store(self, new: Sequence[tuple[int, Memory, Vector | None]]) -> None:
+        if not new:
+            return
+        agent = self.agent
+        vectors = [
+            (num, agent, packed_vector(vector, self.embedding))
+            for num, _, vector in new
+            if vector is not None
+        ]
+        try:
+            self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
+        except sqlite3.IntegrityError as error:
+            self._explain_taken_id([(num, memory) for num, memory, _ in new], error)
+            raise
+        self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
+        self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
+        self._many("insert_lex", [self._forward_row(num, memory) for num, memory, _ in new])
+        self._many("insert_vector", vectors)
+        self.memories += len(new)
+
+    def _forward_row(self, num: int, memory: Memory) -> tuple[Any, ...]:
+        text = indexed_text(
+            memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata
+        )
+        forward = index_terms(text)
+        self.terms += forward.length
+        return (
+            num,
+            self.agent,
+            forward.length,
+            forward.hashes.astype("<u4", copy=False).tobytes(),
+            forward.frequencies.tobytes(),
+        )
+
+    def _see(self, num: int, memory: Memory) -> None:
+        self._run(
+            "see_memory",
+            {
+                "agent": self.agent,
+                "num": num,
+                "seen_count": memory.seen_count,
+                "updated_at": microseconds(memory.updated_at, name="updated_at"),
+                "status": memory.status.value,
+            },
+        )
+
+    def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
+        """For each hash that is stored the memories that have it, superseded versions before heads."""
+        wanted = {"agent": self.agent, "hashes": json.dumps(sorted(hashes))}
+        nums = [num for query in ("nums_by_past", "nums_by_head") for (num,) in self._run(query, wanted)]
+        loaded = dict(self._records(nums)) if nums else {}
+        found: dict[str, list[tuple[int, Memory]]] = {}
+        for num in nums:
+            found.setdefault(loaded[num].content_hash, []).append((num, loaded[num]))
+        return found
+
+    def _records(self, nums: Iterable[int]) -> list[tuple[int, Memory]]:
+        rows = self._run("records", {"agent": self.agent, "nums": json.dumps(list(nums))})
+        return [(row[0], memory_of(row, self.name)) for row in rows]
+
+    def _load(self, num: int) -> Memory:
+        return self._records([num])[0][1]
+
+    def _num(self, memory_id: str) -> int:
+        raw = try_id_bytes(memory_id)
+        found = raw and self._run("num", {"agent": self.agent, "id": raw}).fetchone()
+        if not found:
+            raise NotFound(memory_id, self.name)
+        return int(found[0])
+
+    def _chain(self, memory_id: str) -> list[tuple[int, bytes, int, int]]:
+        (chain,) = self._run("chain", {"agent": self.agent, "id": id_bytes(memory_id)}).fetchone()
+        return self._run("nums_by_chain", {"agent": self.agent, "chain": chain}).fetchall()
+
+    def _note(self, num: int, what: str) -> None:
+        self.seq += 1
+        self.changes.append((self.agent, self.seq, num, what))
+
+    def _note_new(self) -> int:
+        num = (self.agent << AGENT_SHIFT) + self.seq + 1
+        self._note(num, "insert")
+        return num
+
+    def _check_owner(self, memory: Memory) -> None:
+        if memory.agent != self.name:
+            raise InvalidInput(
+                f"Memory {memory.id!r} belongs to agent {memory.agent!r}, not to {self.name!r}. "
+                "Apply it to its own agent."
+            )
+
+    def _check_head(self, memory_id: str) -> None:
+        chain = self._chain(memory_id)
+        heads = [raw for _, raw, is_head, _ in chain if is_head]
+        head = id_text(heads[-1] if heads else chain[-1][1])
+        if head != memory_id:
+            raise StaleRevision(memory_id, head)
+
+    def _check_continues(self, memory: Memory, head: Memory) -> None:
+        if memory.chain != head.chain or memory.version != head.version + 1:
+            raise InvalidInput(
+                f"Memory {memory.id!r} is version {memory.version} of the chain {memory.chain!r}, but what "
+                f"it revises is version {head.version} of {head.chain!r}. Keep the chain, and count one up."
+            )
+
+    def _explain_taken_id(self, new: Sequence[tuple[int, Memory]], error: sqlite3.IntegrityError) -> None:
+        for num, memory in new:
+            holder = self._run("num", {"agent": self.agent, "id": id_bytes(memory.id)}).fetchone()
+            if holder and holder[0] != num:
+                raise InvalidInput(
+                    f"The id {memory.id!r} is taken by another memory of agent {self.name!r}. "
+                    "Give each memory an id of its own."
+                ) from error
+
+    def _run(self, query: str, values: dict[str, Any]) -> sqlite3.Cursor:
+        return self.connection.execute(queries("sqlite")[query], values)
+
+    def _many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            self.connection.executemany(queries("sqlite")[query], rows)
+
+
+def _is_same(stored: Memory, given: Memory) -> bool:
+    # Two versions of one chain may say the same; an import brings both, and both are kept.
+    return stored.id == given.id or stored.chain != given.chain
+
+
+def _seen_again(stored: Memory, insert: Insert) -> Memory:
+    revived = stored.status is Status.FORGOTTEN and insert.revive
+    return stored.evolve(
+        seen_count=stored.seen_count + 1,
+        updated_at=insert.memory.updated_at,
+        status=Status.ACTIVE if revived else stored.status,
+    )

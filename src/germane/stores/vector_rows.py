@@ -1,0 +1,121 @@
+"""Vectors of one agent in memory, compared exactly.
+
+Level: stores (imports model). A cache: what it holds can be loaded anew at any time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.vector import Vector
+
+__all__ = ["VectorRows"]
+
+# A product of a whole matrix may round a row differently at different places, by less than this. What comes within it of the last place is computed again, row by row, before it is ranked.
+_ROUNDING = 1e-4
+
+# Cosines are given to this many decimals; float16 holds no more.
+_DECIMALS = 6
+
+
+class VectorRows:
+    """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._rows = np.empty((0, dimension), dtype=np.float32)
+        self._ordinals = np.empty(0, dtype=np.int64)  # The document of each row, -1 for a free one.
+        self._row_of = np.empty(0, dtype=np.int64)  # The row of each document, -1 for none.
+        self._used = 0
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return self._rows.nbytes + self._ordinals.nbytes + self._row_of.nbytes
+
+    def put(self, ordinals: NDArray[np.int64], packed: list[bytes]) -> None:
+        """Add or replace vectors, given as float16 in little endian."""
+        if not packed:
+            return
+        given = np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), self._dimension)
+        rows = self._rows_for(ordinals)
+        self._rows[rows] = given
+        self._ordinals[rows] = ordinals
+        self._row_of[ordinals] = rows
+
+    def remove(self, ordinal: int) -> None:
+        """Forget a document's vector, if it has one."""
+        if ordinal < len(self._row_of) and self._row_of[ordinal] >= 0:
+            row = self._row_of[ordinal]
+            self._ordinals[row] = -1
+            self._rows[row] = 0
+            self._row_of[ordinal] = -1
+
+    def compare(self, vector: Vector) -> Compared:
+        """What is needed to rank documents by their cosine with this vector."""
+        asked = np.asarray(vector, dtype=np.float32)
+        return Compared(
+            rows=self._rows[: self._used],
+            ordinals=self._ordinals[: self._used],
+            row_of=self._row_of,
+            asked=asked,
+        )
+
+    def _rows_for(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        needed = int(ordinals.max()) + 1
+        if needed > len(self._row_of):
+            room = np.full(max(needed, 2 * len(self._row_of)) - len(self._row_of), -1, dtype=np.int64)
+            self._row_of = np.concatenate([self._row_of, room])
+        rows = self._row_of[ordinals]
+        fresh = rows < 0
+        added = int(fresh.sum())
+        if self._used + added > len(self._ordinals):
+            size = max(self._used + added, len(self._ordinals) * 3 // 2)
+            grown = np.zeros((size, self._dimension), dtype=np.float32)
+            grown[: self._used] = self._rows[: self._used]
+            self._rows = grown
+            room = np.full(size - len(self._ordinals), -1, dtype=np.int64)
+            self._ordinals = np.concatenate([self._ordinals, room])
+        rows[fresh] = np.arange(self._used, self._used + added)
+        self._used += added
+        return rows
+
+
+class Compared:
+    """The cosines of one question with an agent's vectors."""
+
+    def __init__(
+        self,
+        *,
+        rows: NDArray[np.float32],
+        ordinals: NDArray[np.int64],
+        row_of: NDArray[np.int64],
+        asked: Vector,
+    ) -> None:
+        self._rows = rows
+        self._ordinals = ordinals
+        self._row_of = row_of
+        self._asked = asked
+        # einsum stays in this thread. BLAS starts others, which spin where processes share the cores.
+        self._rough = np.einsum("ij,j->i", rows, asked)
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
+        """At least the `limit` nearest admitted documents; more where rounding might decide."""
+        living = np.flatnonzero(self._ordinals >= 0)
+        kept = living[admitted[self._ordinals[living]]]
+        if len(kept) > limit > 0:
+            rough = self._rough[kept]
+            last = np.partition(rough, len(rough) - limit)[len(rough) - limit]
+            kept = kept[rough >= last - _ROUNDING]
+        return self._ordinals[kept]
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each document, the same wherever its row lies; NaN for one without a vector."""
+        found = np.full(len(ordinals), np.nan)
+        inside = np.flatnonzero(ordinals < len(self._row_of))
+        rows = self._row_of[ordinals[inside]]
+        present = rows >= 0
+        products = self._rows[rows[present]] * self._asked
+        found[inside[present]] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
+        return found
