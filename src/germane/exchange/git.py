@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, unreadable
@@ -92,7 +93,7 @@ def _records(chunks: Iterator[bytes]) -> Iterator[tuple[list[str], list[str]]]:
     for opening in tokens:
         if opening:
             continue
-        fields = [token for token, _ in zip(tokens, range(_FIELDS), strict=False)]
+        fields = list(islice(tokens, _FIELDS))
         if len(fields) < _FIELDS:
             return
         files: list[str] = []

@@ -87,8 +87,8 @@ def _draft(fields: Mapping[str, Any], file: str) -> Draft:
     exported = MARKER in fields
     unknown = () if exported else [name for name in fields if name not in _FIELDS]
     if unknown:
-        hint = nearest(unknown[0], _FIELDS)
-        raise FieldError(f"unknown field {unknown[0]!r}{hint} Fields of your own go under 'metadata'".strip())
+        hint = nearest(unknown[0], _FIELDS) or "."
+        raise FieldError(f"unknown field {unknown[0]!r}{hint} Fields of your own go under 'metadata'")
     content = fields.get("content", fields.get("text"))
     if not isinstance(content, str) or not content.strip():
         raise FieldError(f"'content' must be a text that isn't blank, and is {content!r}")

@@ -43,9 +43,9 @@ def versions(document: Outline) -> tuple[Version, ...]:
     versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
     """
     heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
-    ends = [heading.line for heading, _ in heads[1:]] + [len(document.lines)]
+    ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
     found = []
-    for (heading, match), end in zip(heads, ends, strict=True):
+    for (heading, match), end in zip(heads, ends, strict=bool(heads)):
         kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
         date = _DATE.search(match["rest"])
         found.append(

@@ -1,0 +1,144 @@
+"""JSON lines: hand-written ones become drafts, each mistake is named with its line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from germane.errors import UnreadableSource
+from germane.exchange.jsonl import read_jsonl, read_memories
+from germane.exchange.records import memory_to_json
+from germane.model.draft import Draft
+from germane.model.memory import Memory, Rendition, Renditions
+
+WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
+SAID = Rendition(text="Said.", tokens=2)
+RENDITIONS = Renditions(micro=SAID, summary=SAID, full=SAID, counter="words")
+MEMORY = Memory(
+    id="m1",
+    agent="ann",
+    kind="fact",
+    content="Said.",
+    renditions=RENDITIONS,
+    created_at=WHEN,
+    updated_at=WHEN,
+    chain="m1",
+    content_hash="h1",
+    source="a.md",
+)
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_the_shortest_line_is_a_content(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"content": "One"}', "", '{"text": "Two\\u2028lines"}')
+    source = f"{tmp_path.name}/x.jsonl"
+    assert list(read_jsonl(path)) == [
+        Draft(content="One", scope="global", trust="external", source=source),
+        Draft(content="Two\u2028lines", scope="global", trust="external", source=source),
+    ]
+
+
+def test_every_field_is_read(tmp_path: Path) -> None:
+    fields = {
+        "content": "Chose SQLite",
+        "kind": "decision",
+        "subject": "storage",
+        "tags": ["db", "db:sqlite"],
+        "scope": "task:T-1",
+        "importance": 8,
+        "confidence": 0.9,
+        "outcome": "success",
+        "trust": "owner",
+        "source": "meeting",
+        "created_at": "2024-05-01T12:00:00+02:00",
+        "pinned": True,
+        "metadata": {"reasons": ["one file"]},
+    }
+    (draft,) = read_jsonl(write(tmp_path / "x.jsonl", json.dumps(fields)))
+    expected = {**fields, "tags": ("db", "db:sqlite"), "created_at": WHEN}
+    assert {name: getattr(draft, name) for name in fields} == expected
+
+
+def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
+    drafts = read_jsonl(write(tmp_path / "x.jsonl", '{"content": "One"}', "broken"))
+    assert next(drafts).content == "One"
+    with pytest.raises(UnreadableSource, match=r"x\.jsonl, line 2: it is no JSON"):
+        next(drafts)
+
+
+def test_an_exported_line_is_accepted_as_a_draft(tmp_path: Path) -> None:
+    (draft,) = read_jsonl(write(tmp_path / "x.jsonl", json.dumps(memory_to_json(MEMORY))))
+    assert (draft.content, draft.kind, draft.source, draft.trust) == ("Said.", "fact", "a.md", "agent")
+    assert draft.created_at == WHEN
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"kind": "fact"}', "'content' must be a text that isn't blank, and is None"),
+        ('{"content": "  "}', "'content' must be a text that isn't blank"),
+        ('{"content": "a", "improtance": 3}', "unknown field 'improtance'; did you mean 'importance'?"),
+        ('{"content": "a", "colour": 3}', "unknown field 'colour'. Fields of your own go under 'metadata'"),
+        ('{"content": "a", "importance": "3"}', "'importance' must be a number, and is '3'"),
+        ('{"content": "a", "importance": NaN}', "NaN is no number in JSON"),
+        ('{"content": "a", "importance": 1e999}', "'importance' must be a finite number"),
+        ('{"content": "a", "created_at": "2024-05-01T10:00:00"}', "'created_at' has no time zone"),
+        ('{"content": "a", "created_at": "soon"}', "'created_at' must be a date or time"),
+        ('{"content": "a", "kind": ["fact"]}', "'kind' must be a text"),
+        ('{"content": "a", "metadata": []', "it is no JSON"),
+        ('{"content": "a", "metadata": [1]}', "'metadata' must be an object"),
+        ('["a"]', 'one JSON object was expected, and this is ["a"]'),
+        ("[" * 100_000, "it is no JSON"),
+        ('{"content": "a\0"}', "it holds a NUL byte"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    path = write(tmp_path / "x.jsonl", '{"content": "fine"}', line)
+    with pytest.raises(UnreadableSource) as caught:
+        list(read_jsonl(path))
+    assert f"{path}, line 2: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"germane": None}, "an exported memory was expected, with the field 'germane': 1"),
+        ({"germane": 2}, "a newer germane wrote it (format 2, and this one reads up to 1). Upgrade germane"),
+        ({"germane": "1"}, "'germane' must be the format's number 1"),
+        ({"id": 7}, "'id' must be a text"),
+        ({"created_at": None}, "'created_at' is missing"),
+        ({"version": -1}, "'version' must be a count"),
+        ({"status": "asleep"}, "'status' must be one of active, superseded, archived, forgotten"),
+        ({"scope": "task:"}, "is no scope"),
+        ({"tags": "a"}, "'tags' must be a list of texts"),
+        ({"pinned": 1}, "'pinned' must be true or false"),
+        ({"renditions": {"micro": 1}}, "'micro' must be an object"),
+        ({"metadata": 1}, "'metadata' must be an object"),
+    ],
+)
+def test_a_damaged_export_is_named_with_its_line(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    good = memory_to_json(MEMORY)
+    path = write(tmp_path / "x.jsonl", json.dumps(good), json.dumps({**good, **changes}))
+    with pytest.raises(UnreadableSource) as caught:
+        list(read_memories(path, agent="ann"))
+    assert f"{path}, line 2: " in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_renditions_that_were_left_out_are_made_anew(tmp_path: Path) -> None:
+    fields = {name: value for name, value in memory_to_json(MEMORY).items() if name != "renditions"}
+    path = write(tmp_path / "x.jsonl", json.dumps(fields))
+    (memory,) = read_memories(path, agent="ann", renditions_of=lambda _: RENDITIONS)
+    assert memory == MEMORY
+    with pytest.raises(UnreadableSource, match="'renditions' must be an object"):
+        list(read_memories(path, agent="ann"))
