@@ -150,7 +150,7 @@ class SqliteStore:
         by_status: dict[str, int] = {}
         with self._connections.reading() as connection:
             number, _, embedding = self._agent(connection, agent)
-            rows = connection.execute(queries("sqlite")["counts"], {"agent": number}).fetchall()
+            rows = connection.execute(queries("sqlite")["counts"], span(number)).fetchall()
             (vectors,) = connection.execute(queries("sqlite")["count_vectors"], span(number)).fetchone()
             version = version_of(connection)
         for kind, status, count, *_ in rows:
