@@ -43,7 +43,7 @@ def reciprocal_rank_fusion(
     are 1 unless given. Raises InvalidInput for a doubled key, a negative `k`, or weights that don't match.
     """
     weights = [1.0] * len(rankings) if weights is None else weights
-    if k < 0 or len(weights) != len(rankings) or any(weight < 0 for weight in weights):
+    if k < 0 or len(weights) != len(rankings) or not all(weight >= 0 for weight in weights):
         raise InvalidInput(
             f"k={k} and weights {list(weights)} can't fuse {len(rankings)} rankings: k is 0 or more, "
             "and each ranking needs one weight of 0 or more."

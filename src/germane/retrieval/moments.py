@@ -65,10 +65,10 @@ def span_of(expression: str, *, now: datetime, year: int | None = None) -> Span 
     text = re.sub(r"\s+", " ", expression.strip().lower())
     if (ago := _AGO.fullmatch(text)) is not None:
         return _ago(_number(ago[1]), ago[2], now)
-    if (named := _NAMED.fullmatch(text)) is not None:
-        return _named(named[1].removeprefix("the "), named[2], now)
     if text in _SPECIAL_DAYS:
         return _day(days_back(now, _SPECIAL_DAYS[text]))
+    if (named := _NAMED.fullmatch(text)) is not None:
+        return _named(named[1].removeprefix("the "), named[2], now)
     if text in _WEEKDAYS:
         return _day(days_back(now, (now.weekday() - _WEEKDAYS[text]) % 7))
     if re.fullmatch(YEAR, text):

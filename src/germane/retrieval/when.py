@@ -175,7 +175,7 @@ _IN = "in|on|during|throughout|within|over|for|of|from|at|around|about|back in"
 _ANY = rf"(?:{_WEAK}|{_WEEKDAY}|{_BARE_MONTH})"
 _SURE = rf"(?:{_WEAK}|{_WEEKDAY}|{_SURE_BARE_MONTH})"
 _UNIT = "(?P<unit>minute|hour|day|night|week|fortnight|month|quarter|year|decade)"
-_OVER = r"(?:(?:in|over|during|within|for|from)\s+)?"
+_OVER = r"(?:(?:in|over|during|within|for|from|of)\s+)?"
 
 # Tried in this order, so that "since last week" is not taken for "last week".
 _GRAMMAR: tuple[tuple[re.Pattern[str], _Reader], ...] = (

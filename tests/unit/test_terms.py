@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from germane.errors import InvalidInput
+from germane.retrieval import stemming
+from germane.retrieval.terms import LONGEST, TOKENIZER, index_terms, query_terms, term_hash
+
+
+def has(text: str, term: str) -> bool:
+    return term_hash(term) in index_terms(text).hashes.tolist()
+
+
+def finds(question: str, text: str) -> bool:
+    """Whether a question shares a term with a text, as a search would see it."""
+    return any(has(text, term) for term in query_terms(question))
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("getUserName", {"getusernam", "user", "name"}),
+        ("user_name", {"usernam", "user", "name"}),
+        ("HTTPServer2", {"httpserver2", "http", "server", "2"}),
+        ("src/auth/login.py", {"src/auth/login.py", "src", "auth", "login.py", "login", "py"}),
+        (r"C:\repo\main.rs", {"repo", "main.rs", "main"}),
+        ("v1.2.3", {"v1.2.3", "1.2.3", "1", "2", "3"}),
+        ("well-known", {"wellknown", "well", "known"}),
+        ("2023-05-07", {"2023-05-07", "2023", "05", "07"}),
+        ("COVID-19", {"covid19", "covid", "19"}),
+        ("ann@example.org", {"ann@example.org", "ann", "example.org"}),
+        ("O'Brien", {"obrien", "brien"}),
+        ("C++ or C#", {"c++", "c#", "c"}),
+        ("PDFs", {"pdf"}),
+        ("1,000,000", {"1000000"}),
+        ("U.S.A.", {"u.s.a", "usa"}),
+        ("__init__", {"init"}),
+        ("a3f9c2e1d4", {"a3f9c2e1d4"}),
+        ("Apple™ ®", {"appl"}),
+        ("café", {"café", "cafe"}),
+        ("Łódź", {"łódź", "lodz"}),
+    ],
+)
+def test_compounds_are_kept_whole_and_split(text: str, terms: set[str]) -> None:
+    assert terms <= set(query_terms(text))
+    assert all(has(text, term) for term in terms)
+
+
+def test_a_hash_is_not_torn_apart() -> None:
+    assert query_terms("a3f9c2e1d4") == ("a3f9c2e1d4",)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("get_user_name", "calls getUserName() twice"),
+        ("the user name", "calls getUserName() twice"),
+        ("getUserName", "get-user-name is the command"),
+        ("login.py", "fixed in src/auth/login.py today"),
+        ("version 1.2.3", "released v1.2.3"),
+        ("Johns dog", "John\u2019s dog barked"),
+        ("email", "sent an e-mail"),
+        ("dont panic", "Don't panic!"),
+        ("Zurich", "ein Tag in Zürich"),
+        ("1000", "it cost 1,000 euros"),
+        ("ﬁle", "a file"),
+        ("HELLO WORLD", "hello world"),
+        ("running", "he runs"),
+    ],
+)
+def test_a_question_finds_what_it_means(question: str, text: str) -> None:
+    assert finds(question, text)
+
+
+def test_a_possessive_is_no_word() -> None:
+    assert query_terms("John's") == query_terms("John\u2019s") == ("john",)
+    assert index_terms("John's").length == 1
+
+
+def test_grouped_digits_and_lists_of_numbers_differ() -> None:
+    assert query_terms("1,000") == ("1000",)
+    assert not has("in 2023,100 people", "2023100")
+
+
+def test_stop_words_are_left_out_of_questions_only() -> None:
+    text = "What did she say about the cat?"
+    assert query_terms(text) == ("say", "cat")
+    assert has(text, "what")
+    assert has(text, "the")
+
+
+@pytest.mark.parametrize(
+    "question", ["", "   ", "?!", "what is it?", "When did they do that", "Don't you?", "I'm", "___", "🙂"]
+)
+def test_a_question_may_ask_for_nothing(question: str) -> None:
+    assert query_terms(question) == ()
+
+
+def test_terms_come_once_and_in_order() -> None:
+    assert query_terms("Redis cache, redis caches, Postgres") == ("redi", "cach", "postgr")
+
+
+# Sentences in other scripts: what a reader of the language would search for, and would not.
+@pytest.mark.parametrize(
+    ("text", "questions", "strangers"),
+    [
+        ("我昨天在北京大学的图书馆学习。", ["图书馆", "北京", "学", "北京大学"], ["上海", "医院"]),
+        (
+            "昨日、東京タワーへ行って写真を撮りました。",
+            ["東京", "タワー", "写真", "東京タワー"],
+            ["大阪", "ビール"],
+        ),
+        ("어제 서울에서 친구를 만나 커피를 마셨어요.", ["서울", "친구", "커피"], ["부산", "버스"]),
+        ("ذهبتُ أمسِ إلى المدرسة مع صديقي", ["المدرسة", "ذهبت", "المدرســة"], ["السوق"]),
+        ("मैं कल दिल्ली में हिन्दी सीख रहा था।", ["दिल्ली", "हिन्दी"], ["मुंबई"]),
+        ("Die Straße nach Zürich war gesperrt.", ["STRASSE", "Zürich", "zurich", "straße"], ["München"]),
+        ("เมื่อวานฉันกินข้าวที่กรุงเทพ", ["กรุงเทพ", "ข้าว"], ["หมู"]),
+        ("Он ещё живёт в Москве.", ["еще", "живет", "МОСКВЕ"], ["Киев"]),
+        ("به خانه می\u200cروم", ["میروم", "خانه"], ["کتاب"]),
+    ],
+)
+def test_other_scripts(text: str, questions: list[str], strangers: list[str]) -> None:
+    assert [question for question in questions if not finds(question, text)] == []
+    assert [stranger for stranger in strangers if finds(stranger, text)] == []
+
+
+def test_hindi_words_keep_their_vowel_signs() -> None:
+    assert query_terms("हिन्दी किताब") == ("हिन्दी", "किताब")
+
+
+def test_scripts_without_spaces_become_bigrams() -> None:
+    assert query_terms("我喜欢猫") == ("我喜", "喜欢", "欢猫")
+    assert query_terms("猫") == ("猫",)
+    assert query_terms("2023年5月") == ("2023", "年", "5", "月")
+    assert query_terms("iPhoneを買う") == ("iphon", "phone", "を買", "買う")
+
+
+def test_width_and_composition_do_not_matter() -> None:
+    assert query_terms("ＲＥＤＩＳ ｶﾞｽ") == query_terms("redis ガス")
+    assert query_terms("cafe\u0301") == query_terms("caf\u00e9")
+
+
+def test_frequencies_and_length_are_counted_and_capped() -> None:
+    forward = index_terms("dog " * 300 + "cat")
+    by_hash = dict(zip(forward.hashes.tolist(), forward.frequencies.tolist(), strict=True))
+    assert by_hash == {term_hash("dog"): 255, term_hash("cat"): 1}
+    assert forward.length == 301
+    assert index_terms("dog " * 70_000).length == LONGEST == 65_535
+
+
+def test_an_empty_text_has_an_empty_record() -> None:
+    forward = index_terms("")
+    assert forward.length == 0
+    assert forward.hashes.dtype == np.uint32
+    assert forward.frequencies.dtype == np.uint8
+    assert forward.hashes.size == forward.frequencies.size == 0
+
+
+def test_records_compare_by_value() -> None:
+    assert index_terms("one dog") == index_terms("Dogs one")
+    assert hash(index_terms("one dog")) == hash(index_terms("Dogs one"))
+    assert index_terms("one dog") != index_terms("dog dog")
+    assert index_terms("dog") != "dog"
+
+
+def test_the_hash_is_crc32_of_utf8() -> None:
+    assert term_hash("straße") == crc32("straße".encode())
+    assert term_hash("\ud800") >= 0
+
+
+def test_other_languages_have_their_own_stems() -> None:
+    assert query_terms("Häuser", language="german") == query_terms("Hauses", language="german")
+    assert query_terms("the houses", language="german")[0] == "the"
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="'klingon' has no Snowball stemmer"):
+        query_terms("nuqneH", language="klingon")
+    with pytest.raises(InvalidInput, match="'Englisch'"):
+        index_terms("x", language="Englisch")
+
+
+def test_the_version_names_what_terms_depend_on() -> None:
+    assert TOKENIZER.startswith("terms-1/snowball-3/unicode-")
+
+
+WORDS = """
+    running flies generously hopefully relational conditional agreed plastered skies dying news
+    proceed organization organisations sensibility yellowing happily youth o'neill x
+"""
+
+
+def stems(monkeypatch: pytest.MonkeyPatch, library: object, language: str = "english") -> list[str]:
+    monkeypatch.setitem(sys.modules, "Stemmer", library)
+    stem = stemming.stemmer.__wrapped__(language)
+    return [stem(word) for word in WORDS.split()]
+
+
+def test_both_stemmers_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = pytest.importorskip("Stemmer")
+    for language in ("english", "german", "french", "russian", "dutch_porter"):
+        assert stems(monkeypatch, compiled, language) == stems(monkeypatch, None, language)
+
+
+def test_a_stemmer_of_another_major_version_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    pure = stems(monkeypatch, None)
+
+    class Older(ModuleType):
+        @staticmethod
+        def version() -> str:
+            return "2.2.0"
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    assert stems(monkeypatch, Older("Stemmer")) == pure
+
+
+def test_a_word_too_long_for_any_language_is_its_own_stem() -> None:
+    assert stemming.stemmer("english")("s" * 1000) == "s" * 1000
+
+
+def test_threads_get_the_same_terms() -> None:
+    module = import_module("germane.retrieval.terms")
+    texts = [f"word{n} running{n % 7}s getThing{n} über{n}" for n in range(400)]
+    alone = [index_terms(text) for text in texts]
+    module._hashes_of_words.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(index_terms, texts)) == alone
+
+
+def test_what_is_remembered_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = import_module("germane.retrieval.terms")
+    monkeypatch.setattr(module, "_REMEMBERED_WORDS", 10)
+    remembered = module._HashesOfWords("english")
+    first = remembered["word1"]
+    for number in range(100):
+        remembered[f"word{number}"]
+    assert len(remembered) <= 10
+    assert remembered["word1"] == first
+    remembered["x" * 1000]
+    assert "x" * 1000 not in remembered
