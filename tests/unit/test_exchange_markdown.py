@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from germane.errors import UnreadableSource
+from germane.errors import MissingExtra, UnreadableSource
 from germane.exchange.markdown import read_markdown
 from germane.exchange.sections import LONG
 from germane.exchange.sources import Skipped
@@ -379,6 +381,15 @@ def test_a_file_has_one_name_in_its_repository_however_it_is_imported(
     monkeypatch.chdir(path.parent)
     sources = [tmp_path / "repo", tmp_path / "repo" / "docs", path, Path("guide.md"), Path("../docs")]
     assert {draft.source for source in sources for draft in read_markdown(source)} == {"docs/guide.md"}
+
+
+@pytest.mark.parametrize(("module", "text"), [("markdown_it", "x"), ("yaml", "---\na: b\n---\nx")])
+def test_a_missing_parser_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, text: str
+) -> None:
+    monkeypatch.setitem(cast("dict[str, Any]", sys.modules), module, None)
+    with pytest.raises(MissingExtra, match=r"pip install 'germane\[cli\]'"):
+        list(read_markdown(write(tmp_path / "x.md", text)))
 
 
 def test_a_folder_without_markdown_says_so(tmp_path: Path) -> None:

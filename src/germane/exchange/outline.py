@@ -6,7 +6,7 @@ block is no heading, whatever the block looks like.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -73,21 +73,25 @@ def outline(text: str) -> Outline:
     except ImportError as error:
         raise MissingExtra(feature="Importing Markdown", extra="cli") from error
     env: dict[str, Any] = {}
-    tokens = MarkdownIt("commonmark").enable("table").parse(text, env)
+    whole = MarkdownIt("commonmark").enable("table")
+    # Links and emphasis matter in headings alone, and reading them everywhere takes most of the time.
+    tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(text, env)
     return Outline(
         lines=tuple(text.split("\n")),
-        headings=_headings(tokens),
+        headings=_headings(tokens, lambda words: whole.parseInline(words, env)),
         blocks=_blocks(tokens),
         references=_references(env),
     )
 
 
-def _headings(tokens: Sequence[Token]) -> tuple[Heading, ...]:
+def _headings(tokens: Sequence[Token], parse: Callable[[str], Sequence[Token]]) -> tuple[Heading, ...]:
     found = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map:
             start, end = token.map
-            found.append(Heading(level=int(token.tag[1:]), title=_words(inline), line=start, end=end))
+            found.append(
+                Heading(level=int(token.tag[1:]), title=_words(parse(inline.content)), line=start, end=end)
+            )
     return tuple(found)
 
 
@@ -112,10 +116,11 @@ def _references(env: Mapping[str, Any]) -> frozenset[int]:
     return frozenset(line for each in defined if each.get("map") for line in range(*each["map"]))
 
 
-def _words(inline: Token) -> str:
+def _words(inlines: Sequence[Token]) -> str:
     """A heading as plain words: no emphasis, links or pictures."""
     parts = [
         " " if child.type in ("softbreak", "hardbreak") else child.content
+        for inline in inlines
         for child in inline.children or ()
         if child.type in ("text", "code_inline", "softbreak", "hardbreak")
     ]
