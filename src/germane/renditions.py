@@ -28,13 +28,17 @@ _ELLIPSIS = "…"
 _FIELD = regex.compile(r"\{(\w+)\}")
 _SPACES = regex.compile(r"\s+")
 # A sentence ends at closing punctuation before white space, at a full stop of a script that
-# writes none after it, or at the end of a line.
-_SENTENCE_END = regex.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[”’」』）]*|\n+")
+# writes none after it, or at the end of a line; not after the number of a list or an initial.
+_SENTENCE_END = regex.compile(
+    r"(?<!(?:^|[\s(])(?:\d{1,3}|\p{L}))[.!?…]+[\"'”’)\]]*(?=\s|$)|[。！？]+[”’」』）]*|\n+"
+)
 _WORD_EDGE = regex.compile(r"(?w)\b")
 _MARKUP = regex.compile(r"^\s{0,3}#{1,6}\s+", flags=regex.MULTILINE)
+# What a decision record decides: the text under a heading of that name, or a paragraph led by it.
 _DECISION = regex.compile(
-    r"^#{1,6}\s*Decision(?:\s+Outcome)?\b[^\n]*\n+(.*?)(?=^#{1,6}\s|\Z)",
-    flags=regex.MULTILINE | regex.DOTALL | regex.IGNORECASE,
+    r"^(?:#{1,6}\s*Decision(?:\s+Outcome)?\b[^\n]*\n+(.*?)(?=^#{1,6}\s|\Z)"
+    r"|\**Decision\**[.:]\**\s+(.*?)(?=^\**\p{Lu}\w+\**[.:]|\n\n|\Z))",
+    flags=regex.MULTILINE | regex.DOTALL,
 )
 _CHARS_PER_TOKEN = 24
 """Far more than any text's average, so that shortening a huge text needs to read only its start."""
@@ -122,9 +126,7 @@ def _within(
 ) -> str:
     """The filled template in at most `limit` tokens; fixed pieces stay, later ones give way first."""
     pieces = [(piece, _piece(piece, values)) for piece in template]
-    texts = [_one_line(_MARKUP.sub("", text)) if one_line else text for _, text in pieces]
-    if one_line:
-        texts = [_keep_edges(text, raw) for text, (_, raw) in zip(texts, pieces, strict=True)]
+    texts = [_keep_edges(_one_line(_MARKUP.sub("", text)), text) if one_line else text for _, text in pieces]
     whole = "".join(texts).strip()
     if counter.count(whole) <= limit:
         return whole
@@ -136,7 +138,7 @@ def _within(
         if piece.fixed:
             kept.append(text)
             continue
-        short = shorten(_MARKUP.sub("", text), spare, counter)
+        short = _keep_edges(shorten(_MARKUP.sub("", text), spare, counter), text)
         spare -= counter.count(short)
         kept.append(short)
     shown = "".join(kept).strip()
@@ -155,10 +157,10 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     values["standing"] = ", ".join(standing)
     values["ACTION"] = values.get("action", "warn").upper()
     values["steps_lines"] = "\n".join(map(str, steps)) if isinstance(steps, list | tuple) else ""
-    if not values.get("title"):
-        values["title"] = values.get("subject") or _first_line(content)
-    decision = _DECISION.search(content) if "ecision" in content else None
-    values["decision"] = decision.group(1).strip() if decision else content
+    values["title"] = values.get("title") or values.get("subject", "")
+    values["headline"] = _first_line(content)
+    decision = _DECISION.search(content) if "Decision" in content else None
+    values["decision"] = (decision.group(1) or decision.group(2)).strip() if decision else content
     return values
 
 
@@ -179,10 +181,12 @@ def _one_line(text: str) -> str:
 
 
 def _keep_edges(text: str, raw: str) -> str:
-    """The spaces at a piece's edges, which belong to the template's wording and not to the text."""
+    """The text with the white space at the edges of the piece, which the template put there."""
+    text = text.strip()
     if not text:
         return ""
-    return (" " if raw[:1].isspace() else "") + text + (" " if raw[-1:].isspace() else "")
+    start, end = raw[: len(raw) - len(raw.lstrip())], raw[len(raw.rstrip()) :]
+    return start + text + end
 
 
 def _fill(template: Template, values: Mapping[str, str]) -> str:

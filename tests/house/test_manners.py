@@ -105,6 +105,23 @@ def test_the_public_door_is_explicit_and_documented() -> None:
     assert undocumented == []
 
 
+# What these promise stands once, at the door that they fill, in protocols.py.
+DOORS = {
+    "apply",
+    "close",
+    "count",
+    "dimension",
+    "embed",
+    "find",
+    "get",
+    "margin",
+    "name",
+    "search",
+    "stats",
+    "summarize",
+}
+
+
 def test_every_public_function_and_class_has_a_docstring() -> None:
     bare = []
     for module in modules():
@@ -118,6 +135,7 @@ def test_every_public_function_and_class_has_a_docstring() -> None:
                     if isinstance(node, ast.ClassDef)
                     and isinstance(part, ast.FunctionDef)
                     and not part.name.startswith("_")
+                    and part.name not in DOORS
                     and not ast.get_docstring(part)
                     and not any("overload" in ast.unparse(mark) for mark in part.decorator_list)
                     and "Protocol" not in {ast.unparse(base) for base in node.bases}

@@ -30,6 +30,7 @@ _CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u206
 _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
+_OWN_BULLET = regex.compile(r"^[-*+]\s+")
 # What opens or closes a tag, except inside a word, where it is a type parameter or a comparison.
 _TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
 
@@ -51,7 +52,7 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
     if not lines:
         return ""
     if section.own_heading:
-        return "\n".join(_BULLET + line.strip() for line in lines)
+        return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     return "\n".join([_BULLET + lines[0].strip(), *(_INDENT + line for line in lines[1:])])
 
 
