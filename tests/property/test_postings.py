@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import numpy as np
 import pytest
@@ -81,9 +82,9 @@ def test_scores_are_the_textbooks(documents: dict[int, list[int]], asked: list[i
 
 
 @given(st.dictionaries(ORDINAL, WORDS, min_size=1, max_size=12), QUESTION, st.randoms())
-def test_no_order_shows(documents: dict[int, list[int]], asked: list[int], random: object) -> None:
+def test_no_order_shows(documents: dict[int, list[int]], asked: list[int], random: Random) -> None:
     forwards = list(documents.items())
-    random.shuffle(forwards)  # type: ignore[attr-defined]
+    random.shuffle(forwards)
     turned = asked[::-1] + asked
     assert same(built(dict(forwards)).score(turned), built(documents).score(asked))
 

@@ -124,6 +124,10 @@ def test_an_expression_becomes_a_range(text: str, cleaned: str, when: str) -> No
         "5/7/2023",  # Its day could be either number.
         "31 February 2023",
         "a while ago",
+        "May 32, 2023 and Feb 30",
+        "since February 30",
+        "between May 32 and May 33",
+        "2023-13-45",
         "",
     ],
 )

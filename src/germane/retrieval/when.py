@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 from typing import TypeAlias
 
 from germane.model.memory import as_utc
@@ -36,14 +37,22 @@ def parse_when(text: str, *, now: datetime) -> tuple[str, TimeRange | None]:
     question left is "". Raises InvalidInput if `now` has no time zone.
     """
     moment = as_utc(now, name="now")
-    if len(text) > LONGEST_QUESTION:
+    if len(text) > LONGEST_QUESTION or not _HINT.search(text):
         return text, None
-    for pattern, read in _GRAMMAR:
+    for pattern, read in _grammar():
         for match in pattern.finditer(text):
             when = _range(read, match, moment)
             if when is not None:
                 return _without(text, match), when
     return text, None
+
+
+# Stands in every expression that the grammar knows. The grammar takes long to compile, so a process
+# whose questions name no time never does.
+_HINT = re.compile(
+    rf"[0-9]{{4}}|Q[1-4]|{MONTH}|{WEEKDAY}|ago\b|last|this|previous|past|today|tonight|yesterday|recent|lately",
+    re.IGNORECASE,
+)
 
 
 def _range(read: _Reader, match: re.Match[str], now: datetime) -> TimeRange | None:
@@ -177,24 +186,32 @@ _SURE = rf"(?:{_WEAK}|{_WEEKDAY}|{_SURE_BARE_MONTH})"
 _UNIT = "(?P<unit>minute|hour|day|night|week|fortnight|month|quarter|year|decade)"
 _OVER = r"(?:(?:in|over|during|within|for|from|of)\s+)?"
 
-# Tried in this order, so that "since last week" is not taken for "last week".
-_GRAMMAR: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (
-        _compiled(
-            rf"(?:between|from)\s+(?P<first>{_ANY}|{_NTH})\s+(?:and|to|until|till|through)\s+(?P<last>{_ANY})"
+
+@cache
+def _grammar() -> tuple[tuple[re.Pattern[str], _Reader], ...]:
+    # Tried in this order, so that "since last week" is not taken for "last week".
+    return (
+        (
+            _compiled(
+                rf"(?:between|from)\s+(?P<first>{_ANY}|{_NTH})\s+(?:and|to|until|till|through)\s+(?P<last>{_ANY})"
+            ),
+            _between,
         ),
-        _between,
-    ),
-    (_compiled(rf"from\s+(?P<atom>{_ANY})\s+(?:on|onwards?)"), _onwards),
-    (_compiled(rf"(?:ever\s+)?(?P<word>since)\s+(?P<atom>{_ANY})"), _bounded),
-    (
-        _compiled(rf"(?<!\bday\s)(?P<word>after|before|prior\s+to|until|till|up\s+to)\s+(?P<atom>{_SURE})"),
-        _bounded,
-    ),
-    (_compiled(rf"(?:(?:{_IN})\s+)?(?P<atom>{_STRONG})"), _plain),
-    (_compiled(rf"(?:back\s+in|in|during|throughout)\s+(?P<atom>{_WEAK}|{_BARE_MONTH})"), _plain),
-    (_compiled(rf"(?:on|from|of)\s+(?P<atom>{_WEAK})|on\s+(?P<day>{_WEEKDAY})"), _plain),
-    (_compiled(rf"{_OVER}(?:the\s+)?(?:last|past|previous)\s+(?P<number>{NUMBER})\s+{_UNIT}s?"), _rolling),
-    (_compiled(rf"{_OVER}the\s+(?:last|past)(?P<number>)\s+{_UNIT}"), _rolling),
-    (_compiled(r"(?<!most )(?<!more )(?:recently|lately|in\s+recent\s+days)"), _recent),
-)
+        (_compiled(rf"from\s+(?P<atom>{_ANY})\s+(?:on|onwards?)"), _onwards),
+        (_compiled(rf"(?:ever\s+)?(?P<word>since)\s+(?P<atom>{_ANY})"), _bounded),
+        (
+            _compiled(
+                rf"(?<!\bday\s)(?P<word>after|before|prior\s+to|until|till|up\s+to)\s+(?P<atom>{_SURE})"
+            ),
+            _bounded,
+        ),
+        (_compiled(rf"(?:(?:{_IN})\s+)?(?P<atom>{_STRONG})"), _plain),
+        (_compiled(rf"(?:back\s+in|in|during|throughout)\s+(?P<atom>{_WEAK}|{_BARE_MONTH})"), _plain),
+        (_compiled(rf"(?:on|from|of)\s+(?P<atom>{_WEAK})|on\s+(?P<day>{_WEEKDAY})"), _plain),
+        (
+            _compiled(rf"{_OVER}(?:the\s+)?(?:last|past|previous)\s+(?P<number>{NUMBER})\s+{_UNIT}s?"),
+            _rolling,
+        ),
+        (_compiled(rf"{_OVER}the\s+(?:last|past)(?P<number>)\s+{_UNIT}"), _rolling),
+        (_compiled(r"(?<!most )(?<!more )(?:recently|lately|in\s+recent\s+days)"), _recent),
+    )
