@@ -57,6 +57,7 @@ class AsyncEngine:
 
     remember = _awaited(Engine.remember)
     remember_many = _awaited(Engine.remember_many)
+    adopt = _awaited(Engine.adopt)
     get = _awaited(Engine.get)
     history = _awaited(Engine.history)
     memories = _awaited(Engine.memories)

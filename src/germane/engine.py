@@ -154,6 +154,14 @@ class Engine:
         """
         return remember.remember_many(self._session, drafts, revive=revive)
 
+    def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
+        """Store whole memories as they are: from an export, or from another store.
+
+        Ids, versions, statuses and times are kept; the memories become this agent's. One that is
+        there already changes nothing but its count.
+        """
+        return remember.adopt(self._session, memories)
+
     def get(self, memory_id: str) -> Memory:
         """The memory of that id, whatever its status. Raises NotFound."""
         return read.get(self._session, memory_id)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from germane.verbs.checks import checked_content, checked_json, checked_number, 
 from germane.verbs.embed import embed_texts
 from germane.verbs.session import Session
 
-__all__ = ["draft_of", "memory_of", "remember_many", "renew_renditions"]
+__all__ = ["adopt", "draft_of", "memory_of", "remember_many", "renew_renditions"]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
@@ -35,16 +35,13 @@ def remember_many(
     """Store drafts in order. All of them are checked before the first is stored."""
     now = as_utc(session.clock(), name="clock")
     memories = [memory_of(session, draft_of(draft), now=now) for draft in drafts]
-    done: list[Remembered] = []
-    for start in range(0, len(memories), _BATCH):
-        batch = memories[start : start + _BATCH]
-        vectors = embed_texts(session.embedder, [memory.content for memory in batch])
-        changes = [
-            Insert(memory=memory, vector=vector, revive=revive)
-            for memory, vector in zip(batch, vectors, strict=True)
-        ]
-        done.extend(_remembered(applied) for applied in session.store.apply(session.agent, changes))
-    return tuple(done)
+    return tuple(_stored(session, memories, revive=revive))
+
+
+def adopt(session: Session, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
+    """Store whole memories as they are, ids, versions and times included: what an export holds."""
+    held = [memory.evolve(agent=session.agent) for memory in memories]
+    return tuple(_stored(session, held, revive=False))
 
 
 def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
@@ -123,6 +120,17 @@ def renew_renditions(session: Session, memory: Memory) -> Memory:
             memory.kind, memory.content, memory.subject, str(memory.scope), memory.source
         ),
     )
+
+
+def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> Iterator[Remembered]:
+    for start in range(0, len(memories), _BATCH):
+        batch = memories[start : start + _BATCH]
+        vectors = embed_texts(session.embedder, [memory.content for memory in batch])
+        changes = [
+            Insert(memory=memory, vector=vector, revive=revive)
+            for memory, vector in zip(batch, vectors, strict=True)
+        ]
+        yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
 def _renditions(
