@@ -20,11 +20,12 @@ from germane.kinds import Kinds
 from germane.model.context import Context, Item
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
-from germane.model.query import Found, Query
+from germane.model.query import Found, Query, TimeRange
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, SectionUse, Trace
 from germane.packing.fit import Block, Choice, Fitted, Line, fit
 from germane.packing.render import heading_of, item_lines, render
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
@@ -46,6 +47,7 @@ class Request:
     kinds: Kinds
     now: datetime
     pinned: frozenset[str] = frozenset()
+    prefer: TimeRange | None = None
     scorer: Scorer | None = None
     notes: tuple[Note, ...] = ()
 
@@ -98,7 +100,7 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
     """The candidates of each section in rank order.
 
     All that relevance found is ranked together, so that scores compare across sections; what a
-    section shows whatever the question keeps the order in which the store returned it.
+    section shows whatever the question comes in the order that the plan gives it.
     """
     slices = iter(found.slices)
     per_section = [next(slices) if section.kinds else () for section in request.plan.sections]
@@ -114,12 +116,13 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
         now=request.now,
         scorer=request.scorer,
         query=request.query,
+        prefer=request.prefer,
     )
     section_of = {kind: section.name for section in request.plan.sections for kind in section.kinds}
     return [
         tuple(one for one in order if section_of[one.memory.kind] == section.name)
         if section.order is None
-        else tuple(Ranked(candidate=candidate, score=0.0) for candidate in candidates)
+        else tuple(Ranked(candidate=one, score=0.0) for one in in_order(candidates, section.order))
         for section, candidates in zip(request.plan.sections, per_section, strict=True)
     ]
 
@@ -285,11 +288,8 @@ def _notes(request: Request, found: Found, fitted: Fitted) -> list[Note]:
         if block.section.text and not block.shows_text
     )
     if request.question.when is not None:
-        when = request.question.when
+        treated = "memories of that time rank higher" if request.prefer else "only they were gathered"
         notes.append(
-            Note(
-                code="when",
-                text=f"The question names a time, {when}, and only memories of that time were ranked.",
-            )
+            Note(code="when", text=f"The question names a time, {request.question.when}; {treated}.")
         )
     return notes

@@ -40,6 +40,9 @@ class TimeRange:
                 "until must come after since."
             )
 
+    def __contains__(self, moment: datetime) -> bool:
+        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
+
     def __str__(self) -> str:
         since = f"from {self.since.isoformat()}" if self.since else ""
         until = f"before {self.until.isoformat()}" if self.until else ""

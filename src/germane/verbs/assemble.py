@@ -55,9 +55,8 @@ def assemble(
         for section in chosen.sections
         if section.kinds
     )
-    asked, found = search(session, asked, slices)
     pinned = _pinned(session, pins)
-    found = _with_pinned(chosen, found, pinned)
+    found = _with_pinned(chosen, search(session, asked, slices), pinned)
     request = Request(
         plan=chosen,
         question=asked.question,
@@ -67,6 +66,7 @@ def assemble(
         kinds=session.kinds,
         now=now,
         pinned=frozenset(memory.id for memory in pinned),
+        prefer=asked.prefers,
         scorer=scorer,
         notes=asked.notes,
     )

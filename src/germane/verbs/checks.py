@@ -92,7 +92,7 @@ def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
 def checked_word(words: type[Word], value: object, *, name: str) -> Word:
     """A value of a closed list, given as itself or as its text."""
     try:
-        return words(value)
+        return words(str(value))
     except ValueError:
         raise InvalidInput(f"{name}={_short(value)} is unknown: take one of {', '.join(words)}.") from None
 

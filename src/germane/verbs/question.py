@@ -11,7 +11,7 @@ from datetime import datetime
 
 from germane.errors import EmbeddingFailed
 from germane.model.memory import Status, as_utc
-from germane.model.query import Filter, Found, Query, Slice, TimeRange
+from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
@@ -33,52 +33,63 @@ class Asked:
     where: Filter
     notes: tuple[Note, ...] = ()
 
+    @property
+    def prefers(self) -> TimeRange | None:
+        """The time whose memories rank higher: the one that the question names beside other words."""
+        return self.question.when if self.question.terms else None
+
 
 def understand(session: Session, text: str, where: Filter, *, now: datetime) -> Asked:
     """Read a question. A time that the caller gave stands; otherwise the one that the question names.
 
-    An embedder that fails costs the question its semantic side, and a note says so.
+    A time beside other words is a preference: people misdate things, and a text that tells of May
+    may have been written in June. Its words stay among the terms, since texts name dates too. A
+    time alone ("last week?") is all there is to go by, and restricts what is found. An embedder
+    that fails costs the question its semantic side, and a note says so.
     """
     text = checked_text(text, name="query")
     cleaned, when = (text, None) if where.when is not None else parse_when(text, now=now)
-    question = Question(
-        text=text, cleaned=cleaned, terms=query_terms(cleaned, language=session.language), when=when
-    )
+    informative = query_terms(cleaned, language=session.language)
+    terms = query_terms(text, language=session.language) if informative else ()
+    question = Question(text=text, cleaned=cleaned, terms=terms, when=when)
     notes: tuple[Note, ...] = ()
     vector: Vector | None = None
-    if question.terms:
+    if informative:
         try:
             vector = embed_texts(session.embedder, [cleaned])[0]
         except EmbeddingFailed as error:
             notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
-    if when is not None:
+    elif when is not None:
         where = replace(where, when=when)
     return Asked(question=question, vector=vector, where=where, notes=notes)
 
 
-def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> tuple[Asked, Found]:
-    """Ask the store. Where the time that a question names finds nothing, it is asked without.
+def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
+    """Ask the store, for memories of the time that the question prefers as well, in one search.
 
-    People misremember when something happened; a note says that the time was set aside.
+    What matches best at any time could otherwise crowd out all that matches at the right one.
     """
-    found = session.store.search(session.agent, query_of(asked, slices))
-    nothing = not any(
-        candidates for part, candidates in zip(slices, found.slices, strict=True) if part.order is None
+    preferred = asked.prefers
+    if preferred is None:
+        return session.store.search(session.agent, query_of(asked, slices))
+    narrow = [
+        replace(part, where=replace(part.where or asked.where, when=preferred))
+        for part in slices
+        if part.order is None
+    ]
+    found = session.store.search(session.agent, query_of(asked, (*slices, *narrow)))
+    more = iter(found.slices[len(slices) :])
+    united = tuple(
+        _united(candidates, next(more)) if part.order is None else candidates
+        for part, candidates in zip(slices, found.slices, strict=False)
     )
-    if asked.question.when is None or not asked.question.terms or not nothing:
-        return asked, found
-    note = Note(
-        code="when_set_aside",
-        text=f"No memory of the time that the question names ({asked.question.when}) has to do with it; "
-        "all times were searched.",
-    )
-    anew = replace(
-        asked,
-        question=replace(asked.question, when=None),
-        where=replace(asked.where, when=None),
-        notes=(*asked.notes, note),
-    )
-    return anew, session.store.search(session.agent, query_of(anew, slices))
+    return replace(found, slices=united)
+
+
+def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Both, each memory once, in the order of their ids."""
+    by_id = {candidate.memory.id: candidate for candidate in (*one, *other)}
+    return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 
 def filter_of(

@@ -56,13 +56,14 @@ def recall(
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    asked, found = search(session, asked, slices)
+    found = search(session, asked, slices)
     ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
         now=now,
         scorer=scorer,
         query=query_of(asked, slices),
+        prefer=asked.prefers,
     )
     return Recalled(
         ranked=ranked[:limit],
