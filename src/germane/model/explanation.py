@@ -1,15 +1,191 @@
 """A trace as a table for people.
 
-Level: model (imports errors only).
+Level: model (imports errors only). Pure: the same trace gives the same text.
 """
 
 from __future__ import annotations
 
-from germane.model.trace import Trace
+from collections.abc import Iterable, Sequence
 
-__all__ = ["explain"]
+from germane.model.columns import bar, cut, line_of, table, width
+from germane.model.query import TimeRange
+from germane.model.trace import Emptiness, Entry, Reason, SectionUse, Trace
+
+__all__ = ["explain", "sentence_of", "short_id"]
+
+_COLUMNS = 110
+_BAR = 24
+_INCLUDED_PER_SECTION = 12
+_EXCLUDED_PER_REASON = 8
+
+_REASONS = {
+    Reason.OVER_BUDGET: "no level of it fitted what its section had left",
+    Reason.STOPPED: "ranked below the first that didn't fit",
+    Reason.DUPLICATE: "the same text already stands in the context",
+    Reason.LIMIT: "its section holds as many memories as the plan allows",
+}
+_EMPTINESS = {
+    Emptiness.NOTHING_STORED: "this agent has no memories yet.",
+    Emptiness.FILTERED: "this agent has memories, but none passes the filters.",
+    Emptiness.NOTHING_RELEVANT: "no memory that passes the filters has to do with the question.",
+    Emptiness.OVER_BUDGET: "some memories have to do with the question, but none fits the budget.",
+}
 
 
 def explain(trace: Trace, *, tokens: int) -> str:
-    """The account of one assembly as plain text."""
-    return f"{trace.plan}: {tokens}"
+    """The account of one assembly as plain text of at most 110 columns.
+
+    In this order: what was asked and how it was understood; the notes; the budget of each section;
+    what is in, at which level and why; what is out, why, and by how many tokens it missed. Long
+    lists are cut, and say how much was cut.
+    """
+    parts = [
+        _header(trace, tokens),
+        _notes(trace),
+        _sections(trace.sections),
+        _included(trace),
+        _excluded(trace.excluded),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def sentence_of(emptiness: Emptiness) -> str:
+    """Why nothing is shown, as a sentence for people."""
+    return f"Nothing is shown: {_EMPTINESS[emptiness]}"
+
+
+def short_id(memory_id: str) -> str:
+    """The last eight digits of an id: ids made in the same minute differ only towards their end."""
+    return memory_id[-8:]
+
+
+def _header(trace: Trace, tokens: int) -> list[str]:
+    share = f" ({tokens / trace.budget:.0%})" if trace.budget else ""
+    question = trace.question
+    rows = [
+        ("Context", f"{tokens:,} of {trace.budget:,} tokens{share}, counted by {trace.counter}"),
+        ("Plan", f"{trace.plan}, as of {trace.now:%Y-%m-%d %H:%M} UTC"),
+        ("Question", line_of(question.text) or "none"),
+    ]
+    if question.when is not None:
+        rows.append(("Time", _range(question.when)))
+    if question.terms:
+        rows.append(("Looked for", ", ".join(map(line_of, question.terms))))
+    return [cut(line, _COLUMNS) for line in table(rows)]
+
+
+def _range(when: TimeRange) -> str:
+    since = f"from {when.since:%Y-%m-%d %H:%M}" if when.since else ""
+    until = f"before {when.until:%Y-%m-%d %H:%M}" if when.until else ""
+    return f"{' and '.join(filter(None, [since, until])) or 'any'} UTC"
+
+
+def _notes(trace: Trace) -> list[str]:
+    said = [note.text for note in trace.notes]
+    if trace.emptiness is not None:
+        said.insert(0, sentence_of(trace.emptiness))
+    return [line for text in said for line in _wrapped(line_of(text), first="Note  ", rest="      ")]
+
+
+def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
+    """The text in lines of at most the table's width, broken at spaces where there are any."""
+    lines, room = [first], _COLUMNS
+    for word in text.split(" "):
+        shown = cut(word, room - width(rest))
+        gap = "" if lines[-1] in (first, rest) else " "
+        if width(lines[-1]) + width(gap + shown) > room:
+            lines.append(rest)
+            gap = ""
+        lines[-1] += gap + shown
+    return lines
+
+
+def _sections(sections: Sequence[SectionUse]) -> list[str]:
+    rows = [("SECTION", "share", "flowed", "used", "in", "out", "")]
+    scale = max((max(_given(section), section.used) for section in sections), default=0)
+    rows.extend(
+        (
+            section.name,
+            f"{section.share:,}",
+            f"{section.flowed:+,}" if section.flowed else "",
+            f"{section.used:,}",
+            f"{section.included}",
+            f"{section.excluded}",
+            bar(section.used, _given(section), scale=scale, columns=_BAR),
+        )
+        for section in sections
+    )
+    return [cut(line, _COLUMNS) for line in table(rows, right=(1, 2, 3, 4, 5))]
+
+
+def _given(section: SectionUse) -> int:
+    return section.share + section.flowed
+
+
+def _included(trace: Trace) -> list[str]:
+    included = trace.included
+    if not included:
+        return [
+            f"None of {len(trace.entries)} candidates is in."
+            if trace.entries
+            else "No candidates were found."
+        ]
+    rows = [("IN", "level", "tokens", "score", "why", "memory")]
+    for name in dict.fromkeys(entry.section for entry in included):
+        entries = [entry for entry in included if entry.section == name]
+        cells = [_included_cells(entry) for entry in entries[:_INCLUDED_PER_SECTION]]
+        if more := len(entries) - len(cells):
+            cells.append(("", "", "", "", f"… and {more} more ({name})"))
+        rows.extend(("" if number else name, *shown) for number, shown in enumerate(cells))
+    heading = f"{len(included)} of {len(trace.entries)} candidates are in."
+    return [heading, *(cut(line, _COLUMNS) for line in table(rows, right=(2, 3)))]
+
+
+def _included_cells(entry: Entry) -> tuple[str, str, str, str, str]:
+    return (
+        str(entry.level or ""),
+        f"{entry.tokens:,}",
+        f"{entry.score:.2f}" if entry.parts else "",
+        _why(entry),
+        _named(entry),
+    )
+
+
+def _why(entry: Entry) -> str:
+    if not entry.parts:
+        return "always shown"
+    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(entry.parts.items()))
+
+
+def _named(entry: Entry) -> str:
+    return f"{short_id(entry.memory_id)}  {line_of(entry.label)}".rstrip()
+
+
+def _excluded(excluded: Sequence[Entry]) -> list[str]:
+    if not excluded:
+        return []
+    lines = [f"{len(excluded)} left out."]
+    for reason in Reason:
+        entries = [entry for entry in excluded if entry.reason is reason]
+        if entries:
+            lines.append(f"OUT: {reason} ({len(entries)}), {_REASONS[reason]}")
+            lines.extend(_excluded_rows(reason, entries))
+    return [cut(line, _COLUMNS) for line in lines]
+
+
+def _excluded_rows(reason: Reason, entries: Sequence[Entry]) -> Iterable[str]:
+    """The candidates that came closest: by score, and by order of the plan where scores are equal."""
+    closest = sorted(entries, key=lambda entry: -entry.score)[:_EXCLUDED_PER_REASON]
+    rows = [
+        (
+            entry.section,
+            f"short by {entry.short_by:,} tokens" if entry.short_by else "",
+            f"{entry.score:.2f}" if entry.parts else "",
+            _named(entry),
+        )
+        for entry in closest
+    ]
+    more = len(entries) - len(closest)
+    if more:
+        rows.append(("", "", "", f"… and {more} more ({reason})"))
+    return (f"  {line}" for line in table(rows, right=(1, 2)))

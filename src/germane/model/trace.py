@@ -67,7 +67,8 @@ class Entry:
     """One candidate's place in the trace: included at a level, or excluded for one reason.
 
     `tokens` is the cost of the level shown, or of the smallest level tried; `short_by` how many
-    tokens were missing for that smallest level, where the budget was the reason.
+    tokens were missing for that smallest level, where the budget was the reason. `label` is the
+    beginning of the memory's shortest rendition, for people.
     """
 
     memory_id: str
@@ -79,6 +80,7 @@ class Entry:
     reason: Reason | None = None
     tokens: int = 0
     short_by: int = 0
+    label: str = ""
 
     @property
     def included(self) -> bool:

@@ -1,0 +1,165 @@
+"""demo: germane at work, on the memory that travels with it and on the project it is run in.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import germane
+from germane import Context, InvalidInput, UnreadableSource
+from germane.integrations.cli.evaluating import numbers_of
+from germane.integrations.cli.opening import DEFAULT_AGENT
+from germane.integrations.cli.options import Agent, Json
+from germane.integrations.cli.output import is_terminal, print_json, print_text
+from germane.integrations.shapes import context_shape
+from germane.model.columns import harmless
+
+__all__ = ["COMMANDS"]
+
+_BUDGETS = "8000,2000,500"
+_IN_MEMORY = ":memory:"
+_RULE = 78
+_PROJECT_AGENT = "project"
+_PROJECT_QUESTION = "How are tokens counted?"
+_PROJECT_BUDGET = 1500
+
+
+def _demo(
+    *,
+    budgets: Annotated[
+        str, typer.Option("--budget", metavar="N,N,...", help="The budgets to assemble at, in tokens.")
+    ] = _BUDGETS,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            "--project",
+            metavar="FOLDER",
+            help="The project whose docs/ and git history are asked as well; this folder if it has any.",
+        ),
+    ] = None,
+    question: Annotated[
+        str, typer.Option("--question", metavar="TEXT", help="What to ask about the project.")
+    ] = _PROJECT_QUESTION,
+    database: Annotated[
+        str,
+        typer.Option(
+            "--db", metavar="FILE", help="Keep the demo's memory in this file; in memory if not said."
+        ),
+    ] = _IN_MEMORY,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Load an agent's memory, ask it a question, explain the answer.
+
+    The question is put at three budgets. Then the docs/ and the git history of a project are
+    imported, and a question about it is answered from them. Running it again changes nothing.
+    """
+    sizes = numbers_of(budgets, name="--budget")
+    if project is not None and not project.is_dir():
+        raise InvalidInput(f"--project={str(project)!r} is no folder. Name the folder of a project.")
+    shown = {**_demonstrate(database, agent, sizes, quiet=as_json)}
+    sources = _sources(project or Path())
+    shown["project"] = _ask_project(database, sources, question, quiet=as_json) if sources else None
+    if as_json:
+        print_json(shown)
+
+
+def _demonstrate(database: str, agent: str, sizes: list[int], *, quiet: bool) -> dict[str, Any]:
+    """Assemble the demo's question at each budget, and show it unless JSON was asked for."""
+    from germane import demo  # noqa: PLC0415 - Only this command needs it.
+
+    with germane.open(database, agent=agent, clock=lambda: demo.DEMO_NOW) as engine:
+        new = demo.load_demo(engine)
+        memories = engine.stats().memories
+        contexts = [engine.assemble(demo.DEMO_QUESTION, budget=size, frame=demo.DEMO_FRAME) for size in sizes]
+    if not quiet:
+        print_text(f"{memories} memories of an agent named newton ({new} of them new to this store).")
+        print_text(f'The question, put at {demo.DEMO_NOW:%Y-%m-%d %H:%M} UTC: "{demo.DEMO_QUESTION}"')
+        for context in contexts:
+            _show(f"{context.trace.budget:,} tokens: the context", context)
+    return {
+        "loaded": new,
+        "memories": memories,
+        "question": demo.DEMO_QUESTION,
+        "contexts": [context_shape(context) for context in contexts],
+    }
+
+
+def _sources(folder: Path) -> list[str]:
+    """What of a project can be imported: its docs, and its history."""
+    found = []
+    if (folder / "docs").is_dir():
+        found.append(str(folder / "docs"))
+    if (folder / ".git").exists():
+        found.append(f"git:{folder}")
+    return found
+
+
+def _ask_project(database: str, sources: list[str], question: str, *, quiet: bool) -> dict[str, Any]:
+    """Import the sources as another agent's memory, and answer the question from them."""
+    from germane.exchange.importing import import_source  # noqa: PLC0415 - Only this command needs it.
+
+    imported: list[dict[str, Any]] = []
+    with germane.open(database, agent=_PROJECT_AGENT) as engine:
+        for source in sources:
+            try:
+                report = import_source(engine, source)
+            except UnreadableSource as error:
+                imported.append({"source": source, "read": 0, "created": 0, "error": str(error)})
+            else:
+                done = {"source": source, "read": report.read, "created": report.created, "error": None}
+                imported.append(done)
+        context = engine.assemble(question, budget=_PROJECT_BUDGET, plan="relevance")
+    if not quiet:
+        _heading("This project, from its docs and its history")
+        for one in imported:
+            print_text(one["error"] or f"{one['source']}: {one['read']} read, {one['created']} new")
+        print_text(f'The question: "{question}"')
+        _show(f"{_PROJECT_BUDGET:,} tokens: the context", context)
+    return {"imported": imported, "question": question, "context": context_shape(context)}
+
+
+def _show(title: str, context: Context) -> None:
+    _heading(title)
+    _print_lit(context.text)
+    _heading(f"{context.trace.budget:,} tokens: the explanation")
+    _print_lit(context.explain().removesuffix("\n"))
+
+
+def _heading(title: str) -> None:
+    if not is_terminal():
+        print_text(f"\n{f' {title} ':─^{_RULE}}\n")
+        return
+    from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
+    from rich.rule import Rule  # noqa: PLC0415 - As above.
+
+    console = Console()
+    console.print()
+    console.print(Rule(title, style="cyan"))
+    console.print()
+
+
+def _print_lit(text: str) -> None:
+    """The text as it is; on a terminal with its headings in bold and its bars in colour."""
+    if not is_terminal():
+        print_text(text)
+        return
+    from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
+    from rich.text import Text  # noqa: PLC0415 - As above.
+
+    shown = Text(harmless(text))
+    shown.highlight_regex(r"(?m)^(?:## .*|SECTION .*|IN  .*|OUT: .*)$", "bold")
+    shown.highlight_regex("█+", "green")
+    shown.highlight_regex("░+", "bright_black")
+    shown.highlight_regex(r"(?m)^Note  ", "yellow")
+    Console().print(shown, soft_wrap=True)
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"demo": _demo}
+"""The commands of this file by name."""

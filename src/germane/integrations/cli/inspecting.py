@@ -1,0 +1,96 @@
+"""stats and doctor: figures about a store, and what is wrong with it.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import typer
+
+from germane import StoreStats
+from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, open_to_read
+from germane.integrations.cli.options import Agent, Database, Json
+from germane.integrations.cli.output import print_json, print_text
+from germane.integrations.shapes import finding_shape, stats_shape
+from germane.model.columns import bar, table
+
+__all__ = ["COMMANDS"]
+
+_BAR = 40
+_FOUND_WRONG = 1
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+_STEP = 1000
+
+
+def _stats(
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """How many memories there are, of which kinds, in how much space."""
+    with open_to_read(database, agent) as engine:
+        stats = engine.stats()
+    if as_json:
+        print_json(stats_shape(stats))
+        return
+    print_text("\n".join(table(_rows(stats))))
+    if stats.by_kind:
+        print_text("\n" + "\n".join(_bars(stats.by_kind)))
+
+
+def _doctor(
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Look for damage in the store. Ends with 1 if there is any, and says what to do."""
+    with open_to_read(database, agent) as engine:
+        findings = engine.doctor()
+    if as_json:
+        print_json({"healthy": not findings, "findings": [finding_shape(finding) for finding in findings]})
+    elif not findings:
+        print_text(f"{database}: nothing wrong was found.")
+    else:
+        print_text("\n".join(f"{each.code}: {each.text}\n  Remedy: {each.remedy}" for each in findings))
+    if findings:
+        raise typer.Exit(_FOUND_WRONG)
+
+
+def _rows(stats: StoreStats) -> list[tuple[str, str]]:
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.by_status.items()) if count)
+    rows = [
+        ("Store", stats.location),
+        ("Size", f"{_size(stats.bytes)}, schema {stats.schema_version}"),
+        ("Agent", stats.agent),
+        ("Memories", f"{stats.memories:,}" + (f" ({statuses})" if statuses else "")),
+        ("Tokens", f"{stats.tokens:,}"),
+    ]
+    if stats.oldest is not None and stats.newest is not None:
+        rows.append(("Made", f"{stats.oldest:%Y-%m-%d} to {stats.newest:%Y-%m-%d}"))
+    if stats.embedding is not None:
+        rows.append(("Vectors", f"{stats.vectors:,} by {stats.embedding}"))
+    return rows
+
+
+def _bars(counts: Mapping[str, int]) -> list[str]:
+    most = max(counts.values())
+    rows = [
+        (kind, f"{count:,}", bar(count, count, scale=most, columns=_BAR))
+        for kind, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    ]
+    return table(rows, right=(1,))
+
+
+def _size(amount: float) -> str:
+    for unit in _UNITS:
+        if amount < _STEP or unit == _UNITS[-1]:
+            return f"{amount:.0f} {unit}" if unit == _UNITS[0] else f"{amount:.1f} {unit}"
+        amount /= _STEP
+    raise AssertionError(amount)
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"stats": _stats, "doctor": _doctor}
+"""The commands of this file by name."""

@@ -1,0 +1,130 @@
+"""From what stands on a command line to an engine, a moment, an id.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import germane
+from germane import Engine, Filter, InvalidInput, Memory, NotFound, Status, StoreUnavailable
+
+__all__ = [
+    "DEFAULT_AGENT",
+    "DEFAULT_DATABASE",
+    "all_memories",
+    "fields_of",
+    "id_of",
+    "moment_of",
+    "open_to_change",
+    "open_to_read",
+    "open_to_write",
+]
+
+DEFAULT_DATABASE = Path("germane.db")
+DEFAULT_AGENT = "default"
+
+_ID_LENGTH = 36
+_SHORTEST = 4
+_PAGE = 1000
+_NAMED = 5
+
+
+def open_to_write(database: Path, agent: str) -> Engine:
+    """An engine on the file, which is made when it isn't there."""
+    return germane.open(database, agent=agent)
+
+
+def open_to_change(database: Path, agent: str) -> Engine:
+    """An engine that writes to a file that is there already."""
+    _check_is_there(database)
+    return germane.open(database, agent=agent)
+
+
+def open_to_read(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
+    """An engine that reads a file that is there, at a given moment if there is one."""
+    _check_is_there(database)
+    clock = None if now is None else lambda: now
+    return germane.open(database, agent=agent, read_only=True, clock=clock)
+
+
+def moment_of(text: str | None, *, name: str) -> datetime | None:
+    """A time in ISO 8601; one without an offset is UTC, since a command line is for people."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidInput(
+            f"{name}={text!r} is no time. Write it as 2026-11-20 or 2026-11-20T12:00Z (ISO 8601)."
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
+    """Metadata from KEY=VALUE texts. A value that is JSON is read as such, any other is a text."""
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise InvalidInput(f"--meta {pair!r} names no field. Write KEY=VALUE, such as reason='too slow'.")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+def id_of(engine: Engine, text: str) -> str:
+    """The whole id of the memory that a text names by its id, or by the beginning or end of it.
+
+    Raises NotFound, or InvalidInput for what is too short or names several memories.
+    """
+    wanted = text.strip().lower()
+    if len(wanted) == _ID_LENGTH:
+        return wanted
+    if len(wanted) < _SHORTEST:
+        raise InvalidInput(
+            f"{text!r} is too short for an id: give {_SHORTEST} characters or more of its beginning or end."
+        )
+    if not set(wanted) <= set(string.hexdigits + "-"):
+        raise NotFound(text, engine.agent)
+    found = [
+        memory
+        for memory in all_memories(engine)
+        if memory.id.startswith(wanted) or memory.id.endswith(wanted)
+    ]
+    if not found:
+        raise NotFound(text, engine.agent)
+    if len(found) > 1:
+        raise InvalidInput(_ambiguous(text, found))
+    return found[0].id
+
+
+def all_memories(engine: Engine) -> Iterator[Memory]:
+    """Every memory of the agent, whatever its status, newest first."""
+    after: str | None = None
+    everything = Filter(statuses=tuple(Status))
+    while page := engine.memories(everything, limit=_PAGE, after=after):
+        yield from page
+        after = page[-1].id
+
+
+def _ambiguous(text: str, found: Sequence[Memory]) -> str:
+    named = ", ".join(memory.id for memory in found[:_NAMED])
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return f"{text!r} names {len(found)} memories: {named}{more}. Give more of the id."
+
+
+def _check_is_there(database: Path) -> None:
+    if not database.exists():
+        raise StoreUnavailable(
+            f"There is no store at {database}. `germane remember` and `germane import` make one; "
+            "--db or GERMANE_DB names another."
+        )

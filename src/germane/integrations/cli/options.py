@@ -1,0 +1,131 @@
+"""The options that commands share, each with its one help text.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Agent",
+    "Budget",
+    "Confidence",
+    "Counter",
+    "Database",
+    "FrameName",
+    "Importance",
+    "Json",
+    "KindFilter",
+    "Meta",
+    "MinImportance",
+    "Now",
+    "OutcomeName",
+    "Pins",
+    "PlanName",
+    "QueryText",
+    "Scopes",
+    "Since",
+    "Subject",
+    "TagFilter",
+    "Tags",
+    "Target",
+    "Until",
+]
+
+_TIME = "ISO 8601; without an offset it is UTC"
+
+Database = Annotated[
+    Path, typer.Option("--db", envvar="GERMANE_DB", metavar="FILE", help="The file that holds the memories.")
+]
+Agent = Annotated[
+    str, typer.Option("--agent", envvar="GERMANE_AGENT", metavar="NAME", help="Whose memories they are.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+Target = Annotated[
+    str, typer.Argument(metavar="ID", help="A memory's id, or its beginning or end (4 characters or more).")
+]
+QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="What it is about, in any words.")]
+
+KindFilter = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND", help="Only memories of this kind. Repeatable."),
+]
+TagFilter = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="Only memories with this tag or one below it. Repeatable."),
+]
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--scope", metavar="SCOPE", help="Only memories of this scope, such as task:T-42. Repeatable."
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help=f"Only memories made at or after it ({_TIME}).")
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help=f"Only memories made before it ({_TIME}).")
+]
+MinImportance = Annotated[
+    float | None,
+    typer.Option("--min-importance", metavar="0-10", help="Only memories at least as important."),
+]
+Now = Annotated[
+    str | None,
+    typer.Option("--now", metavar="TIME", help=f"Answer as if it were this moment, to replay ({_TIME})."),
+]
+Budget = Annotated[int, typer.Option("--budget", metavar="TOKENS", help="The most tokens the text may have.")]
+PlanName = Annotated[
+    str, typer.Option("--plan", metavar="PLAN", help="How the text is laid out: layered or relevance.")
+]
+FrameName = Annotated[
+    str,
+    typer.Option(
+        "--frame",
+        metavar="FRAME",
+        help="What the agent is doing: conversation, question, task, decision, debug or creative.",
+    ),
+]
+Counter = Annotated[
+    str,
+    typer.Option("--counter", metavar="NAME", help="Who counts tokens: a counter or the name of a model."),
+]
+Pins = Annotated[
+    list[str] | None,
+    typer.Option("--pin", metavar="ID", help="A memory that must stand in the text. Repeatable."),
+]
+
+Subject = Annotated[
+    str | None, typer.Option("--subject", metavar="TEXT", help="What or whom it is about, in a word or two.")
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="A tag, such as storage:cache. Repeatable."),
+]
+Importance = Annotated[
+    float | None, typer.Option("--importance", metavar="0-10", help="How much it matters; 1 if not said.")
+]
+Confidence = Annotated[
+    float | None, typer.Option("--confidence", metavar="0-1", help="How sure it is; 1 if not said.")
+]
+OutcomeName = Annotated[
+    str | None,
+    typer.Option(
+        "--outcome",
+        metavar="OUTCOME",
+        help="How it turned out: success, partial, pending, failure or abandoned.",
+    ),
+]
+Meta = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--meta",
+        metavar="KEY=VALUE",
+        help="A field of its kind or your own; a VALUE that is JSON is read as JSON. Repeatable.",
+    ),
+]

@@ -1,0 +1,205 @@
+"""recall, show, history: what is read of memories.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from germane import Level, Memory, Ranked, Recalled
+from germane.integrations.cli.opening import (
+    DEFAULT_AGENT,
+    DEFAULT_DATABASE,
+    id_of,
+    moment_of,
+    open_to_read,
+)
+from germane.integrations.cli.options import (
+    Agent,
+    Database,
+    Json,
+    KindFilter,
+    MinImportance,
+    Now,
+    QueryText,
+    Scopes,
+    Since,
+    TagFilter,
+    Target,
+    Until,
+)
+from germane.integrations.cli.output import print_json, print_table, print_text, warn
+from germane.integrations.shapes import memory_shape, recalled_shape, renditions_shape
+from germane.model.columns import cut, line_of
+from germane.model.explanation import sentence_of, short_id
+
+__all__ = ["COMMANDS"]
+
+_LABEL = 100
+
+
+def _recall(
+    query: QueryText,
+    *,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
+    kind: KindFilter = None,
+    tag: TagFilter = None,
+    scope: Scopes = None,
+    since: Since = None,
+    until: Until = None,
+    min_importance: MinImportance = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
+    ] = None,
+    superseded: Annotated[
+        bool, typer.Option("--include-superseded", help="Old versions of memories too.")
+    ] = False,
+    now: Now = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """The memories that have most to do with a question, best first."""
+    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+        recalled = engine.recall(
+            query,
+            limit=limit,
+            kinds=kind or (),
+            tags=tag or (),
+            scopes=scope or (),
+            subject=subject,
+            since=moment_of(since, name="--since"),
+            until=moment_of(until, name="--until"),
+            min_importance=min_importance,
+            include_superseded=superseded,
+        )
+    if as_json:
+        print_json(recalled_shape(recalled))
+        return
+    for note in recalled.notes:
+        warn(f"Note: {note.text}")
+    if recalled.emptiness is not None:
+        warn(sentence_of(recalled.emptiness))
+    if recalled:
+        _print_recalled(recalled)
+
+
+def _show(
+    memory_id: Target,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """One memory: its fields, its texts and its versions."""
+    with open_to_read(database, agent) as engine:
+        memory = engine.get(id_of(engine, memory_id))
+        versions = engine.history(memory.id)
+    if as_json:
+        print_json(
+            {
+                "memory": memory_shape(memory),
+                "renditions": renditions_shape(memory),
+                "versions": [_version_shape(version) for version in versions],
+            }
+        )
+    else:
+        _print_memory(memory, versions)
+
+
+def _history(
+    memory_id: Target,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Every version of a memory, the first version first."""
+    with open_to_read(database, agent) as engine:
+        versions = engine.history(id_of(engine, memory_id))
+    if as_json:
+        print_json({"versions": [memory_shape(version) for version in versions]})
+    else:
+        _print_versions(versions)
+
+
+def _print_recalled(recalled: Recalled) -> None:
+    print_table(
+        ("score", "why", "id", "kind", "made", "memory"),
+        [
+            (
+                f"{ranked.score:.2f}",
+                _why(ranked),
+                short_id(ranked.memory.id),
+                ranked.memory.kind,
+                f"{ranked.memory.created_at:%Y-%m-%d}",
+                _label(ranked.memory),
+            )
+            for ranked in recalled
+        ],
+        right=(0,),
+    )
+
+
+def _why(ranked: Ranked) -> str:
+    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(ranked.parts.items()))
+
+
+def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
+    fields = memory_shape(memory)
+    content = fields.pop("content")
+    width = max(map(len, fields))
+    lines = [f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _UNSAID]
+    print_text("\n".join(lines))
+    print_text(f"\n{content}")
+    for level in Level:
+        rendition = memory.renditions.at(level)
+        same = level is Level.FULL and rendition.text == content
+        shown = "the text above" if same else rendition.text
+        print_text(f"\n{level} ({rendition.tokens} tokens by {memory.renditions.counter}): {shown}")
+    if len(versions) > 1:
+        print_text("")
+        _print_versions(versions)
+
+
+_UNSAID: tuple[Any, ...] = (None, [], {})
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    return str(value)
+
+
+def _print_versions(versions: tuple[Memory, ...]) -> None:
+    print_table(
+        ("version", "id", "status", "made", "memory"),
+        [
+            (
+                str(memory.version),
+                short_id(memory.id),
+                str(memory.status),
+                f"{memory.created_at:%Y-%m-%d %H:%M}",
+                _label(memory),
+            )
+            for memory in versions
+        ],
+        right=(0,),
+    )
+
+
+def _version_shape(memory: Memory) -> dict[str, Any]:
+    shape = memory_shape(memory)
+    return {name: shape[name] for name in ("id", "version", "status", "created_at")}
+
+
+def _label(memory: Memory) -> str:
+    return cut(line_of(memory.renditions.micro.text), _LABEL)
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"recall": _recall, "show": _show, "history": _history}
+"""The commands of this file by name."""

@@ -1,0 +1,223 @@
+"""remember, revise, forget, restore, purge: what changes a memory.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from germane import Draft, InvalidInput, Memory
+from germane.integrations.cli.opening import (
+    DEFAULT_AGENT,
+    DEFAULT_DATABASE,
+    fields_of,
+    id_of,
+    moment_of,
+    open_to_change,
+    open_to_write,
+)
+from germane.integrations.cli.options import (
+    Agent,
+    Confidence,
+    Database,
+    Importance,
+    Json,
+    Meta,
+    OutcomeName,
+    Subject,
+    Tags,
+    Target,
+)
+from germane.integrations.cli.output import print_json, print_text
+from germane.integrations.shapes import memory_shape
+from germane.model.columns import cut, line_of
+from germane.model.explanation import short_id
+
+__all__ = ["COMMANDS"]
+
+_LABEL = 70
+_NEW_TEXT = Annotated[
+    str | None, typer.Argument(metavar="[TEXT]", help="The new text; - reads it from the standard input.")
+]
+
+
+def _remember(
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from the standard input.")
+    ],
+    *,
+    kind: Annotated[
+        str,
+        typer.Option("--kind", metavar="KIND", help="What it is: note, fact, decision, procedure and so on."),
+    ] = "note",
+    subject: Subject = None,
+    tag: Tags = None,
+    scope: Annotated[
+        str, typer.Option("--scope", metavar="SCOPE", help="Where it applies: global, task:T-42, path:src.")
+    ] = "global",
+    importance: Importance = None,
+    confidence: Confidence = None,
+    outcome: OutcomeName = None,
+    trust: Annotated[
+        str | None,
+        typer.Option("--trust", metavar="TRUST", help="Whose word it is: owner, agent or external."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="TEXT", help="Where the text came from.")
+    ] = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Mark it as one to be kept in view.")] = False,
+    created_at: Annotated[
+        str | None,
+        typer.Option(
+            "--created-at", metavar="TIME", help="When it came about, if not now (ISO 8601, else UTC)."
+        ),
+    ] = None,
+    meta: Meta = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Store a memory. The same one said again is counted, not doubled."""
+    draft = Draft(
+        content=_text_of(text),
+        kind=kind,
+        subject=subject,
+        tags=tuple(tag or ()),
+        scope=scope,
+        importance=importance,
+        confidence=confidence,
+        outcome=outcome,
+        trust=trust,
+        source=source,
+        pinned=pinned,
+        created_at=moment_of(created_at, name="--created-at"),
+        metadata=fields_of(meta or ()),
+    )
+    with open_to_write(database, agent) as engine:
+        done = engine.remember_many([draft])[0]
+    if as_json:
+        print_json({"created": done.created, "memory": memory_shape(done.memory)})
+    else:
+        verb = "Remembered" if done.created else f"Known already, seen {done.memory.seen_count} times"
+        print_text(_line(verb, done.memory))
+
+
+def _revise(
+    memory_id: Target,
+    text: _NEW_TEXT = None,
+    *,
+    subject: Subject = None,
+    tag: Tags = None,
+    importance: Importance = None,
+    confidence: Confidence = None,
+    outcome: OutcomeName = None,
+    meta: Meta = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Store the next version of a memory.
+
+    Only what is named changes; the version before is kept as history.
+    """
+    with open_to_change(database, agent) as engine:
+        memory = engine.revise(
+            id_of(engine, memory_id),
+            None if text is None else _text_of(text),
+            subject=subject,
+            tags=tag or None,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            metadata=fields_of(meta) if meta else None,
+        )
+    if as_json:
+        print_json({"memory": memory_shape(memory)})
+    else:
+        print_text(_line(f"Revised, now version {memory.version}", memory))
+
+
+def _forget(
+    memory_id: Target,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Keep a memory out of every result until it is restored."""
+    with open_to_change(database, agent) as engine:
+        memory = engine.forget(id_of(engine, memory_id))
+    _show_changed("Forgotten", memory, as_json=as_json)
+
+
+def _restore(
+    memory_id: Target,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Undo a forget."""
+    with open_to_change(database, agent) as engine:
+        memory = engine.restore(id_of(engine, memory_id))
+    _show_changed("Restored", memory, as_json=as_json)
+
+
+def _purge(
+    memory_id: Target,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")] = False,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Remove a memory for good.
+
+    All its versions go with it, and every trace of their text in the file.
+    """
+    with open_to_change(database, agent) as engine:
+        whole_id = id_of(engine, memory_id)
+        purged = engine.purge(whole_id, confirm=yes)
+    if as_json:
+        print_json({"id": whole_id, "purged": purged})
+    else:
+        print_text(f"Purged {short_id(whole_id)}: {purged} version{'' if purged == 1 else 's'} gone.")
+
+
+def _text_of(text: str) -> str:
+    """The text, or all of the standard input for a dash, without the line feed that ends it."""
+    if text != "-":
+        return text
+    stream = getattr(sys.stdin, "buffer", None)
+    try:
+        read = sys.stdin.read() if stream is None else stream.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"The standard input is not UTF-8 (byte {error.start}). Convert it, with iconv for instance."
+        ) from error
+    return read.removesuffix("\n").removesuffix("\r")
+
+
+def _show_changed(verb: str, memory: Memory, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"memory": memory_shape(memory)})
+    else:
+        print_text(_line(verb, memory))
+
+
+def _line(verb: str, memory: Memory) -> str:
+    label = cut(line_of(memory.renditions.micro.text), _LABEL)
+    return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label}"
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "remember": _remember,
+    "revise": _revise,
+    "forget": _forget,
+    "restore": _restore,
+    "purge": _purge,
+}
+"""The commands of this file by name."""
