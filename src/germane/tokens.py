@@ -22,6 +22,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable
 from fractions import Fraction
+from hashlib import blake2b
 from threading import Lock
 
 from germane.errors import InvalidInput
@@ -36,8 +37,9 @@ COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "
 """The names of the counters that germane brings; `register_counter` adds others."""
 
 _CURRENT_CLAUDE = "claude-4.8"
-_CACHED_TEXTS = 4096
-_LONGEST_CACHED = 4096
+_CACHED_TEXTS = 1 << 16
+_LONGEST_CACHED = 1 << 16
+_DIGEST = 16
 
 
 def get_counter(name: str | TokenCounter) -> TokenCounter:
@@ -102,9 +104,9 @@ def spendable(budget: int, counter: TokenCounter) -> int:
 class CachedCounter:
     """Remembers the counts of the texts seen last: same name, margin and counts as the counter inside.
 
-    It keeps at most `size` texts, and none longer than `longest` characters: long texts are rarely
-    counted twice, and would make the cache the largest thing in the process. One instance may
-    serve many threads.
+    It keeps the counts of at most `size` texts, and of none longer than `longest` characters, which
+    are rarely counted twice. A text is known by its digest: that takes about 200 bytes however
+    long it is, and keeps no text alive that the store has purged. One instance may serve many threads.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class CachedCounter:
         self._counter = counter
         self._size = size
         self._longest = longest
-        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
         self._lock = Lock()
 
     @property
@@ -129,15 +131,16 @@ class CachedCounter:
     def count(self, text: str) -> int:
         if len(text) > self._longest:
             return self._counter.count(text)
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
         with self._lock:
-            known = self._counts.get(text)
+            known = self._counts.get(key)
             if known is not None:
-                self._counts.move_to_end(text)
+                self._counts.move_to_end(key)
                 return known
         # Counted outside the lock: two threads may count the same text once each, and none waits.
         tokens = self._counter.count(text)
         with self._lock:
-            self._counts[text] = tokens
+            self._counts[key] = tokens
             if len(self._counts) > self._size:
                 self._counts.popitem(last=False)
         return tokens

@@ -12,7 +12,7 @@ contexts: rank order is the default because longer items carry more evidence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from germane.errors import BudgetTooSmall
@@ -35,7 +35,10 @@ class Line:
 
 @dataclass(slots=True, kw_only=True)
 class Choice:
-    """A candidate on its way through the passes: the level chosen for it, or why there is none."""
+    """A candidate on its way through the passes: the level chosen for it, or why there is none.
+
+    `lines` are those of its section's first levels that a pass has asked for so far.
+    """
 
     ranked: Ranked
     required: bool = False
@@ -43,14 +46,19 @@ class Choice:
     reason: Reason | None = None
     tokens: int = 0
     short_by: int = 0
+    lines: list[Line] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
 class Block:
-    """A section on its way through the passes. `share` is what it may use, `used` what it does."""
+    """A section on its way through the passes.
+
+    `share` is what it may use, `used` what it does, and `shown` counts the memories that stand in it.
+    """
 
     section: Section
     choices: list[Choice]
+    shown: int = 0
     share: int = 0
     used: int = 0
     flowed: int = 0
@@ -59,7 +67,7 @@ class Block:
     @property
     def open(self) -> bool:
         """Whether the section's heading is written, and so paid for."""
-        return self.shows_text or any(choice.line for choice in self.choices)
+        return self.shows_text or self.shown > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,10 +209,10 @@ class _Packer:
     def _try(self, block: Block, choice: Choice, room: int) -> None:
         """Show a memory at the longest level that fits, as far as the overflow rule allows shorter ones."""
         section = block.section
-        if section.items is not None and sum(1 for one in block.choices if one.line) >= section.items:
+        if section.items is not None and block.shown >= section.items:
             choice.reason = Reason.LIMIT
             return
-        levels = section.levels if section.overflow is Overflow.DEGRADE else section.levels[:1]
+        levels = len(section.levels) if section.overflow is Overflow.DEGRADE else 1
         heading = self._heading(block, choice)
         least = 0
         for line in self._lines(section, choice, levels):
@@ -235,6 +243,7 @@ class _Packer:
 
     def _place(self, block: Block, choice: Choice, line: Line) -> None:
         block.used += line.tokens + self._heading(block, choice)
+        block.shown += 1
         self.seen.add(line.text)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
@@ -243,6 +252,10 @@ class _Packer:
             return self.heading_cost(block.section, choice.ranked.memory)
         return 0 if block.open else self.heading_cost(block.section, None)
 
-    def _lines(self, section: Section, choice: Choice, levels: Sequence[Level] = ()) -> list[Line]:
-        lines = [self.line_of(section, choice.ranked.memory, level) for level in levels or section.levels]
-        return [line for line in lines if line.text]
+    def _lines(self, section: Section, choice: Choice, levels: int | None = None) -> Iterator[Line]:
+        """The lines of a memory at its section's first levels (all unless told), made when asked for."""
+        for place, level in enumerate(section.levels[:levels]):
+            if place == len(choice.lines):
+                choice.lines.append(self.line_of(section, choice.ranked.memory, level))
+            if choice.lines[place].text:
+                yield choice.lines[place]

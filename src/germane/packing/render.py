@@ -10,6 +10,7 @@ tag is left in a form that a reader, human or model, could take for the plan's o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import regex
@@ -31,6 +32,9 @@ _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
 _OWN_BULLET = regex.compile(r"^[-*+]\s+")
+# What the rules below look for beyond the start of a line; a text without any of it is left as it is.
+# By `re`, whose sets of characters are the faster.
+_SUSPECT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<]")
 # What opens or closes a tag, except inside a word, where it is a type parameter or a comparison.
 _TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
 
@@ -42,6 +46,9 @@ def render(blocks: Sequence[tuple[str, Sequence[str]]]) -> str:
 
 def fence(text: str) -> list[str]:
     """The lines of a memory's text, none of which can pose as anything else."""
+    if not _SUSPECT.search(text) and not _BLOCK_START.match(text):
+        # Nearly every memory: one line, with nothing in it that the rules below would change.
+        return [text.rstrip()] if text.strip() else []
     lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
     return [_TAG.sub(r"\\<", _BLOCK_START.sub(r"\1\\", line)) for line in lines if line.strip()]
 
