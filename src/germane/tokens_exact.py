@@ -30,13 +30,14 @@ class ExactCounter:
         self.name = name
         self._vocabulary = vocabulary
         self._encoder: _Encoder | None = None
-        self._loading = Lock()
         self._counted = 0
 
     def count(self, text: str) -> int:
         if not text:
             return 0
-        encoder = self._encoder or self._load()
+        encoder = self._encoder
+        if encoder is None:
+            encoder = self._encoder = _loaded(self._vocabulary)
         try:
             tokens = len(encoder.encode_ordinary(text))
         except UnicodeEncodeError:
@@ -46,15 +47,6 @@ class ExactCounter:
 
     def __repr__(self) -> str:
         return f"ExactCounter({self.name!r})"
-
-    def _load(self) -> _Encoder:
-        with self._loading:
-            if self._encoder is None:
-                # Loading takes some 60 ms, so it waits for the first text.
-                from splintr import Tokenizer  # noqa: PLC0415 - see the line above.
-
-                self._encoder = Tokenizer.from_pretrained(self._vocabulary)
-            return self._encoder
 
     def _bound_memory(self, encoder: _Encoder, characters: int) -> None:
         # The encoder remembers the last 65,000 words however long they are; in text without spaces
@@ -70,6 +62,21 @@ class _Encoder(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
 
     def clear_cache(self) -> None: ...
+
+
+_LOADED: dict[str, _Encoder] = {}
+_LOADING = Lock()
+
+
+def _loaded(vocabulary: str) -> _Encoder:
+    """The encoder of the vocabulary, one for all counters of the process."""
+    with _LOADING:
+        if vocabulary not in _LOADED:
+            # Loading takes some 60 ms, so it waits for the first text.
+            from splintr import Tokenizer  # noqa: PLC0415 - see the line above.
+
+            _LOADED[vocabulary] = Tokenizer.from_pretrained(vocabulary)
+        return _LOADED[vocabulary]
 
 
 def _without_surrogates(text: str) -> str:

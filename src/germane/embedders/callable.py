@@ -20,17 +20,16 @@ class CallableEmbedder:
     """Embeds with `function`, which gets a list of texts and returns one vector for each, in order.
 
     Lists, tuples, numpy arrays and iterators of them are accepted, of any kind of real number.
-    `name` is stored with the vectors: give it another name when the function's vectors change. An exception from the
-    function, and anything that is no table of finite numbers, becomes EmbeddingFailed.
+    `name` is stored with the vectors: give it another name when the function's vectors change.
+    An exception from the function, and anything that is no table of finite numbers, becomes
+    EmbeddingFailed.
 
         embedder = CallableEmbedder(model.encode, name="my-model-v2", dimension=384)
     """
 
     def __init__(self, function: Callable[[list[str]], object], *, name: str, dimension: int) -> None:
         if not name.strip():
-            raise InvalidInput(
-                "An embedder's name is empty. Name the model; the name is stored with its vectors."
-            )
+            raise InvalidInput("An embedder's name is empty. Name the model: vectors carry it.")
         if dimension < 1:
             raise InvalidInput(f"A dimension of {dimension} is none. Give the length of the model's vectors.")
         self.name = name

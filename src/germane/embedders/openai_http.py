@@ -7,6 +7,7 @@ error and no repr.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
@@ -113,7 +114,8 @@ class HttpEmbedder:
         if rows is None:
             raise EmbeddingFailed(
                 f"{self._who()} answered with something else than one embedding for each of "
-                f"{len(group)} texts: {self._quoted(answer)}. Check that the address offers OpenAI's embeddings protocol."
+                f"{len(group)} texts: {self._quoted(answer)}. "
+                "Check that the address offers OpenAI's embeddings protocol."
             )
         return as_vectors(rows, name=self.name, texts=len(group), dimension=self.dimension)
 
@@ -174,15 +176,16 @@ class HttpEmbedder:
 def _endpoint(base_url: str) -> str:
     try:
         parts = urlsplit(base_url)
-        fits = parts.scheme in {"http", "https"} and parts.hostname is not None and parts.port != 0
+        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        fits = False
+        parts, fits = urlsplit(""), False
     if not fits or any(character.isspace() for character in base_url):
         raise InvalidInput(
             f"{_shown(base_url)!r} is no address to embed at. Give the address of the server's API, "
             "such as 'https://api.openai.com/v1' or 'http://localhost:11434/v1'."
         )
-    return base_url.rstrip("/").removesuffix("/embeddings") + "/embeddings"
+    path = parts.path.rstrip("/").removesuffix("/embeddings") + "/embeddings"
+    return parts._replace(path=path, fragment="").geturl()
 
 
 def _usable_key(key: str | None) -> str | None:
@@ -197,7 +200,7 @@ def _usable_key(key: str | None) -> str | None:
 
 def _shown(url: str) -> str:
     """The address without what may be secret: user, password and query."""
-    return url.partition("?")[0].rpartition("@")[2] if "@" in url else url.partition("?")[0]
+    return re.sub(r"//[^/]*@", "//", url.partition("?")[0])
 
 
 def _groups(texts: Sequence[str], batch: int) -> Iterator[list[str]]:

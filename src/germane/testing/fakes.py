@@ -43,8 +43,8 @@ class HashEmbedder:
                 hashed = zlib.crc32(feature.encode("utf-8", "surrogatepass"))
                 # The lowest bit is the sign, so that unrelated features cancel instead of adding up.
                 vectors[row, (hashed >> 1) % self.dimension] += weight if hashed & 1 else -weight
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return (vectors / np.maximum(lengths, 1e-9)).astype(np.float32)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return vectors
 
     def __repr__(self) -> str:
         return f"HashEmbedder(dimension={self.dimension})"

