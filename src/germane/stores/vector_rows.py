@@ -12,7 +12,8 @@ from germane.model.vector import Vector
 
 __all__ = ["VectorRows"]
 
-# A product of a whole matrix may round a row differently at different places, by less than this. What comes within it of the last place is computed again, row by row, before it is ranked.
+# A product of a whole matrix may round a row differently at different places, by less than this.
+# What comes within it of the last place is computed again, row by row, before it is ranked.
 _ROUNDING = 1e-4
 
 # Cosines are given to this many decimals; float16 holds no more.

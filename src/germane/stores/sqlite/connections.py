@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
@@ -35,6 +35,9 @@ _SETTINGS = (
     "PRAGMA cache_size = -16000",
     "PRAGMA journal_size_limit = 67108864",
 )
+
+# A file up to this size is rewritten by way of memory, a larger one by way of a temporary file.
+_REWRITTEN_IN_MEMORY = 256 << 20
 
 
 class Connections:
@@ -96,23 +99,27 @@ class Connections:
         with translated(self.location), self._turn() as connection:
             yield connection
 
+    def rewrite(self) -> None:
+        """Write the whole file anew from what is stored, so that nothing else is left in its pages.
+
+        secure_delete zeroes what is deleted, but not the copies that stay behind in unused parts
+        of pages when SQLite moves rows from page to page.
+        """
+        with self.alone() as connection:
+            in_memory = self.size() <= _REWRITTEN_IN_MEMORY
+            connection.execute(f"PRAGMA temp_store = {'MEMORY' if in_memory else 'FILE'}")
+            try:
+                if not _until(self._deadline(), lambda: _succeeds(connection, "VACUUM")):
+                    raise StoreBusy("Other processes wrote for longer than the timeout.")
+            finally:
+                connection.execute("PRAGMA temp_store = MEMORY")
+
     def truncate_log(self, *, timeout: float) -> bool:
         """Move the whole write-ahead log into the file and cut it to no bytes; False if readers hold it."""
         if self.in_memory:
             return True
-        start = time.monotonic()
         with self.alone() as connection:
-            while True:
-                try:
-                    busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                except sqlite3.OperationalError as error:
-                    if not is_busy(error):
-                        raise
-                    busy = 1
-                waited = time.monotonic() - start
-                if not busy or waited >= timeout:
-                    return not busy
-                time.sleep(pause_before_asking_again(waited) * 5)
+            return _until(time.monotonic() + timeout, lambda: _truncate(connection))
 
     def size(self) -> int:
         """How many bytes the file and its log take; 0 in memory."""
@@ -232,16 +239,9 @@ class Connections:
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
-        start = time.monotonic()
-        mode = None
-        while mode is None:
-            try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.OperationalError as error:
-                waited = time.monotonic() - start
-                if not is_busy(error) or waited >= self.timeout:
-                    raise
-                time.sleep(pause_before_asking_again(waited))
+        if not _until(self._deadline(), lambda: _succeeds(connection, "PRAGMA journal_mode = WAL")):
+            raise StoreBusy(f"Other processes held the store {self.location} for longer than the timeout.")
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
             raise StoreUnavailable(
                 f"The store {self.location} is on a file system that can't share memory between processes, "
@@ -284,19 +284,10 @@ def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> sqlit
 def _transaction(
     connection: sqlite3.Connection, begin: str, *, turns: Turns | None = None, deadline: float = 0.0
 ) -> Iterator[None]:
-    def attempt() -> bool:
-        try:
-            connection.execute(begin)
-        except sqlite3.OperationalError as error:
-            if is_busy(error):
-                return False
-            raise
-        return True
-
     if turns is None:
         connection.execute(begin)
     else:
-        turns.begin(attempt, deadline=deadline)
+        turns.begin(lambda: _succeeds(connection, begin), deadline=deadline)
     try:
         yield
         connection.execute("COMMIT")
@@ -305,3 +296,34 @@ def _transaction(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _until(deadline: float, attempt: Callable[[], bool]) -> bool:
+    """Repeat an attempt until it succeeds; False when it hasn't by the deadline."""
+    start = time.monotonic()
+    while not attempt():
+        now = time.monotonic()
+        if now >= deadline:
+            return False
+        time.sleep(pause_before_asking_again(now - start))
+    return True
+
+
+def _truncate(connection: sqlite3.Connection) -> bool:
+    try:
+        return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            return False
+        raise
+
+
+def _succeeds(connection: sqlite3.Connection, statement: str) -> bool:
+    """Whether the statement ran; False when somebody else holds the file just now."""
+    try:
+        connection.execute(statement).fetchall()
+    except sqlite3.OperationalError as error:
+        if is_busy(error):
+            return False
+        raise
+    return True

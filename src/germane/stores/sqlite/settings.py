@@ -17,7 +17,17 @@ from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
 from germane.stores.sqlite.writing import span
 
-__all__ = ["check_embedding", "check_tokenizer", "settle", "store_embedding", "stored_embedding"]
+__all__ = [
+    "check_embedding",
+    "check_tokenizer",
+    "note_erasure",
+    "owes_erasure",
+    "settle",
+    "store_embedding",
+    "stored_embedding",
+]
+
+_ERASURE = "owes_erasure"
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:
@@ -72,6 +82,19 @@ def store_embedding(connection: sqlite3.Connection, embedding: EmbeddingIdentity
     """Note which model makes the vectors of this store."""
     _set(connection, "embedding_name", embedding.name)
     _set(connection, "embedding_dimension", str(embedding.dimension))
+
+
+def note_erasure(connection: sqlite3.Connection, *, owed: bool) -> None:
+    """Note that the file has to be rewritten after a purge, or that this is done."""
+    if owed:
+        _set(connection, _ERASURE, "1")
+    else:
+        connection.execute(queries("sqlite")["remove_setting"], {"name": _ERASURE})
+
+
+def owes_erasure(connection: sqlite3.Connection) -> bool:
+    """Whether a purge could not be finished."""
+    return _ERASURE in dict(connection.execute(queries("sqlite")["settings"]).fetchall())
 
 
 def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> EmbedderMismatch | None:

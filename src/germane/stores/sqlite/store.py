@@ -9,11 +9,12 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from germane.errors import InvalidInput, NotFound, StoreBusy
+from germane.errors import InvalidInput, NotFound, StoreBusy, StoreError
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
@@ -30,6 +31,8 @@ from germane.stores.sqlite.searching import search
 from germane.stores.sqlite.settings import (
     check_embedding,
     check_tokenizer,
+    note_erasure,
+    owes_erasure,
     settle,
     store_embedding,
     stored_embedding,
@@ -68,11 +71,11 @@ class SqliteStore:
         self._embedding = embedding
         self._caches: OrderedDict[str, AgentCache] = OrderedDict()
         self._guard = Lock()
-        self._owes_truncation = False
         try:
             with translated(self._connections.location):
                 prepare(self._connections)
                 settle(self._connections, embedding=embedding, replace_embedding=replace_embedding)
+            self._finish_erasure()
         except BaseException:
             self._connections.close()
             raise
@@ -80,8 +83,10 @@ class SqliteStore:
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in one transaction, in order, or none of them.
 
-        A Purge also rewrites what could still hold the text. If a reader keeps that from
-        being done within the timeout, StoreBusy says so; the purge itself has then been done.
+        A Purge also rewrites the file, about a second for each 100 MB, since SQLite leaves copies of
+        rows in unused parts of pages. When that can't be done, because a reader holds on to the log
+        or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
+        the rest is when the store is opened next or `checkpoint` is called.
         """
         if not changes:
             return ()
@@ -93,10 +98,11 @@ class SqliteStore:
                     store_embedding(connection, self._embedding)
             writing = Writing(connection, number, agent, seq, self._embedding)
             applied = writing.apply(changes)
-        if any(isinstance(each, Purge) for each in changes):
+            purges = any(isinstance(each, Purge) for each in changes)
+            if purges:
+                note_erasure(connection, owed=True)
+        if purges:
             self._erase()
-        elif self._owes_truncation:
-            self._owes_truncation = not self._connections.truncate_log(timeout=0)
         return applied
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
@@ -186,14 +192,18 @@ class SqliteStore:
     def checkpoint(self) -> None:
         """Move what is in the write-ahead log into the file, and cut the log to no bytes.
 
-        Nothing needs this in everyday use. Raises StoreBusy while a reader holds on to the log.
+        Also finishes what a purge had to leave undone. Nothing needs this in everyday use. Raises
+        StoreBusy while a reader holds on to the log.
         """
-        if not self._connections.truncate_log(timeout=self._connections.timeout):
+        with self._connections.reading() as connection:
+            owes = owes_erasure(connection)
+        if owes:
+            self._erase()
+        elif not self._connections.truncate_log(timeout=self._connections.timeout):
             raise StoreBusy(
                 f"A reader has held on to the log of {self._connections.location} for "
                 f"{self._connections.timeout:g} s. Close the reader, and call checkpoint again."
             )
-        self._owes_truncation = False
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
@@ -232,17 +242,37 @@ class SqliteStore:
                 _, dropped = self._caches.popitem(last=False)
                 total -= dropped.nbytes
 
+    def _finish_erasure(self) -> None:
+        """Do what a purge had to leave undone, if that can be done now."""
+        if self._connections.read_only:
+            return
+        with self._connections.reading() as connection:
+            owes = owes_erasure(connection)
+        if owes:
+            # The purge has told its caller; whoever opens the store later can't act on it.
+            with suppress(StoreBusy):
+                self._erase()
+
     def _erase(self) -> None:
-        """Cut the log, which still holds what a purge removed from the file."""
-        self._owes_truncation = True
-        if not self._connections.truncate_log(timeout=self._connections.timeout):
+        """Leave nothing in the file or its log of what was purged; the store remembers until it is done."""
+        try:
+            self._connections.rewrite()
+            done = self._connections.truncate_log(timeout=self._connections.timeout)
+        except StoreError as error:
+            raise type(error)(
+                "The purge is done, but copies of its text may be left in unused parts of the file "
+                f"{self._connections.location}, for it couldn't be rewritten: {error} "
+                "Call checkpoint(), or open the store again, to finish."
+            ) from error
+        if not done:
             raise StoreBusy(
                 "The purge is done, but its text is still in the write-ahead log of "
                 f"{self._connections.location}: a reader has held on to it for "
-                f"{self._connections.timeout:g} s. It goes with the next write, with checkpoint(), or when the "
-                "last process closes the store."
+                f"{self._connections.timeout:g} s. Close the reader, then call checkpoint() or open the "
+                "store again to finish."
             )
-        self._owes_truncation = False
+        with self._connections.writing() as connection:
+            note_erasure(connection, owed=False)
 
 
 def _has_vector(change: Change) -> bool:
