@@ -31,10 +31,19 @@ def search(
 ) -> Found:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
     admitted = cache.admitted(connection, query.filter)
-    lexical = _lexical(cache, query, admitted)
+    lexical = _lexical(cache, query)
     semantic = _semantic(connection, cache, query, embedding)
     by_relevance = lexical is not None or semantic is not None
-    chosen = [_choose(cache, each, admitted, lexical, semantic) for each in query.slices]
+    chosen = [
+        _choose(
+            cache,
+            each,
+            admitted if each.where is None else cache.admitted(connection, each.where),
+            lexical,
+            semantic,
+        )
+        for each in query.slices
+    ]
     candidates = _candidates(connection, cache, chosen, lexical, semantic)
     return Found(
         slices=tuple(tuple(map(candidates.__getitem__, each.tolist())) for each in chosen),
@@ -45,10 +54,11 @@ def search(
     )
 
 
-def _lexical(cache: AgentCache, query: Query, admitted: NDArray[np.bool_]) -> Scores | None:
+def _lexical(cache: AgentCache, query: Query) -> Scores | None:
+    """Scores of all the agent's memories: each slice admits its own."""
     if not query.terms:
         return None
-    return cache.postings.score([term_hash(term) for term in query.terms], admitted)
+    return cache.postings.score([term_hash(term) for term in query.terms])
 
 
 def _semantic(
@@ -84,7 +94,7 @@ def _choose(
     else:
         found = [np.empty(0, dtype=np.int64)]
         if lexical is not None:
-            kept = mask[lexical.ordinals] if part.kinds else np.ones(len(lexical.ordinals), dtype=np.bool_)
+            kept = mask[lexical.ordinals]
             found.append(columns.best(lexical.ordinals[kept], lexical.scores[kept], part.limit))
         if semantic is not None:
             near = semantic.nearest(mask, part.limit)
