@@ -5,7 +5,8 @@ Run it where `ctok` installs (Python 3.12 or later), with what the corpus is mad
     python3.12 -m venv fit && fit/bin/pip install -e . numpy ctok==1.3.0 django faker
     fit/bin/python tools/fit_estimate.py
 
-The corpus is permissive or generated, and none of it is kept: the standard library's source and help texts (PSF),
+The corpus is permissive or generated, and none of it is kept: the standard library's source and help
+texts (PSF),
 Django's translations into some 100 languages (BSD), Faker's sentences in some 25 languages (MIT), Markdown of
 installed packages' descriptions, generated JSON, logs, tables, hashes and paths, and random characters.
 Each source is cut into chunks of 20 to 1,500 characters; odd chunks are fitted, even ones are held out.
@@ -16,10 +17,12 @@ for Claude each class of character has two weights: a factor upon the exact o200
 proportion that the class has of the text, and a cost of each character (Claude spells out some scripts that
 o200k knows well). Random characters of scripts other than Latin aren't
 text: for the estimate they weigh little in the fit (they decide only what no language decides),
-and they are left out of its margin and reported apart. The constant is raised by a token or half of one
-afterwards, so that texts of a few words don't decide the margin of all others. A margin is the largest undercount
-on the chunks held out, plus two hundredths.
+and they are left out of its margin and reported apart. The constant is raised by a token or half
+of one afterwards, so that texts of a few words don't decide the margin of all others. A margin is
+the largest undercount on the chunks held out, plus two hundredths.
 """
+
+# ruff: noqa: INP001, S311, T201 - a script that prints, and draws seeded chunks that guard no secret.
 
 from __future__ import annotations
 
@@ -75,7 +78,15 @@ def main() -> None:
             weighing, apart = np.ones(len(chunks)), np.zeros(len(chunks), dtype=bool)
         weights = fit(inputs[fitted], truth[fitted], weighing[fitted], strictness)
         weights[0] += RAISED[target]
-        report(target, np.ceil(weights * 1000) / 1000, inputs, truth, sources, ~fitted, apart)
+        report(
+            target,
+            np.ceil(weights * 1000) / 1000,
+            inputs=inputs,
+            truth=truth,
+            sources=sources,
+            held=~fitted,
+            apart=apart,
+        )
 
 
 def claude_tokens(family: str, text: str) -> int:
@@ -103,6 +114,7 @@ def fit(inputs: np.ndarray, truth: np.ndarray, weighing: np.ndarray, strictness:
 def report(
     target: str,
     weights: np.ndarray,
+    *,
     inputs: np.ndarray,
     truth: np.ndarray,
     sources: np.ndarray,
@@ -112,15 +124,16 @@ def report(
     counted = np.maximum(1, np.ceil(inputs @ weights))
     print(f"\n== {target}\n   ", ", ".join(f"{float(weight):g}" for weight in weights))
     print({name: float(weight) for name, weight in zip((*SHAPES, *CLASSES, *CLASSES), weights, strict=False)})
-    print("held out:    chunks, mean |error|, p95 |error|, sum counted / sum true, largest undercount, its p99.9")
+    print("held out:    chunks, mean |error|, p95 |error|, counted / true, largest undercount, p99.9")
     kinds = np.where(apart, "apart", np.array([source.split("/")[0] for source in sources]))
     for kind in [*sorted(set(kinds)), "all"]:
         chosen = held & ((kinds == kind) | ((kind == "all") & ~apart))
         error = (counted - truth)[chosen] / np.maximum(truth[chosen], 1)
         under = (truth / counted)[chosen] - 1
         print(
-            f"{kind:12} {chosen.sum():5} {np.abs(error).mean():6.1%} {np.quantile(np.abs(error), 0.95):6.1%}"
-            f" {counted[chosen].sum() / truth[chosen].sum():6.2f} {under.max():7.1%} {np.quantile(under, 0.999):7.1%}"
+            f"{kind:12} {chosen.sum():5} {np.abs(error).mean():6.1%} "
+            f"{np.quantile(np.abs(error), 0.95):6.1%} {counted[chosen].sum() / truth[chosen].sum():6.2f} "
+            f"{under.max():7.1%} {np.quantile(under, 0.999):7.1%}"
         )
     ratio = truth / counted * (held & ~apart)
     print("worst:", [(str(sources[i]), int(truth[i]), int(counted[i])) for i in np.argsort(-ratio)[:8]])
@@ -129,8 +142,9 @@ def report(
 
 def cut(source: str, text: str) -> Iterator[str]:
     source_random = random.Random(f"{SEED}{source}")
+    most = CHUNKS_PER_SOURCE.get(source.partition("/")[0], 60)
     at, made = 0, 0
-    while at < len(text) and made < CHUNKS_PER_SOURCE.get(source.split("/")[0], 60):
+    while at < len(text) and made < most:
         length = source_random.choice(CHUNK_LENGTHS)
         chunk = text[at : at + length].strip()
         if chunk:
@@ -150,7 +164,16 @@ def corpus() -> Iterator[tuple[str, str]]:
 
 def python_and_its_help() -> Iterator[tuple[str, str]]:
     library = Path(sysconfig.get_path("stdlib"))
-    for name in ("argparse", "ast", "decimal", "html/entities", "idlelib/help", "json/decoder", "socket", "this"):
+    for name in (
+        "argparse",
+        "ast",
+        "decimal",
+        "html/entities",
+        "idlelib/help",
+        "json/decoder",
+        "socket",
+        "this",
+    ):
         path = library / f"{name}.py"
         if path.exists():
             yield f"code/{name}", path.read_text(encoding="utf-8")
@@ -162,7 +185,9 @@ def translations() -> Iterator[tuple[str, str]]:
     for path in sorted(Path(django.__file__).parent.glob("conf/locale/*/LC_MESSAGES/django.mo")):
         with path.open("rb") as file:
             catalog = gettext.GNUTranslations(file)
-        messages = [text for key, text in catalog._catalog.items() if key and isinstance(text, str)]
+        # The class offers no way to list its messages.
+        entries = catalog._catalog  # noqa: SLF001 - see the line above.
+        messages = [text for key, text in entries.items() if key and isinstance(text, str)]
         random.Random(SEED).shuffle(messages)
         yield f"language/{path.parent.parent.name}", "\n".join(messages)
 
@@ -171,7 +196,10 @@ def sentences() -> Iterator[tuple[str, str]]:
     for locale in sorted(faker.config.AVAILABLE_LOCALES):
         fake = faker.Faker(locale)
         fake.seed_instance(SEED)
-        yield f"facts/{locale}", " ".join(f"{fake.name()}, {fake.address()}, {fake.date()}." for _ in range(60))
+        yield (
+            f"facts/{locale}",
+            " ".join(f"{fake.name()}, {fake.address()}, {fake.date()}." for _ in range(60)),
+        )
         if type(fake.factories[0].provider("lorem")).__module__.endswith(("la", "lorem")):
             continue
         yield f"sentences/{locale}", " ".join(fake.paragraph() for _ in range(80))
@@ -191,21 +219,29 @@ def generated() -> Iterator[tuple[str, str]]:
     fake = faker.Faker("en_US")
     fake.seed_instance(SEED)
     records = [
-        {"id": dice.randrange(10**6), "name": fake.name(), "score": dice.random(), "tags": fake.words(3)} for _ in range(300)
+        {"id": dice.randrange(10**6), "name": fake.name(), "score": dice.random(), "tags": fake.words(3)}
+        for _ in range(300)
     ]
     yield "structured/json", json.dumps(records)
     yield "structured/json-indented", json.dumps(records, indent=2)
     yield "structured/csv", "\n".join(f"{r['id']},{r['name']},{r['score']:.4f}" for r in records)
     yield "structured/table", "\n".join(f"| {r['id']} | {r['name']} | {r['score']:.2f} |" for r in records)
-    yield "structured/log", "\n".join(
-        f"{fake.iso8601()} {dice.choice(['INFO', 'WARN', 'ERROR'])} {fake.ipv4()} \"GET {fake.uri_path()}\" {dice.randrange(200, 599)}"
-        for _ in range(300)
+    yield (
+        "structured/log",
+        "\n".join(
+            f"{fake.iso8601()} {dice.choice(('INFO', 'WARN', 'ERROR'))} {fake.ipv4()} "
+            f'"GET {fake.uri_path()}" {dice.randrange(200, 599)}'
+            for _ in range(300)
+        ),
     )
     yield "structured/uuid", "\n".join(str(uuid.UUID(int=dice.getrandbits(128))) for _ in range(300))
     yield "structured/hex", "\n".join(dice.randbytes(20).hex() for _ in range(300))
     yield "structured/base64", base64.b64encode(dice.randbytes(30_000)).decode()
     yield "structured/numbers", " ".join(str(dice.uniform(-1e6, 1e6)) for _ in range(900))
-    yield "structured/paths", "\n".join(fake.file_path(depth=4) + f":{dice.randrange(900)}" for _ in range(500))
+    yield (
+        "structured/paths",
+        "\n".join(fake.file_path(depth=4) + f":{dice.randrange(900)}" for _ in range(500)),
+    )
     yield "structured/shouting", " ".join(fake.paragraph().upper() for _ in range(150))
     yield "structured/camel", " ".join("".join(w.title() for w in fake.words(3)) for _ in range(900))
 
@@ -214,15 +250,19 @@ def noise() -> Iterator[tuple[str, str]]:
     ranges = {
         "ascii": (0x20, 0x7F), "letters": (0x61, 0x7B), "controls": (0x01, 0x20), "latin": (0xA1, 0x250),
         "cyrillic": (0x400, 0x530), "hebrew-arabic": (0x590, 0x700), "indic": (0x900, 0xE00),
-        "south-east": (0xE01, 0x1000), "georgian": (0x10A0, 0x1100), "hangul": (0xAC00, 0xD7A4), "kana": (0x3041, 0x3100),
-        "han": (0x4E00, 0xA000), "signs": (0x2000, 0x2C00), "pictures": (0x1F300, 0x1FAFF), "low": (0x1, 0x3000),
-        "bmp": (0x1, 0xD800), "all": (0x10000, 0x110000),
+        "south-east": (0xE01, 0x1000), "georgian": (0x10A0, 0x1100), "hangul": (0xAC00, 0xD7A4),
+        "kana": (0x3041, 0x3100), "han": (0x4E00, 0xA000), "signs": (0x2000, 0x2C00), "pictures": (0x1F300, 0x1FAFF),
+        "low": (0x1, 0x3000), "bmp": (0x1, 0xD800), "all": (0x10000, 0x110000),
     }  # fmt: skip
     dice = random.Random(SEED)
     for name, (low, high) in ranges.items():
         yield f"noise/{name}", "".join(chr(dice.randrange(low, high)) for _ in range(20_000))
-        yield f"noise/{name}-words", " ".join(
-            "".join(chr(dice.randrange(low, high)) for _ in range(dice.randrange(1, 9))) for _ in range(4_000)
+        yield (
+            f"noise/{name}-words",
+            " ".join(
+                "".join(chr(dice.randrange(low, high)) for _ in range(dice.randrange(1, 9)))
+                for _ in range(4_000)
+            ),
         )
 
 

@@ -12,11 +12,14 @@ import re
 from collections.abc import Sequence
 from operator import mul
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["CLASSES", "SHAPES", "BytesDiv4Floor", "EstimateCounter", "text_features", "weighed"]
 
 
 class EstimateCounter:
-    """Estimates `o200k` by weighing what regular expressions find: no vocabulary, nothing to load.
+    """Estimates `o200k` from the kinds of a text's characters and what they form; it loads nothing.
 
     `margin` is the largest undercount on the texts held out from the fit: prose in some 100
     languages, code, Markdown, JSON, tables, logs, hashes, random ASCII. It leans to the high side.
@@ -46,7 +49,7 @@ class BytesDiv4Floor:
     """
 
     name = "bytes_div_4_floor"
-    margin = 0.0
+    margin = 0.36
 
     def count(self, text: str) -> int:
         return len(text.encode("utf-8", "surrogatepass")) // 4
@@ -57,14 +60,11 @@ class BytesDiv4Floor:
 
 def text_features(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How often each of SHAPES is in the text, and how many of its characters are of each of CLASSES."""
-    shapes = tuple(len(pattern.findall(text)) for pattern in _SHAPES)
-    plain = text.encode("ascii", "ignore")
-    ascii_classes = tuple(len(plain) - len(plain.translate(None, members)) for members in _ASCII_CLASSES)
-    if len(plain) == len(text):
-        return (1, *shapes), (*ascii_classes, *(0 for _ in _OTHER_CLASSES), 0)
-    beyond = _ASCII_RUN.sub("", text)
-    others = tuple(sum(map(len, pattern.findall(beyond))) for pattern in _OTHER_CLASSES)
-    return (1, *shapes), (*ascii_classes, *others, len(beyond) - sum(others))
+    data = text.encode("utf-8", "surrogatepass")
+    plain = data if text.isascii() else data.translate(None, _BEYOND_ASCII)
+    members = tuple(_how_many(plain, each) for each in _ASCII_CLASSES.values())
+    others = _NONE_BEYOND_ASCII if plain is data else _classes_beyond_ascii(text)
+    return _shapes(data), (*members, *others)
 
 
 def weighed(counts: Sequence[float], weights: Sequence[float]) -> int:
@@ -72,73 +72,179 @@ def weighed(counts: Sequence[float], weights: Sequence[float]) -> int:
     return max(1, math.ceil(float(sum(map(mul, counts, weights)))))
 
 
-_SHAPE_PATTERNS = {
-    "pieces of words": r"[A-Za-z][a-z]*",
-    "four small letters": r"[a-z]{4}",
-    "two consonants": r"[b-df-hj-np-tv-xz]{2}",
-    "three consonants": r"[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{3}",
-    "five consonants": r"[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{5}",
-    "rare letters": r"[jqxzJQXZ]",
-    "letter beside digit": r"[0-9][A-Za-z]|[A-Za-z][0-9]",
-    "numbers": r"[0-9]{1,3}",
-    "runs of marks": r"[!-/:-@\[-`{-~]+",
-    "marks that differ": r"([!-/:-@\[-`{-~])(?!\1)(?=[!-/:-@\[-`{-~])",
-    "line ends": r"[\r\n]+",
-    "indents": r"[ \t]{2,}",
-    "humps": r"[a-z][A-Z]",
-    "words of other scripts": r"(?<![^\x00-\x7f])[^\x00-\x7f]",
-}
-_ASCII_CLASS_MEMBERS = {
-    "small letters": b"abcdefghijklmnopqrstuvwxyz",
-    "capitals": b"ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+def _shapes(data: bytes) -> tuple[int, ...]:
+    # Each table turns the characters that matter into one letter and all others into dots, so that
+    # counting two or three letters in a row finds what a regular expression would, ten times faster.
+    letters = b"." + data.translate(_LETTERS)
+    consonants = data.translate(_CONSONANTS)
+    triples = data.translate(_DIGITS).replace(b"000", b"t")
+    marks = b"." + data.translate(_MARKS)
+    return (
+        1,
+        letters.count(b"A") + letters.count(b".a") + letters.count(b"0a"),
+        letters.count(b"aaaa"),
+        data.translate(_SMALL_CONSONANTS).count(b"cc"),
+        consonants.count(b"ccc"),
+        consonants.count(b"ccccc"),
+        _how_many(data, b"jqxzJQXZ"),
+        letters.count(b"0a") + letters.count(b"0A") + letters.count(b"a0") + letters.count(b"A0"),
+        triples.count(b"t") + triples.count(b"0") - triples.count(b"00"),
+        marks.count(b".m"),
+        len(_DIFFERING_MARKS.findall(data)) if b"mm" in marks else 0,
+        (b"." + data.translate(_LINE_ENDS)).count(b".n"),
+        (b"." + data.translate(_BLANKS)).count(b".ss"),
+        letters.count(b"aA"),
+        (b"." + data.translate(_OTHERS)).count(b".o"),
+    )
+
+
+def _classes_beyond_ascii(text: str) -> tuple[int, ...]:
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    places = np.searchsorted(_RANGE_STARTS, points[points > _LAST_ASCII], side="right")
+    counts: list[int] = np.bincount(_CLASS_OF_RANGE[places], minlength=len(_NONE_BEYOND_ASCII)).tolist()
+    return tuple(counts)
+
+
+def _how_many(data: bytes, members: bytes) -> int:
+    return len(data) - len(data.translate(None, members))
+
+
+def _table(**letters: bytes) -> bytes:
+    table = bytearray(b"." * 256)
+    for letter, members in letters.items():
+        for member in members:
+            table[member] = ord(letter)
+    return bytes(table)
+
+
+def _ranges() -> tuple[NDArray[np.uint32], NDArray[np.intp]]:
+    """Where each range of code points starts, and the class that begins there (after the first: none)."""
+    classes = enumerate(_OTHER_CLASSES.values())
+    spans = sorted((first, last, place) for place, ranges in classes for first, last in ranges)
+    starts: list[int] = []
+    places = [len(_OTHER_CLASSES)]
+    for first, last, place in spans:
+        starts += [first, last + 1]
+        places += [place, len(_OTHER_CLASSES)]
+    return np.array(starts, dtype=np.uint32), np.array(places, dtype=np.intp)
+
+
+_SMALL_LETTERS = b"abcdefghijklmnopqrstuvwxyz"
+_CAPITAL_LETTERS = _SMALL_LETTERS.upper()
+_ALL_MARKS = b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
+_ASCII_CLASSES = {
+    "small letters": _SMALL_LETTERS,
+    "capitals": _CAPITAL_LETTERS,
     "digits": b"0123456789",
-    "marks": b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+    "marks": _ALL_MARKS,
     "blanks": b" \t\r\n",
     "controls": bytes({*range(32), 127} - {9, 10, 13}),
 }
-_OTHER_CLASS_RANGES = {
-    "Latin of the West": r"\u00c0-\u00ff",
-    "Latin of the East": r"\u00a0-\u00bf\u0100-\u017f",
-    "rare Latin": r"\u0180-\u024f\u0300-\u036f",
-    "Vietnamese": r"\u1e00-\u1eff",
-    "Greek": r"\u0384-\u03ce",
-    "Russian": r"\u0410-\u044f",
-    "other Cyrillic": r"\u0400-\u040f\u0450-\u052f",
-    "Armenian and Georgian": r"\u0531-\u0589\u10d0-\u10f0",
-    "Hebrew": r"\u05d0-\u05ea",
-    "Arabic": r"\u0600-\u066f",
-    "other Arabic": r"\u0670-\u06ff",
-    "Devanagari": r"\u0900-\u097f",
-    "Bengali": r"\u0980-\u09ff",
-    "Gujarati, Telugu, Malayalam": r"\u0a80-\u0aff\u0c00-\u0c7f\u0d00-\u0d7f",
-    "Gurmukhi, Oriya, Tamil": r"\u0a00-\u0a7f\u0b00-\u0bff",
-    "Kannada": r"\u0c80-\u0cff",
-    "Thai": r"\u0e00-\u0e7f",
-    "Lao, Burmese, Khmer": r"\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff",
-    "Hangul": r"\uac00-\ud7a3",
-    "Kana": r"\u3041-\u30ff",
-    "Han": r"\u4e00-\u9fff",
-    "wide marks": r"\u3000-\u303f\uff00-\uff65",
-    "dashes and quotes": r"\u2010-\u2027\u2030-\u203a",
-    "signs": r"\u203b-\u2bff",
-    "pictures": r"\U0001f000-\U0001faff",
-    "rest of the first plane": (
-        r"\ua000-\uabff\ufb00-\ufeff\u1100-\u177f\u1800-\u1dff\u3100-\u4dff\u2c00-\u2fff"
+_OTHER_CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
+    "Latin of the West": ((0xC0, 0xFF),),
+    "Latin of the East": (
+        (0xA0, 0xBF),
+        (0x100, 0x17F),
     ),
-    "rest of the other planes": r"\U00010000-\U0001efff\U0001fb00-\U0010ffff",
+    "rare Latin": (
+        (0x180, 0x24F),
+        (0x300, 0x36F),
+    ),
+    "Vietnamese": ((0x1E00, 0x1EFF),),
+    "Greek": ((0x384, 0x3CE),),
+    "Russian": ((0x410, 0x44F),),
+    "other Cyrillic": (
+        (0x400, 0x40F),
+        (0x450, 0x52F),
+    ),
+    "Armenian and Georgian": (
+        (0x531, 0x589),
+        (0x10D0, 0x10F0),
+    ),
+    "Hebrew": ((0x5D0, 0x5EA),),
+    "Arabic": ((0x600, 0x66F),),
+    "other Arabic": ((0x670, 0x6FF),),
+    "Devanagari": ((0x900, 0x97F),),
+    "Bengali": ((0x980, 0x9FF),),
+    "Gujarati, Telugu, Malayalam": (
+        (0xA80, 0xAFF),
+        (0xC00, 0xC7F),
+        (0xD00, 0xD7F),
+    ),
+    "Gurmukhi, Oriya, Tamil": (
+        (0xA00, 0xA7F),
+        (0xB00, 0xBFF),
+    ),
+    "Kannada": ((0xC80, 0xCFF),),
+    "Thai": ((0xE00, 0xE7F),),
+    "Lao, Burmese, Khmer": (
+        (0xE80, 0xEFF),
+        (0x1000, 0x109F),
+        (0x1780, 0x17FF),
+    ),
+    "Hangul": ((0xAC00, 0xD7A3),),
+    "Kana": ((0x3041, 0x30FF),),
+    "Han": ((0x4E00, 0x9FFF),),
+    "wide marks": (
+        (0x3000, 0x303F),
+        (0xFF00, 0xFF65),
+    ),
+    "dashes and quotes": (
+        (0x2010, 0x2027),
+        (0x2030, 0x203A),
+    ),
+    "signs": ((0x203B, 0x2BFF),),
+    "pictures": ((0x1F000, 0x1FAFF),),
+    "rest of the first plane": (
+        (0xA000, 0xABFF),
+        (0xFB00, 0xFEFF),
+        (0x1100, 0x177F),
+        (0x1800, 0x1DFF),
+        (0x3100, 0x4DFF),
+        (0x2C00, 0x2FFF),
+    ),
+    "rest of the other planes": (
+        (0x10000, 0x1EFFF),
+        (0x1FB00, 0x10FFFF),
+    ),
 }
-_SHAPES = tuple(re.compile(pattern) for pattern in _SHAPE_PATTERNS.values())
-_ASCII_RUN = re.compile(r"[\x00-\x7f]+")
-_ASCII_CLASSES = tuple(_ASCII_CLASS_MEMBERS.values())
-_OTHER_CLASSES = tuple(re.compile(f"[{members}]+") for members in _OTHER_CLASS_RANGES.values())
+SHAPES = (
+    "the text itself",
+    "pieces of words",
+    "four small letters",
+    "two small consonants",
+    "three consonants",
+    "five consonants",
+    "rare letters",
+    "letter beside digit",
+    "numbers up to 999",
+    "runs of marks",
+    "marks that differ",
+    "runs of line ends",
+    "indents",
+    "humps",
+    "words of other scripts",
+)
+CLASSES = (*_ASCII_CLASSES, *_OTHER_CLASSES, "everything else")
 
-SHAPES = ("the text itself", *_SHAPE_PATTERNS)
-CLASSES = (*_ASCII_CLASS_MEMBERS, *_OTHER_CLASS_RANGES, "everything else")
+_LAST_ASCII = 127
+_BEYOND_ASCII = bytes(range(128, 256))
+_NONE_BEYOND_ASCII = (0,) * (len(_OTHER_CLASSES) + 1)
+_RANGE_STARTS, _CLASS_OF_RANGE = _ranges()
+_DIFFERING_MARKS = re.compile(rb"([!-/:-@\[-`{-~])(?!\1)(?=[!-/:-@\[-`{-~])")
+_LETTERS = _table(**{"a": _SMALL_LETTERS, "A": _CAPITAL_LETTERS, "0": b"0123456789"})
+_SMALL_CONSONANTS = _table(c=_SMALL_LETTERS.translate(None, b"aeiouy"))
+_CONSONANTS = _table(c=(_SMALL_LETTERS + _CAPITAL_LETTERS).translate(None, b"aeiouyAEIOUY"))
+_DIGITS = _table(**{"0": b"0123456789"})
+_MARKS = _table(m=_ALL_MARKS)
+_LINE_ENDS = _table(n=b"\r\n")
+_BLANKS = _table(s=b" \t")
+_OTHERS = _table(o=_BEYOND_ASCII)
 
 # In the order of SHAPES, then CLASSES.
 _WEIGHTS = (
-    2.291, 0.207, 0, 0, 0.485, 2.769, 0.533, 0.233, 1.631, 0.84, 0.289, 1.279, 0, 0, 0, 0.21,
-    0.232, 0, 0.029, 0.026, 1.21, 0.669, 1.141, 2, 0.519, 0.462, 0.375, 1.809, 0.496, 0.571,
-    0.382, 0.938, 0.42, 0.598, 0.527, 1.086, 0.516, 0.586, 0.763, 1.621, 1.077, 0.984, 0, 1.012,
-    2.449, 2.606, 4.948, 4.091, 2.148,
+    2.284, 0.218, 0, 0, 0.487, 2.75, 0.539, 0.108, 1.641, 0.839, 0.297, 1.281, 0, 0.012, 0,
+    0.208, 0.225, 0, 0.029, 0.023, 1.211, 0.658, 1.133, 2.008, 0.508, 0.462, 0.375, 1.809,
+    0.496, 0.571, 0.383, 0.938, 0.42, 0.599, 0.527, 1.084, 0.517, 0.586, 0.763, 1.621, 1.077,
+    0.984, 0, 0.998, 2.449, 2.606, 4.949, 4.091, 2.147,
 )  # fmt: skip
