@@ -1,0 +1,288 @@
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+"""What a store promises of writing: changes are applied together or not at all, each as its docstring says.
+
+Level: testing (nothing of the package imports it).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.model.change import Change, Insert, Purge, Revise, SetStatus, SetVector
+from germane.model.memory import Memory, Outcome, Status, Trust
+from germane.model.query import Filter
+from germane.model.scope import Scope
+from germane.model.vector import Vector
+from germane.protocols import Store
+from germane.testing.builders import START, make_id, make_memories, make_memory, make_revision, make_vector
+
+__all__ = ["ChangesContract", "insert"]
+
+AGENT = "tester"
+LATER = START + timedelta(days=1)
+EVERY = Filter(statuses=tuple(Status))
+
+
+def insert(store: Store, *memories: Memory) -> None:
+    """Store these memories of one agent."""
+    store.apply(memories[0].agent, [Insert(memory=each) for each in memories])
+
+
+class ChangesContract:
+    """Inserting, revising, moving and purging."""
+
+    def test_every_field_comes_back(self, store: Store) -> None:
+        memory = make_memory(
+            "Chose Postgres over ChromaDB",
+            kind="decision",
+            scope=Scope(name="task", value="T-42"),
+            subject="storage",
+            tags=("db:postgres", "choice", "db:postgres"),
+            importance=7.25,
+            confidence=0.1 + 0.2,
+            outcome=Outcome.PARTIAL,
+            trust=Trust.EXTERNAL,
+            source="https://example.org/a?b=c",
+            pinned=True,
+            metadata=MappingProxyType({"n": 1, "f": 0.5, "list": [1, "two", None, {"x": True}], "ключ": "☂"}),
+            created_at=START + timedelta(microseconds=1),
+            updated_at=LATER,
+            seen_count=3,
+            access_count=4,
+            accessed_at=LATER,
+        )
+        insert(store, memory)
+        assert store.get(AGENT, [memory.id]) == (memory,)
+
+    def test_defaults_come_back(self, store: Store) -> None:
+        memory = make_memory()
+        insert(store, memory)
+        assert store.get(AGENT, [memory.id]) == (memory,)
+
+    def test_a_full_rendition_that_differs_comes_back(self, store: Store) -> None:
+        plain = make_memory("One text")
+        other = make_memory("Another text").renditions
+        memory = plain.evolve(renditions=other)
+        insert(store, memory)
+        assert store.get(AGENT, [memory.id]) == (memory,)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "",
+            "\x00",
+            "before\x00after",
+            "tab\tnewline\r\nbell\x07",
+            "日本語 हिन्दी العربية",
+            "👩‍👩‍👧‍👦 e\u0301 \ufffe",
+            "' OR 1=1; --",
+            "</section># heading",
+        ],
+    )
+    def test_any_text_comes_back(self, store: Store, text: str) -> None:
+        memory = make_memory(
+            text, subject=text or None, tags=(text,), source=text, metadata={"key": text, text: "value"}
+        )
+        insert(store, memory)
+        assert store.get(AGENT, [memory.id]) == (memory,)
+        assert store.find(AGENT, Filter(tags=(text,))) == (memory,)
+
+    def test_a_megabyte_comes_back(self, store: Store) -> None:
+        memory = make_memory("wörd " * 200_000)
+        insert(store, memory)
+        assert store.get(AGENT, [memory.id]) == (memory,)
+
+    @pytest.mark.parametrize("field", ["content", "subject", "source"])
+    def test_half_a_character_is_refused(self, store: Store, field: str) -> None:
+        memory = make_memory().evolve(**{field: "half \ud83d here"})
+        with pytest.raises(InvalidInput, match="surrogate"):
+            insert(store, memory)
+        assert store.find(AGENT, EVERY) == ()
+
+    @pytest.mark.parametrize(
+        ("field", "value"),
+        [
+            ("importance", 11.0),
+            ("importance", float("nan")),
+            ("confidence", -0.1),
+            ("content_hash", ""),
+            ("id", "no-uuid"),
+            ("version", 0),
+            ("metadata", {"x": float("inf")}),
+            ("metadata", {"x": object()}),
+            ("created_at", START.replace(tzinfo=None)),
+            ("agent", "somebody else"),
+        ],
+    )
+    def test_what_no_memory_can_be_is_refused(self, store: Store, field: str, value: object) -> None:
+        with pytest.raises(InvalidInput):
+            store.apply(AGENT, [Insert(memory=make_memory().evolve(**{field: value}))])
+        assert store.find(AGENT, EVERY) == ()
+
+    def test_no_changes_do_nothing(self, store: Store) -> None:
+        assert store.apply(AGENT, []) == ()
+
+    def test_results_stand_in_the_order_of_the_changes(self, store: Store) -> None:
+        memories = make_memories(20)
+        applied = store.apply(AGENT, [Insert(memory=each) for each in memories])
+        assert [each.memory for each in applied] == memories
+        assert all(each.created for each in applied)
+
+    def test_the_same_memory_is_recognised(self, store: Store) -> None:
+        first = make_memory("Once", importance=3.0)
+        again = make_memory(
+            "Once", id=make_id("again"), chain=make_id("again"), updated_at=LATER, importance=9.0
+        )
+        insert(store, first)
+        (applied,) = store.apply(AGENT, [Insert(memory=again)])
+        assert not applied.created
+        assert applied.memory == first.evolve(seen_count=2, updated_at=LATER)
+        assert store.find(AGENT, EVERY) == (applied.memory,)
+
+    def test_the_same_memory_is_recognised_inside_a_batch(self, store: Store) -> None:
+        memory = make_memory("Once")
+        twice = [Insert(memory=memory), Insert(memory=memory), Insert(memory=memory)]
+        applied = store.apply(AGENT, twice)
+        assert [each.created for each in applied] == [True, False, False]
+        assert store.find(AGENT, EVERY) == (memory.evolve(seen_count=3),)
+
+    @pytest.mark.parametrize(("revive", "status"), [(True, Status.ACTIVE), (False, Status.FORGOTTEN)])
+    def test_what_was_forgotten_and_is_said_anew(self, store: Store, revive: bool, status: Status) -> None:
+        memory = make_memory()
+        insert(store, memory)
+        store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
+        (applied,) = store.apply(AGENT, [Insert(memory=memory, revive=revive)])
+        assert applied.memory is not None
+        assert (applied.memory.status, applied.memory.seen_count) == (status, 2)
+
+    def test_an_id_is_not_given_twice(self, store: Store) -> None:
+        memory = make_memory("One")
+        insert(store, memory)
+        with pytest.raises(InvalidInput, match=memory.id):
+            insert(store, make_memory("Two", id=memory.id))
+        assert store.find(AGENT, EVERY) == (memory,)
+
+    def test_a_batch_is_applied_whole_or_not_at_all(self, store: Store) -> None:
+        kept = make_memory("kept")
+        insert(store, kept)
+        changes: list[Change] = [
+            Insert(memory=make_memory("lost"), vector=make_vector(1)),
+            SetStatus(memory_id=kept.id, status=Status.FORGOTTEN, at=LATER),
+            Purge(memory_id=make_id("unknown"), at=LATER),
+        ]
+        with pytest.raises(NotFound):
+            store.apply(AGENT, changes)
+        assert store.find(AGENT, EVERY) == (kept,)
+        assert store.stats(AGENT).vectors == 0
+
+    def test_a_revision_stands_in_its_predecessors_place(self, store: Store) -> None:
+        first = make_memory("The port is 5432")
+        second = make_revision(first, "The port is 5433")
+        insert(store, first)
+        (applied,) = store.apply(AGENT, [Revise(memory=second)])
+        assert applied.memory == second
+        assert applied.created
+        (old,) = store.get(AGENT, [first.id])
+        assert old == first.evolve(
+            status=Status.SUPERSEDED, superseded_by=second.id, updated_at=second.updated_at
+        )
+        assert store.find(AGENT, Filter()) == (second,)
+
+    def test_a_stale_revision_names_the_head(self, store: Store) -> None:
+        first = make_memory("one")
+        second = make_revision(first, "two")
+        insert(store, first)
+        store.apply(AGENT, [Revise(memory=second)])
+        with pytest.raises(StaleRevision) as caught:
+            store.apply(AGENT, [Revise(memory=make_revision(first, "three"))])
+        assert caught.value.head_id == second.id
+        assert len(store.find(AGENT, EVERY)) == 2
+
+    def test_a_chain_grows_within_a_batch(self, store: Store) -> None:
+        first = make_memory("one")
+        second = make_revision(first, "two")
+        third = make_revision(second, "three")
+        store.apply(AGENT, [Insert(memory=first), Revise(memory=second), Revise(memory=third)])
+        assert store.find(AGENT, Filter()) == (third,)
+
+    def test_a_revision_may_return_to_an_earlier_text(self, store: Store) -> None:
+        first = make_memory("one")
+        second = make_revision(first, "two")
+        third = make_revision(second, "one")
+        store.apply(AGENT, [Insert(memory=first), Revise(memory=second), Revise(memory=third)])
+        (applied,) = store.apply(
+            AGENT, [Insert(memory=make_memory("one", id=make_id("new"), chain=make_id("new")))]
+        )
+        assert applied.memory is not None
+        assert applied.memory.id == third.id
+
+    def test_a_revision_to_what_another_memory_says_is_refused(self, store: Store) -> None:
+        first, other = make_memory("one"), make_memory("other")
+        insert(store, first, other)
+        with pytest.raises(InvalidInput, match=other.id):
+            store.apply(AGENT, [Revise(memory=make_revision(first, "other"))])
+        assert len(store.find(AGENT, Filter())) == 2
+
+    def test_a_chain_can_be_brought_in_as_it_was(self, store: Store) -> None:
+        second = make_revision(make_memory("same"), "same")
+        first = make_memory("same", status=Status.SUPERSEDED, superseded_by=second.id)
+        applied = store.apply(AGENT, [Insert(memory=first), Insert(memory=second)])
+        assert [each.created for each in applied] == [True, True]
+        again = store.apply(AGENT, [Insert(memory=first, revive=False), Insert(memory=second, revive=False)])
+        assert [each.created for each in again] == [False, False]
+
+    @pytest.mark.parametrize("status", list(Status))
+    def test_a_status_is_set(self, store: Store, status: Status) -> None:
+        memory = make_memory()
+        insert(store, memory)
+        (applied,) = store.apply(AGENT, [SetStatus(memory_id=memory.id, status=status, at=LATER)])
+        assert applied.memory == memory.evolve(status=status, updated_at=LATER)
+        assert store.find(AGENT, Filter(statuses=(status,))) == (applied.memory,)
+
+    def test_a_purge_takes_the_whole_chain(self, store: Store) -> None:
+        first, other = make_memory("one", tags=("t",)), make_memory("other", tags=("t",))
+        second = make_revision(first, "two")
+        insert(store, first, other)
+        store.apply(AGENT, [Revise(memory=second, vector=make_vector(1))])
+        (applied,) = store.apply(AGENT, [Purge(memory_id=first.id, at=LATER)])
+        assert (applied.memory, applied.purged) == (None, 2)
+        assert store.get(AGENT, [first.id, second.id, other.id]) == (None, None, other)
+        assert store.find(AGENT, Filter(tags=("t",), statuses=tuple(Status))) == (other,)
+        assert store.stats(AGENT).vectors == 0
+        insert(store, first)
+        assert store.get(AGENT, [first.id]) == (first,)
+
+    @pytest.mark.parametrize("kind", ["status", "vector", "purge", "revise"])
+    def test_changes_of_an_unknown_memory_are_refused(self, store: Store, kind: str) -> None:
+        stranger = make_memory("stranger", agent="other")
+        insert(store, stranger)
+        changes: dict[str, Change] = {
+            "status": SetStatus(memory_id=stranger.id, status=Status.FORGOTTEN, at=LATER),
+            "vector": SetVector(memory_id=stranger.id, vector=make_vector(1)),
+            "purge": Purge(memory_id=stranger.id, at=LATER),
+            "revise": Revise(memory=make_revision(stranger, "mine").evolve(agent=AGENT)),
+        }
+        with pytest.raises(NotFound) as caught:
+            store.apply(AGENT, [changes[kind]])
+        assert caught.value.memory_id == stranger.id
+        assert store.get("other", [stranger.id]) == (stranger,)
+
+    @pytest.mark.parametrize(
+        "vector",
+        [
+            make_vector(1, 7),
+            np.full(8, np.nan, dtype=np.float32),
+            np.zeros(8, dtype=np.float32),
+            make_vector(1) * 9,
+        ],
+    )
+    def test_what_is_no_vector_of_the_model_is_refused(self, store: Store, vector: Vector) -> None:
+        memory = make_memory()
+        with pytest.raises(InvalidInput, match="vector"):
+            store.apply(AGENT, [Insert(memory=memory, vector=vector)])
+        assert store.get(AGENT, [memory.id]) == (None,)

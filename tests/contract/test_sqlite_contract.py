@@ -1,0 +1,29 @@
+"""SQLite keeps the contract of every store, in a file and in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from germane.model.stats import EmbeddingIdentity
+from germane.stores.sqlite import SqliteStore
+from germane.testing.contract import EMBEDDING, OpenStore, StoreContract
+
+
+class TestSqliteFile(StoreContract):
+    @pytest.fixture
+    def open_store(self, tmp_path: Path) -> OpenStore:
+        def opened(*, embedding: EmbeddingIdentity | None = EMBEDDING) -> SqliteStore:
+            return SqliteStore(tmp_path / "agent.db", embedding=embedding)
+
+        return opened
+
+
+class TestSqliteMemory(StoreContract):
+    @pytest.fixture
+    def open_store(self) -> OpenStore:
+        def opened(*, embedding: EmbeddingIdentity | None = EMBEDDING) -> SqliteStore:
+            return SqliteStore(":memory:", embedding=embedding)
+
+        return opened
