@@ -230,6 +230,17 @@ class Postings:
             ordinals, scores = self._summed(found, admitted)
             return Scores(ordinals=ordinals, scores=scores, bound=bound(self._documents, having))
 
+    def of_terms(self, hashes: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The postings of each distinct term: the ordinals of its documents, and its frequency in each."""
+        with self._lock:
+            self._settle()
+            found = []
+            for each in dict.fromkeys(hashes):
+                postings = self._of_term(each)
+                frequencies = (postings & _FREQUENCY_MASK).astype(np.int64)
+                found.append((self._ordinals[_slots(postings)], frequencies))
+            return found
+
     def _of_term(self, term: int) -> NDArray[np.uint64]:
         first = np.uint64(term) << _HASH_SHIFT
         last = first | np.uint64(0xFFFFFFFF)
