@@ -101,8 +101,10 @@ class Query:
 class Candidate:
     """A memory with the raw signals that gathering found.
 
-    `signals` may hold `lexical` (BM25, unbounded) and `semantic` (cosine, -1 to 1); a signal that
-    the search did not compute for this memory is absent, which is not the same as zero.
+    `signals` may hold `lexical` (BM25, unbounded) and `semantic` (cosine, -1 to 1), and for a memory
+    of a session, a turn of dialogue, the same of the turns around it: `window_lexical` and
+    `window_semantic`. A signal that the search did not compute for this memory is absent, which is
+    not the same as zero.
     """
 
     memory: Memory
@@ -114,12 +116,14 @@ class Found:
     """What one search found: per slice the candidates, each once, in the order of their ids.
 
     `lexical_bound` is 0.95 times the summed idf of the distinct query terms, the floor that keeps
-    a weak best match from passing as a perfect one. `stored` counts the agent's memories before,
+    a weak best match from passing as a perfect one; `window_bound` is the same for the windows of
+    dialogue. `stored` counts the agent's memories before,
     `admitted` after the filter, so that an empty result can say why.
     """
 
     slices: tuple[tuple[Candidate, ...], ...]
     lexical_bound: float = 0.0
+    window_bound: float = 0.0
     stored: int = 0
     admitted: int = 0
     by_relevance: bool = True

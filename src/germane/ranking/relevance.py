@@ -15,6 +15,7 @@ from germane.errors import InvalidInput
 from germane.model.query import Candidate, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.protocols import Scorer
+from germane.ranking.dialogue import TURN_SIGNALS, turn_parts
 from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
 
 __all__ = ["Method", "rank"]
@@ -33,6 +34,7 @@ def rank(
     *,
     lexical_bound: float,
     now: datetime,
+    window_bound: float = 0.0,
     method: Method = "floored",
     scorer: Scorer | None = None,
     query: Query | None = None,
@@ -41,7 +43,8 @@ def rank(
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
     The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
-    alike, for the signals that a candidate has; `recency`, 1 for now and halved after a day, when
+    alike, for the signals that a candidate has (a turn of dialogue has more: see
+    `germane.ranking.dialogue`); `recency`, 1 for now and halved after a day, when
     no candidate has any; or `scorer` alone, when a scorer is given. A memory of the time that
     `prefer` names scores half as much again, as part `when`. The order of the candidates doesn't
     matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
@@ -49,7 +52,12 @@ def rank(
     if scorer is not None:
         parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
+        _check_signals(candidates)
         parts_of = _fused(candidates, lexical_bound, method)
+        if method == "floored" and any(name in each.signals for each in candidates for name in TURN_SIGNALS):
+            alone = {each.memory.id: parts_of(each) for each in candidates}
+            question = query.text if query is not None else ""
+            parts_of = turn_parts(candidates, alone, window_bound=window_bound, question=question)
     else:
         parts_of = _by_recency(now)
     ranked = (_ranked(each, _preferring(prefer, each, parts_of(each))) for each in candidates)
@@ -69,7 +77,6 @@ def _by_recency(now: datetime) -> _Parts:
 
 
 def _fused(candidates: Sequence[Candidate], lexical_bound: float, method: str) -> _Parts:
-    _check_signals(candidates)
     if method == "floored":
         return _floored(candidates, lexical_bound)
     if method == "rrf":
@@ -79,7 +86,7 @@ def _fused(candidates: Sequence[Candidate], lexical_bound: float, method: str) -
 
 def _check_signals(candidates: Sequence[Candidate]) -> None:
     for candidate in candidates:
-        for name in _SIGNALS:
+        for name in (*_SIGNALS, *TURN_SIGNALS):
             if not math.isfinite(candidate.signals.get(name, 0.0)):
                 raise InvalidInput(
                     f"The {name} signal of memory {candidate.memory.id!r} is {candidate.signals[name]}, "

@@ -60,6 +60,7 @@ def recall(
     ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
         now=now,
         scorer=scorer,
         query=query_of(asked, slices),
