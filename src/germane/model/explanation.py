@@ -5,13 +5,13 @@ Level: model (imports errors only). Pure: the same trace gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from germane.model.columns import bar, cut, line_of, table, width
 from germane.model.query import TimeRange
 from germane.model.trace import Emptiness, Entry, Reason, SectionUse, Trace
 
-__all__ = ["explain", "sentence_of", "short_id"]
+__all__ = ["explain", "sentence_of", "short_id", "why_of"]
 
 _COLUMNS = 110
 _BAR = 24
@@ -59,6 +59,13 @@ def short_id(memory_id: str) -> str:
     return memory_id[-8:]
 
 
+def why_of(parts: Mapping[str, float]) -> str:
+    """The parts of a score, each with its share of it; one part alone is the score and needs no number."""
+    if len(parts) == 1:
+        return next(iter(parts))
+    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
+
+
 def _header(trace: Trace, tokens: int) -> list[str]:
     share = f" ({tokens / trace.budget:.0%})" if trace.budget else ""
     question = trace.question
@@ -101,6 +108,8 @@ def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
 
 
 def _sections(sections: Sequence[SectionUse]) -> list[str]:
+    if not sections:
+        return []
     rows = [("SECTION", "share", "flowed", "used", "in", "out", "")]
     scale = max((max(_given(section), section.used) for section in sections), default=0)
     rows.extend(
@@ -146,15 +155,9 @@ def _included_cells(entry: Entry) -> tuple[str, str, str, str, str]:
         str(entry.level or ""),
         f"{entry.tokens:,}",
         f"{entry.score:.2f}" if entry.parts else "",
-        _why(entry),
+        why_of(entry.parts) or "always shown",
         _named(entry),
     )
-
-
-def _why(entry: Entry) -> str:
-    if not entry.parts:
-        return "always shown"
-    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(entry.parts.items()))
 
 
 def _named(entry: Entry) -> str:

@@ -54,7 +54,7 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> Any:
         """Run the command that the arguments name (the process's own if None are given) and exit."""
-        arguments = list(sys.argv[1:] if args is None else args) or ["--help"]
+        arguments = (_own_arguments() if args is None else list(args)) or ["--help"]
         for stream in (sys.stdout, sys.stderr):
             _speak_utf8(stream)
         try:
@@ -130,6 +130,17 @@ def _message_of(error: Exception) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "germane"
     return f"{message}. See `{command} --help`."
+
+
+def _own_arguments() -> list[str]:
+    """The process's arguments read as UTF-8, which they are even where the locale is not set to it."""
+    found = []
+    for argument in sys.argv[1:]:
+        try:
+            found.append(os.fsencode(argument).decode("utf-8"))
+        except UnicodeDecodeError:
+            found.append(argument)
+    return found
 
 
 def _speak_utf8(stream: TextIO) -> None:

@@ -70,12 +70,8 @@ def _eval(
             progress=told,
         )
     if plot is not None:
-        try:
+        with _writable(plot):
             evaluation.plot(report, plot)
-        except OSError as error:
-            raise StoreUnavailable(
-                f"Can't write {plot}: {error.strerror or error}. Name a file that can be written with --plot."
-            ) from error
     if as_json:
         print_json(report.as_dict())
     else:
@@ -95,6 +91,16 @@ def _retrievers(baselines: str | None) -> list[str] | None:
         return None
     named = [name.strip() for name in baselines.split(",") if name.strip() and name.strip() != _NOBODY]
     return [_ITSELF, *(name for name in dict.fromkeys(named) if name != _ITSELF)]
+
+
+@contextmanager
+def _writable(plot: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(
+            f"Can't write {plot}: {error.strerror or error}. Name a file that can be written with --plot."
+        ) from error
 
 
 @contextmanager

@@ -15,24 +15,31 @@ __all__ = [
     "Budget",
     "Confidence",
     "Counter",
+    "CreatedAt",
     "Database",
     "FrameName",
     "Importance",
     "Json",
     "KindFilter",
+    "KindName",
+    "MemoryText",
     "Meta",
     "MinImportance",
     "Now",
     "OutcomeName",
+    "Pinned",
     "Pins",
     "PlanName",
     "QueryText",
+    "ScopeName",
     "Scopes",
     "Since",
+    "SourceText",
     "Subject",
     "TagFilter",
     "Tags",
     "Target",
+    "TrustName",
     "Until",
 ]
 
@@ -100,6 +107,26 @@ Pins = Annotated[
     typer.Option("--pin", metavar="ID", help="A memory that must stand in the text. Repeatable."),
 ]
 
+MemoryText = Annotated[
+    str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from the standard input.")
+]
+KindName = Annotated[
+    str,
+    typer.Option("--kind", metavar="KIND", help="What it is: note, fact, decision, procedure and so on."),
+]
+ScopeName = Annotated[
+    str, typer.Option("--scope", metavar="SCOPE", help="Where it applies: global, task:T-42, path:src.")
+]
+TrustName = Annotated[
+    str | None,
+    typer.Option("--trust", metavar="TRUST", help="Whose word it is: owner, agent or external."),
+]
+SourceText = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Where the text came from.")]
+Pinned = Annotated[bool, typer.Option("--pinned", help="Mark it as one to be kept in view.")]
+CreatedAt = Annotated[
+    str | None,
+    typer.Option("--created-at", metavar="TIME", help=f"When it came about, if not now ({_TIME})."),
+]
 Subject = Annotated[
     str | None, typer.Option("--subject", metavar="TEXT", help="What or whom it is about, in a word or two.")
 ]

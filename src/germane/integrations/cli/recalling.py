@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from germane import Level, Memory, Ranked, Recalled
+from germane import Level, Memory, Recalled
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -35,7 +35,7 @@ from germane.integrations.cli.options import (
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.shapes import memory_shape, recalled_shape, renditions_shape
 from germane.model.columns import cut, line_of
-from germane.model.explanation import sentence_of, short_id
+from germane.model.explanation import sentence_of, short_id, why_of
 
 __all__ = ["COMMANDS"]
 
@@ -131,7 +131,7 @@ def _print_recalled(recalled: Recalled) -> None:
         [
             (
                 f"{ranked.score:.2f}",
-                _why(ranked),
+                why_of(ranked.parts),
                 short_id(ranked.memory.id),
                 ranked.memory.kind,
                 f"{ranked.memory.created_at:%Y-%m-%d}",
@@ -141,10 +141,6 @@ def _print_recalled(recalled: Recalled) -> None:
         ],
         right=(0,),
     )
-
-
-def _why(ranked: Ranked) -> str:
-    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(ranked.parts.items()))
 
 
 def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:

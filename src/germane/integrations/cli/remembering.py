@@ -24,14 +24,21 @@ from germane.integrations.cli.opening import (
 from germane.integrations.cli.options import (
     Agent,
     Confidence,
+    CreatedAt,
     Database,
     Importance,
     Json,
+    KindName,
+    MemoryText,
     Meta,
     OutcomeName,
+    Pinned,
+    ScopeName,
+    SourceText,
     Subject,
     Tags,
     Target,
+    TrustName,
 )
 from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import memory_shape
@@ -47,36 +54,19 @@ _NEW_TEXT = Annotated[
 
 
 def _remember(
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from the standard input.")
-    ],
+    text: MemoryText,
     *,
-    kind: Annotated[
-        str,
-        typer.Option("--kind", metavar="KIND", help="What it is: note, fact, decision, procedure and so on."),
-    ] = "note",
+    kind: KindName = "note",
     subject: Subject = None,
     tag: Tags = None,
-    scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPE", help="Where it applies: global, task:T-42, path:src.")
-    ] = "global",
+    scope: ScopeName = "global",
     importance: Importance = None,
     confidence: Confidence = None,
     outcome: OutcomeName = None,
-    trust: Annotated[
-        str | None,
-        typer.Option("--trust", metavar="TRUST", help="Whose word it is: owner, agent or external."),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", metavar="TEXT", help="Where the text came from.")
-    ] = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Mark it as one to be kept in view.")] = False,
-    created_at: Annotated[
-        str | None,
-        typer.Option(
-            "--created-at", metavar="TIME", help="When it came about, if not now (ISO 8601, else UTC)."
-        ),
-    ] = None,
+    trust: TrustName = None,
+    source: SourceText = None,
+    pinned: Pinned = False,
+    created_at: CreatedAt = None,
     meta: Meta = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,

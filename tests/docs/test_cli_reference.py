@@ -1,0 +1,66 @@
+"""Every command and option has help, and the reference pages say what the commands do."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from commandline import run
+from germane.integrations.cli.app import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_the_reference_is_what_the_commands_say() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "cli_reference.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_every_command_is_in_both_references() -> None:
+    headings = {
+        name: " ".join(re.findall(r"^#+ .*$", (REFERENCE / name).read_text(encoding="utf-8"), re.MULTILINE))
+        for name in ("cli.md", "json.md")
+    }
+
+    assert [
+        (command, page)
+        for command in COMMANDS
+        for page, text in headings.items()
+        if f"`germane {command}`" not in text
+    ] == []
+
+
+def test_nothing_in_the_reference_lacks_its_meaning() -> None:
+    rows = [
+        line.split(" | ")
+        for line in (REFERENCE / "cli.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+
+    assert len(rows) > 100
+    assert [row for row in rows if len(row) < 2 or len(row[1].strip(" |")) < 10] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_the_three_common_options(command: str) -> None:
+    ran = run(command, "--help")
+
+    assert ran.code == 0
+    for option in ("--db", "--agent", "--json", "--help"):
+        assert option in ran.out
+
+
+def test_no_arguments_show_the_help() -> None:
+    assert run().out == run("--help").out
+    assert all(f"\n  {command} " in run("-h").out for command in COMMANDS)

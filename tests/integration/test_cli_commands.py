@@ -1,0 +1,285 @@
+"""What each command does to a store, and what people read of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commandline import filled, id_of, run
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return filled(tmp_path)
+
+
+def test_remember_makes_the_store_and_says_what_it_stored(tmp_path: Path) -> None:
+    db = tmp_path / "new.db"
+
+    ran = run("remember", "Redis was measured.", "--kind", "fact", db=db)
+
+    assert ran.code == 0
+    assert ran.out.startswith("Remembered: ")
+    assert "fact  Redis was measured." in ran.out
+    assert db.exists()
+
+
+def test_the_same_memory_said_again_is_counted(db: Path) -> None:
+    ran = run("remember", "Postgres runs on port 5433.", "--kind", "fact", db=db)
+
+    assert ran.out.startswith("Known already, seen 2 times: ")
+    assert run("stats", "--json", db=db).json()["memories"] == 3
+
+
+def test_remember_reads_the_standard_input_for_a_dash(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+
+    run("remember", "-", stdin="Zwei Zeilen,\nund Grüße.\n", db=db)
+
+    assert run("recall", "Grüße", "--json", db=db).json()["results"][0]["memory"]["content"] == (
+        "Zwei Zeilen,\nund Grüße."
+    )
+
+
+def test_metadata_is_json_where_it_is_json_and_text_elsewhere(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+
+    ran = run(*("remember", "Metadata", "--meta", "steps=[1, 2]", "--meta", "reason=a=b, c"), "--json", db=db)
+
+    assert ran.json()["memory"]["metadata"] == {"steps": [1, 2], "reason": "a=b, c"}
+
+
+def test_recall_shows_scores_and_short_ids_and_no_markup_is_read(db: Path) -> None:
+    ran = run("recall", "検索", db=db)
+
+    assert "[bold]works[/bold]" in ran.out
+    assert id_of(db, "検索")[-8:] in ran.out
+    assert ran.err == ""
+
+
+def test_filters_reach_the_engine(db: Path) -> None:
+    def found(*options: str) -> list[str]:
+        results = run("recall", "Postgres", *options, "--json", db=db).json()["results"]
+        return sorted(result["memory"]["kind"] for result in results)
+
+    assert found() == ["decision", "fact"]
+    assert found("--kind", "fact") == ["fact"]
+    assert found("--tag", "storage") == ["decision"]
+    assert found("--since", "2020-01-15") == ["fact"]
+    assert found("--until", "2020-01-15T00:00Z") == ["decision"]
+    assert found("--min-importance", "5") == ["decision"]
+    assert found("--subject", "storage") == ["decision"]
+    assert found("--limit", "1") != found()
+    assert found("--scope", "task:T-1") == []
+
+
+def test_an_empty_answer_says_why_on_the_error_stream(db: Path) -> None:
+    ran = run("recall", "zeppelin", db=db)
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == "Nothing is shown: no memory that passes the filters has to do with the question.\n"
+
+
+def test_assemble_prints_the_text_alone(db: Path) -> None:
+    ran = run("assemble", "Which database?", "--budget", "300", "--frame", "decision", db=db)
+    whole = run(
+        *("assemble", "Which database?", "--budget", "300", "--frame", "decision", "--json"), db=db
+    ).json()
+
+    assert ran.out == whole["text"] + "\n"
+    assert whole["tokens"] <= 300
+    assert "## Current Approach: Decision" in ran.out
+    assert f"{whole['tokens']:,} of 300 tokens (o200k)" in ran.err
+
+
+def test_assemble_replays_at_a_given_moment(db: Path) -> None:
+    arguments = ("assemble", "What happened last month?", "--now", "2020-03-15", "--json")
+
+    first, second = run(*arguments, db=db), run(*arguments, db=db)
+
+    assert first.out == second.out
+    trace = first.json()["trace"]
+    assert trace["now"] == "2020-03-15T00:00:00+00:00"
+    assert trace["question"]["when"]["since"] == "2020-02-01T00:00:00+00:00"
+
+
+def test_a_pinned_memory_stands_in_the_context(db: Path) -> None:
+    pinned = id_of(db, "検索")
+
+    without = run("assemble", "Postgres", "--json", db=db).json()
+    ran = run("assemble", "Postgres", "--pin", pinned[-8:], "--json", db=db).json()
+
+    assert pinned not in [item["id"] for item in without["items"]]
+    assert pinned in [item["id"] for item in ran["items"]]
+
+
+def test_plan_and_counter_can_be_chosen(db: Path) -> None:
+    trace = run(
+        *("explain", "Postgres", "--plan", "relevance", "--counter", "gpt-4", "--json"), db=db
+    ).json()["trace"]
+
+    assert (trace["plan"], trace["counter"]) == ("relevance", "cl100k")
+
+
+def test_explain_prints_the_table(db: Path) -> None:
+    ran = run("explain", "Which database did we choose?", "--budget", "300", db=db)
+
+    assert ran.out.startswith("Context  ")
+    assert "SECTION" in ran.out
+    assert "Chose Postgres over ChromaDB" in ran.out
+
+
+def test_show_prints_fields_texts_and_versions(db: Path) -> None:
+    first = id_of(db, "ChromaDB")
+    run("revise", first, "Chose Postgres over Chroma for good", db=db)
+    second = id_of(db, "for good")
+
+    ran = run("show", second[-8:], db=db)
+
+    assert "kind           decision" in ran.out
+    assert "micro (" in ran.out
+    assert "by o200k): the text above" not in ran.out.split("full (")[0]
+    assert [line.split()[:2] for line in ran.out.splitlines()[-2:]] == [["1", first[-8:]], ["2", second[-8:]]]
+
+
+def test_history_tells_versions_in_order(db: Path) -> None:
+    first = id_of(db, "ChromaDB")
+    run("revise", first, "Chose Postgres for good", "--tag", "final", db=db)
+
+    versions = run("history", first, "--json", db=db).json()["versions"]
+
+    assert [version["status"] for version in versions] == ["superseded", "active"]
+    assert versions[1]["tags"] == ["final"]
+    assert "superseded" in run("history", first, db=db).out
+
+
+def test_a_forgotten_memory_is_found_again_once_restored(db: Path) -> None:
+    memory_id = id_of(db, "ChromaDB")
+
+    assert run("forget", memory_id, db=db).out.startswith("Forgotten: ")
+    assert run("recall", "ChromaDB", "--json", db=db).json()["results"] == []
+    assert run("restore", memory_id[:18], db=db).out.startswith("Restored: ")
+    assert id_of(db, "ChromaDB") == memory_id
+
+
+def test_purge_needs_yes_and_leaves_no_byte(db: Path) -> None:
+    memory_id = id_of(db, "ChromaDB")
+
+    refused = run("purge", memory_id, db=db)
+    assert refused.code == 2
+    assert "--yes" in refused.err
+    assert run("purge", memory_id, "--yes", db=db).out == f"Purged {memory_id[-8:]}: 1 version gone.\n"
+    assert run("show", memory_id, db=db).code == 2
+    left = b"".join(path.read_bytes() for path in db.parent.iterdir())
+    assert b"ChromaDB" not in left
+    assert b"5433" in left
+
+
+def test_an_id_may_be_given_by_its_beginning_or_end_if_only_one_has_it(db: Path) -> None:
+    memory_id = id_of(db, "ChromaDB")
+
+    assert run("show", memory_id[-6:].upper(), "--json", db=db).json()["memory"]["id"] == memory_id
+    ambiguous = run("show", memory_id[:4], db=db)
+    assert ambiguous.code == 2
+    assert "names 3 memories" in ambiguous.err
+    assert "too short" in run("show", memory_id[-3:], db=db).err
+    assert run("show", "not-an-id", "--json", db=db).json()["error"]["type"] == "NotFound"
+    assert run("show", "0000000f", "--json", db=db).json()["error"]["type"] == "NotFound"
+
+
+def test_import_reports_what_was_left_out_and_ends_with_1(db: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "good.md").write_text("# Caching\n\nWe cache nothing.\n", encoding="utf-8")
+    (folder / "bad.md").write_bytes(b"\xff\xfe\x00")
+
+    ran = run("import", str(folder), db=db)
+
+    assert ran.code == 1
+    assert "1 new" in ran.out
+    assert "bad.md" in ran.err
+    assert "cache nothing" in run("recall", "cache", db=db).out
+
+
+def test_a_missing_source_does_not_stop_the_others(db: Path, tmp_path: Path) -> None:
+    lines = tmp_path / "more.jsonl"
+    lines.write_text('{"content": "Imported from lines."}\n', encoding="utf-8")
+
+    ran = run("import", str(tmp_path / "none.md"), str(lines), db=db)
+
+    assert ran.code == 1
+    assert "there is no such file" in ran.err
+    assert run("import", str(lines), db=db).out.endswith("1 read, 0 new, 1 known, 0 left out.\n")
+
+
+def test_an_export_comes_back_byte_for_byte(db: Path, tmp_path: Path) -> None:
+    run("revise", id_of(db, "ChromaDB"), "Chose Postgres for good", db=db)
+    run("forget", id_of(db, "検索"), db=db)
+    out, other = tmp_path / "all.jsonl", tmp_path / "other.db"
+
+    assert run("export", "--out", str(out), db=db).err == f"4 memories written to {out}.\n"
+    assert run("import", str(out), db=other).code == 0
+
+    assert run("export", db=other).out.encode() == out.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
+
+
+def test_stats_draws_a_bar_for_each_kind(db: Path) -> None:
+    ran = run("stats", db=db)
+
+    assert "Memories  3 (3 active)" in ran.out
+    assert "decision  1  █" in ran.out
+
+
+def test_doctor_finds_nothing_wrong_with_a_good_store(db: Path) -> None:
+    ran = run("doctor", db=db)
+
+    assert ran.code == 0
+    assert "nothing wrong" in ran.out
+
+
+def test_agents_are_kept_apart(db: Path) -> None:
+    run("remember", "A zeppelin landed.", "--agent", "other", db=db)
+
+    assert run("recall", "zeppelin", "--json", db=db).json()["results"] == []
+    assert len(run("recall", "zeppelin", "--agent", "other", "--json", db=db).json()["results"]) == 1
+
+
+def test_eval_prints_the_figures_and_draws_the_curve(tmp_path: Path) -> None:
+    file, plot = tmp_path / "dialogue.json", tmp_path / "curve.svg"
+    file.write_text(json.dumps(_dialogue()), encoding="utf-8")
+    arguments = ("eval", str(file), "--budgets", "100,200", "--baselines", "recency", "--plot", str(plot))
+
+    report = run(*arguments, "--json").json()
+    ran = run(*arguments, "--limit-questions", "1")
+
+    assert [(one["retriever"], one["budget"]) for one in report["results"]] == [
+        ("germane", 100),
+        ("germane", 200),
+        ("recency", 100),
+        ("recency", 200),
+    ]
+    assert report["results"][0]["evidence_recall"] == 1.0
+    assert "<svg" in plot.read_text(encoding="utf-8")
+    assert "1 questions" in ran.out
+    assert "answered" in ran.err
+
+
+def _dialogue() -> list[object]:
+    turns = [
+        {"speaker": "Ana", "dia_id": "D1:1", "text": "I adopted a beagle named Biscuit."},
+        {"speaker": "Tom", "dia_id": "D1:2", "text": "Lovely! I have started to learn the cello."},
+    ]
+    questions = [
+        {"question": "Which dog did Ana adopt?", "answer": "a beagle", "evidence": ["D1:1"], "category": 1},
+        {"question": "What does Tom learn?", "answer": "the cello", "evidence": ["D1:2"], "category": 4},
+    ]
+    conversation = {
+        "speaker_a": "Ana",
+        "speaker_b": "Tom",
+        "session_1": turns,
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+    }
+    return [{"sample_id": "one", "qa": questions, "conversation": conversation}]

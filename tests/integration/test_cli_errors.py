@@ -1,0 +1,119 @@
+"""What goes wrong is said in one line, or as one object, with an exit code that tells whose fault it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commandline import filled, run
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One store for all that must not change it."""
+    return filled(tmp_path_factory.mktemp("store"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "type_", "says"),
+    [
+        (("remember", "   "), "InvalidInput", "empty"),
+        (("remember", "x", "--kind", "wish"), "UnknownKind", "Unknown kind 'wish'"),
+        (("remember", "x", "--importance", "11"), "InvalidInput", "0 to 10"),
+        (("remember", "x", "--importance", "nan"), "InvalidInput", "0 to 10"),
+        (("remember", "x", "--meta", "nothing"), "InvalidInput", "KEY=VALUE"),
+        (("remember", "x", "--created-at", "soon"), "InvalidInput", "ISO 8601"),
+        (("recall", "x", "--since", "32.13."), "InvalidInput", "--since"),
+        (("recall", "x", "--limit", "0"), "InvalidInput", "limit=0"),
+        (("recall", "x", "--limit", "many"), "UsageError", "--limit"),
+        (("recall", "x", "--tag", "a::b"), "InvalidInput", "a::b"),
+        (("recall",), "UsageError", "QUERY"),
+        (("recall", "x", "--wrong"), "UsageError", "--wrong"),
+        (("teleport",), "UsageError", "teleport"),
+        (("assemble", "x", "--budget", "-1"), "InvalidInput", "budget=-1"),
+        (("assemble", "x", "--plan", "none"), "InvalidInput", "layered"),
+        (("assemble", "x", "--frame", "none"), "InvalidInput", "decision"),
+        (("assemble", "x", "--counter", "none"), "InvalidInput", "o200k"),
+        (("assemble", "x", "--pin", "00000000"), "NotFound", "00000000"),
+        (("revise", "01234567-0123-7123-8123-0123456789ab", "x"), "NotFound", "01234567"),
+        (("eval", "nowhere.json"), "UnreadableSource", "nowhere.json"),
+        (("eval", "nowhere.json", "--budgets", "few"), "InvalidInput", "--budgets"),
+        (("demo", "--project", "nowhere"), "InvalidInput", "nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line_or_one_object(
+    store: Path, arguments: tuple[str, ...], type_: str, says: str
+) -> None:
+    said, told = run(*arguments, db=store), run(*arguments, "--json", db=store)
+
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("germane: ")
+    assert said.err.count("\n") == 1
+    assert says in said.err
+    assert (told.code, told.err) == (2, "")
+    assert told.json()["error"]["type"] == type_
+    assert says in told.json()["error"]["message"]
+
+
+def test_an_error_carries_what_a_program_may_act_on(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    run("remember", "Never do it.", "--kind", "censor", "--meta", "action=block", db=db)
+
+    error = run("assemble", "x", "--budget", "1", "--json", db=db).json()["error"]
+
+    assert error["type"] == "BudgetTooSmall"
+    assert error["needed"] - error["budget"] == error["shortfall"] > 0
+    assert len(error["required"]) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["recall x", "assemble x", "explain x", "show 0123", "history 0123", "export", "stats", "doctor",
+     "forget 0123", "restore 0123", "purge 0123 --yes", "revise 0123 x"],
+)  # fmt: skip
+def test_a_command_that_needs_a_store_never_makes_one(tmp_path: Path, command: str) -> None:
+    db = tmp_path / "none.db"
+
+    ran = run(*command.split(), db=db)
+
+    assert (ran.code, ran.out) == (3, "")
+    assert "There is no store at" in ran.err
+    assert not db.exists()
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    db = tmp_path / "a.db"
+    db.write_text("Dear diary, " * 100, encoding="utf-8")
+
+    for arguments in (("recall", "x"), ("remember", "x")):
+        ran = run(*arguments, "--json", db=db)
+        assert ran.code == 3
+        assert ran.json()["error"]["type"] == "StoreUnavailable"
+    assert db.read_text(encoding="utf-8").startswith("Dear diary")
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    assert run("remember", "x", db=tmp_path).code == 3
+    assert run("remember", "x", db=tmp_path / "no" / "such" / "a.db").code == 3
+
+
+def test_an_export_that_cannot_be_written_is_refused(store: Path, tmp_path: Path) -> None:
+    ran = run("export", "--out", str(tmp_path / "no" / "all.jsonl"), "--json", db=store)
+
+    assert ran.code == 3
+    assert "--out" in json.loads(ran.out)["error"]["message"]
+
+
+def test_input_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    ran = run("remember", "-", stdin=b"caf\xe9", db=tmp_path / "a.db")
+
+    assert ran.code == 2
+    assert "UTF-8" in ran.err
+
+
+def test_an_error_cannot_steer_a_terminal(store: Path) -> None:
+    ran = run("show", "\x1b[31mred", db=store)
+
+    assert "\x1b" not in ran.err

@@ -1,0 +1,111 @@
+"""The command line as a process: its entries, pipes, files that can't be written, and missing packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import germane
+from commandline import filled, run
+
+
+def process(*arguments: str, code: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    start = ["-m", "germane"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *start, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_the_module_and_the_script_are_the_same_command() -> None:
+    script = Path(sys.executable).with_name("germane")
+
+    by_module = process("--version")
+    by_script = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
+
+    assert by_module.stdout == by_script.stdout == f"germane {germane.__version__}\n"
+    assert (by_module.returncode, by_script.returncode) == (0, 0)
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    db = filled(tmp_path)
+    for number in range(3):
+        run("remember", "-", stdin=f"{number} " + "long " * 40_000, db=db)
+    with subprocess.Popen(
+        [sys.executable, "-m", "germane", "export", "--db", str(db)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.read(10)
+        running.stdout.close()
+        said = running.stderr.read()
+    assert said == b""
+    assert running.returncode == 141
+
+
+def test_every_script_is_printed_in_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    db = filled(tmp_path)
+
+    ran = process("recall", "検索", "--db", str(db), LC_ALL="C", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+
+    assert "日本語の検索" in ran.stdout
+    assert ran.returncode == 0
+
+
+@pytest.mark.parametrize("package", ["typer", "rich"])
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str) -> None:
+    ran = process(
+        code=f"import sys; sys.modules[{package!r}] = None\nfrom germane.integrations.cli import main\nmain()"
+    )
+
+    assert ran.returncode == 2
+    assert package in ran.stderr
+    assert "pip install 'germane[cli]'" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="Root may write anywhere.")
+def test_a_read_only_folder_can_be_read_and_is_refused_by_name_for_writing(tmp_path: Path) -> None:
+    db = filled(tmp_path)
+    tmp_path.chmod(0o555)
+    try:
+        assert process("recall", "Postgres", "--db", str(db)).returncode == 0
+        refused = process("remember", "x", "--db", str(db))
+    finally:
+        tmp_path.chmod(0o755)
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("germane: ")
+
+
+def test_a_missing_store_ends_with_3_and_one_line(tmp_path: Path) -> None:
+    ran = process("stats", "--db", str(tmp_path / "none.db"))
+
+    assert ran.returncode == 3
+    assert ran.stdout == ""
+    assert ran.stderr.count("\n") == 1
+    assert "\x1b" not in ran.stderr
+
+
+def test_what_a_call_does_not_need_is_not_imported(tmp_path: Path) -> None:
+    db = filled(tmp_path)
+    code = (
+        "import sys\nfrom germane.integrations.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = ['rich', 'dateparser', 'asyncio', 'germane.exchange', 'germane.evaluation']\n"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+
+    ran = process("recall", "Postgres", "--db", str(db), code=code)
+
+    assert "ChromaDB" in ran.stdout
+    assert ran.stderr == "[]\n"

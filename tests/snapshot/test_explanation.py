@@ -1,0 +1,179 @@
+"""What a person reads of an assembly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from inline_snapshot import snapshot
+
+from germane import Emptiness, Entry, Level, Note, Question, Reason, SectionUse, TimeRange, Trace
+from germane.model.columns import width
+from germane.model.explanation import explain, sentence_of
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+def entry(number: int, section: str = "facts", **fields: Any) -> Entry:
+    parts: Mapping[str, float] = fields.pop("parts", {"lexical": 0.5, "semantic": 0.25})
+    return Entry(
+        memory_id=f"01a1f8d3-ea00-7016-ad69-9bb7205{number:05x}",
+        kind="fact",
+        section=section,
+        score=sum(parts.values()),
+        parts=parts,
+        **fields,
+    )
+
+
+def section(name: str, **fields: Any) -> SectionUse:
+    values = {"share": 100, "used": 0, "flowed": 0, "included": 0, "excluded": 0, **fields}
+    return SectionUse(name=name, heading=f"## {name}", **values)
+
+
+def trace(**fields: Any) -> Trace:
+    values: dict[str, Any] = {
+        "plan": "layered",
+        "question": Question(),
+        "budget": 1000,
+        "counter": "o200k",
+        "now": NOW,
+        "entries": (),
+        "sections": (),
+        **fields,
+    }
+    return Trace(**values)
+
+
+WHOLE = trace(
+    question=Question(
+        text="What did we\ndecide about Redis in May?",
+        cleaned="What did we decide about Redis?",
+        terms=("decid", "redi"),
+        when=TimeRange(since=datetime(2026, 5, 1, tzinfo=UTC), until=datetime(2026, 6, 1, tzinfo=UTC)),
+    ),
+    entries=(
+        entry(
+            1,
+            "identity",
+            level=Level.FULL,
+            tokens=42,
+            parts={},
+            label="I am newton, 日本語も読みます。",
+        ),
+        entry(2, level=Level.SUMMARY, tokens=61, label="Redis was measured against an UNLOGGED table."),
+        entry(3, level=Level.MICRO, tokens=9, parts={"lexical": 0.4}, label="No Redis \x1b[31mfor now"),
+        entry(4, reason=Reason.OVER_BUDGET, tokens=30, short_by=12, label="A fourth container."),
+        entry(5, reason=Reason.DUPLICATE, label="Redis was measured against an UNLOGGED table."),
+    ),
+    sections=(
+        section("identity", share=50, used=50, included=1),
+        section("facts", share=100, used=120, flowed=20, included=2, excluded=2),
+        section("episodes", share=80, flowed=-20),
+    ),
+    notes=(Note(code="lent", text="Required memories needed 20 tokens beyond their shares."),),
+)
+
+
+def test_a_whole_explanation() -> None:
+    shown = explain(WHOLE, tokens=170)
+
+    assert shown == snapshot("""\
+Context     170 of 1,000 tokens (17%), counted by o200k
+Plan        layered, as of 2026-11-20 12:00 UTC
+Question    What did we decide about Redis in May?
+Time        from 2026-05-01 00:00 and before 2026-06-01 00:00 UTC
+Looked for  decid, redi
+
+Note  Required memories needed 20 tokens beyond their shares.
+
+SECTION   share  flowed  used  in  out
+identity     50            50   1    0  ██████████
+facts       100     +20   120   2    2  ████████████████████████
+episodes     80     -20     0   0    0  ░░░░░░░░░░░░
+
+3 of 5 candidates are in.
+IN        level    tokens  score  why                           memory
+identity  full         42         always shown                  20500001  I am newton, 日本語も読みます。
+facts     summary      61   0.75  lexical 0.50 + semantic 0.25  20500002  Redis was measured against an UNLOG…
+          micro         9   0.40  lexical                       20500003  No Redis [31mfor now
+
+2 left out.
+OUT: over_budget (1), no level of it fitted what its section had left
+  facts  short by 12 tokens  0.75  20500004  A fourth container.
+OUT: duplicate (1), the same text already stands in the context
+  facts    0.75  20500005  Redis was measured against an UNLOGGED table.
+""")
+
+
+def test_long_lists_are_cut_and_say_so() -> None:
+    included = tuple(entry(i, level=Level.MICRO, tokens=10, label=f"in {i}") for i in range(14))
+    excluded = tuple(
+        entry(100 + i, reason=Reason.OVER_BUDGET, short_by=i, parts={"lexical": i / 100}, label=f"out {i}")
+        for i in range(95)
+    )
+    shown = explain(trace(entries=(*included, *excluded)), tokens=140).splitlines()
+
+    assert [line for line in shown if "more" in line] == snapshot(
+        [
+            "                                                           … and 2 more (facts)",
+            "                                   … and 87 more (over_budget)",
+        ]
+    )
+    assert [line for line in shown if "out 94" in line or "out 86" in line] == snapshot(
+        ["  facts  short by 94 tokens  0.94  205000c2  out 94"]
+    )
+
+
+def test_an_empty_context_says_why() -> None:
+    assert explain(trace(emptiness=Emptiness.NOTHING_STORED), tokens=0) == snapshot("""\
+Context   0 of 1,000 tokens (0%), counted by o200k
+Plan      layered, as of 2026-11-20 12:00 UTC
+Question  none
+
+Note  Nothing is shown: this agent has no memories yet.
+
+No candidates were found.
+""")
+    assert [sentence_of(emptiness) for emptiness in Emptiness] == snapshot(
+        [
+            "Nothing is shown: this agent has no memories yet.",
+            "Nothing is shown: this agent has memories, but none passes the filters.",
+            "Nothing is shown: no memory that passes the filters has to do with the question.",
+            "Nothing is shown: some memories have to do with the question, but none fits the budget.",
+        ]
+    )
+
+
+def test_every_reason_is_explained() -> None:
+    entries = tuple(entry(i, reason=reason) for i, reason in enumerate(Reason))
+    lines = explain(trace(entries=entries), tokens=0).splitlines()
+
+    assert [line for line in lines if line.startswith("OUT")] == snapshot(
+        [
+            "OUT: over_budget (1), no level of it fitted what its section had left",
+            "OUT: stopped (1), ranked below the first that didn't fit",
+            "OUT: duplicate (1), the same text already stands in the context",
+            "OUT: limit (1), its section holds as many memories as the plan allows",
+        ]
+    )
+
+
+def test_no_line_is_wider_than_110_columns() -> None:
+    wide = "日本語" * 60
+    shown = explain(
+        trace(
+            question=Question(text=wide, terms=(wide,)),
+            entries=(entry(1, level=Level.FULL, label=wide), entry(2, reason=Reason.LIMIT, label=wide)),
+            sections=(section(wide, used=3),),
+            notes=(Note(code="x", text="many words " * 40 + wide),),
+        ),
+        tokens=5,
+    )
+
+    assert max(map(width, shown.splitlines())) <= 110
+
+
+def test_a_budget_of_nothing_is_explained_too() -> None:
+    assert "0 of 0 tokens, counted by o200k" in explain(trace(budget=0), tokens=0)
