@@ -32,6 +32,8 @@ from germane.tokens import spendable
 __all__ = ["Request", "assemble", "emptiness_of"]
 
 _LABEL = 60
+_SAVED_BY_A_LINE = 4
+"""Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
 """Characters of a memory's name in the trace."""
 
 
@@ -113,6 +115,7 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
     order = rank(
         by_relevance,
         lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
         now=request.now,
         scorer=request.scorer,
         query=request.query,
@@ -146,6 +149,7 @@ def _fit_to(request: Request, ranked: Sequence[Sequence[Ranked]], limit: int) ->
                 line_of=costs.line,
                 heading_cost=costs.heading,
                 text_cost=costs.text,
+                at_least=costs.at_least,
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.
@@ -170,7 +174,7 @@ class _Costs:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._lines: dict[tuple[str, str, Level], Line] = {}
-        self._headings: dict[str, int] = {}
+        self._headings: dict[tuple[str, str | None], int] = {}
 
     def line(self, section: Section, memory: Memory, level: Level) -> Line:
         key = (section.name, memory.id, level)
@@ -180,11 +184,19 @@ class _Costs:
             self._lines[key] = Line(level=level, text=text, tokens=tokens)
         return self._lines[key]
 
+    def at_least(self, memory: Memory, level: Level) -> int:
+        """The stored count, if it is by this counter, less what a line's other beginning may save."""
+        renditions = memory.renditions
+        if renditions.counter != self._request.counter.name:
+            return 0
+        return renditions.at(level).tokens - _SAVED_BY_A_LINE
+
     def heading(self, section: Section, memory: Memory | None) -> int:
-        heading = heading_of(section, memory, self._request.kinds)
-        if heading not in self._headings:
-            self._headings[heading] = self._request.counter.count(f"\n{heading}\n")
-        return self._headings[heading]
+        key = (section.name, None if memory is None else memory.id)
+        if key not in self._headings:
+            heading = heading_of(section, memory, self._request.kinds)
+            self._headings[key] = self._request.counter.count(f"\n{heading}\n")
+        return self._headings[key]
 
     def text(self, section: Section) -> int:
         return self._request.counter.count(f"\n{section.heading}\n{section.text}\n")

@@ -37,7 +37,7 @@ class Line:
 class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
-    `lines` are those of its section's first levels that a pass has asked for so far.
+    `lines` are those that a pass has asked for so far.
     """
 
     ranked: Ranked
@@ -46,7 +46,7 @@ class Choice:
     reason: Reason | None = None
     tokens: int = 0
     short_by: int = 0
-    lines: list[Line] = field(default_factory=list)
+    lines: dict[Level, Line] = field(default_factory=dict)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +80,8 @@ class Fitted:
 
 LineOf = Callable[[Section, Memory, Level], Line]
 """What a memory looks like at a level and costs there; a line without text can't be shown."""
+AtLeast = Callable[[Memory, Level], int]
+"""Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or an item's own."""
 
@@ -93,11 +95,12 @@ def fit(
     line_of: LineOf,
     heading_cost: HeadingCost,
     text_cost: Callable[[Section], int],
+    at_least: AtLeast | None = None,
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
-    `candidates` holds one sequence per section, in rank order. Raises BudgetTooSmall when what is
-    required doesn't fit at its shortest.
+    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
+    that can't fit. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
     """
     blocks = [
         Block(
@@ -106,7 +109,9 @@ def fit(
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
-    packer = _Packer(line_of=line_of, heading_cost=heading_cost, text_cost=text_cost)
+    packer = _Packer(
+        line_of=line_of, heading_cost=heading_cost, text_cost=text_cost, at_least=at_least or _unknown
+    )
     packer.require(blocks, budget)
     for block, share in zip(blocks, allocate(budget, [s.share for s in plan.sections]), strict=True):
         block.share = share
@@ -120,6 +125,10 @@ def fit(
     if plan.roll_over is RollOver.PRIORITY:
         packer.spread(blocks, budget - sum(block.used for block in blocks))
     return Fitted(blocks=tuple(blocks), lent=lent)
+
+
+def _unknown(_: Memory, __: Level) -> int:
+    return 0
 
 
 def _lend(blocks: Sequence[Block]) -> int:
@@ -145,6 +154,7 @@ class _Packer:
     line_of: LineOf
     heading_cost: HeadingCost
     text_cost: Callable[[Section], int]
+    at_least: AtLeast
     seen: set[str] = field(default_factory=set)
 
     def require(self, blocks: Sequence[Block], budget: int) -> None:
@@ -178,7 +188,12 @@ class _Packer:
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is Reason.DUPLICATE:
                 continue
-            self._try(block, choice, end - block.used)
+            room = end - block.used
+            if choice.reason is Reason.OVER_BUDGET and choice.tokens > room:
+                # A pass before this one found no level short enough even for this room.
+                choice.short_by = choice.tokens + self._heading(block, choice) - max(0, room)
+            else:
+                self._try(block, choice, room)
             if choice.reason is Reason.OVER_BUDGET and block.section.overflow is Overflow.STOP:
                 for later in block.choices[position + 1 :]:
                     if later.line is None:
@@ -215,7 +230,7 @@ class _Packer:
         levels = len(section.levels) if section.overflow is Overflow.DEGRADE else 1
         heading = self._heading(block, choice)
         least = 0
-        for line in self._lines(section, choice, levels):
+        for line in self._lines(section, choice, levels, room=room):
             if line.text in self.seen:
                 choice.reason, choice.tokens, choice.short_by = Reason.DUPLICATE, line.tokens, 0
                 return
@@ -252,10 +267,22 @@ class _Packer:
             return self.heading_cost(block.section, choice.ranked.memory)
         return 0 if block.open else self.heading_cost(block.section, None)
 
-    def _lines(self, section: Section, choice: Choice, levels: int | None = None) -> Iterator[Line]:
-        """The lines of a memory at its section's first levels (all unless told), made when asked for."""
-        for place, level in enumerate(section.levels[:levels]):
-            if place == len(choice.lines):
-                choice.lines.append(self.line_of(section, choice.ranked.memory, level))
-            if choice.lines[place].text:
-                yield choice.lines[place]
+    def _lines(
+        self, section: Section, choice: Choice, levels: int | None = None, *, room: int | None = None
+    ) -> Iterator[Line]:
+        """The lines of a memory at its section's first levels (all unless told), made when asked for.
+
+        One that is sure to be longer than `room` is passed over, unless the last is longer still.
+        """
+        memory = choice.ranked.memory
+        shown = section.levels[:levels]
+        for level in shown:
+            line = choice.lines.get(level)
+            if line is None:
+                if level is not shown[-1] and room is not None:
+                    least = self.at_least(memory, level)
+                    if least > room and self.at_least(memory, shown[-1]) <= least:
+                        continue
+                line = choice.lines[level] = self.line_of(section, memory, level)
+            if line.text:
+                yield line

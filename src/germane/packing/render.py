@@ -23,17 +23,17 @@ from germane.renditions import render_title
 __all__ = ["fence", "heading_of", "item_lines", "render"]
 
 _BULLET, _INDENT = "- ", "  "
+# Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
 # Everything that some reader takes for the end of a line.
-_LINE_ENDS = regex.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+_LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 # Control characters can repaint a terminal or hide text; none of them carries meaning here.
-_CONTROLS = regex.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]")
 # What opens a block in Markdown: headings and their underlines, fences, rules, quotes, tables.
 _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
 _OWN_BULLET = regex.compile(r"^[-*+]\s+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
-# By `re`, whose sets of characters are the faster.
 _SUSPECT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<]")
 # What opens or closes a tag, except inside a word, where it is a type parameter or a comparison.
 _TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
@@ -50,7 +50,7 @@ def fence(text: str) -> list[str]:
         # Nearly every memory: one line, with nothing in it that the rules below would change.
         return [text.rstrip()] if text.strip() else []
     lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
-    return [_TAG.sub(r"\\<", _BLOCK_START.sub(r"\1\\", line)) for line in lines if line.strip()]
+    return [_fenced(line) for line in lines if line.strip()]
 
 
 def item_lines(section: Section, memory: Memory, level: Level) -> str:
@@ -61,6 +61,13 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     return "\n".join([_BULLET + lines[0].strip(), *(_INDENT + line for line in lines[1:])])
+
+
+def _fenced(line: str) -> str:
+    # Each rule is tried before it is applied: matching is several times faster than replacing.
+    if _BLOCK_START.match(line):
+        line = _BLOCK_START.sub(r"\1\\", line)
+    return _TAG.sub(r"\\<", line) if "<" in line else line
 
 
 def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
