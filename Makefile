@@ -30,6 +30,7 @@ bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
 	$(BIN)/python bench/peers.py
 
 docs: $(STAMP) ## Write the generated pages of the reference anew.
+	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/cli_reference.py
 
 clean:

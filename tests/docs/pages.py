@@ -1,0 +1,203 @@
+"""The documentation as tests see it: pages, their blocks, and what running a page prints.
+
+A page's ```python blocks share one namespace, and they and its ```console blocks one folder of their
+own. What a block prints is compared with the ```text output block after it, or, in a
+```console output block, with the lines under each command. Ids and moments differ from run to run
+and are compared as such. A block marked `illustration` is not run, for what needs a server, a library
+or files that aren't there; its code is compiled all the same, and its commands have to exist.
+
+`python tests/docs/pages.py` runs every page and example and writes what they printed into them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "EXAMPLES",
+    "ILLUSTRATION",
+    "ROOT",
+    "Block",
+    "Shown",
+    "blocks_of",
+    "commands_of",
+    "masked",
+    "pages",
+    "run_example",
+    "run_page",
+]
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = tuple(sorted((ROOT / "examples").glob("*.py")))
+OUTPUT = "output"
+ILLUSTRATION = "illustration"
+
+_FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROMPT = "$ "
+_CHANGING = (
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"\b[0-9a-f]{8}\b"), "<short>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: UTC|Z|\+00:00)?)?"), "<time>"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A fenced block: its language, the words after it, its text, and where the text stands."""
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a page says that a block prints, and what it does print."""
+
+    block: Block
+    actual: str
+
+
+def pages() -> tuple[Path, ...]:
+    """Every page whose examples are promised to work; decision records tell of their time."""
+    docs = [page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts]
+    return (ROOT / "README.md", *sorted(docs), ROOT / "CONTRIBUTING.md")
+
+
+def blocks_of(text: str) -> tuple[Block, ...]:
+    """The fenced blocks of a page that name a language, in order."""
+    return tuple(
+        Block(
+            language=found[1],
+            words=tuple(found[2].split()),
+            text=found[3],
+            start=found.start(3),
+            end=found.end(3),
+            line=text.count("\n", 0, found.start(3)) + 1,
+        )
+        for found in _FENCE.finditer(text)
+    )
+
+
+def commands_of(block: Block) -> Iterator[list[str]]:
+    """The words of each command of a console block."""
+    joined = block.text.replace("\\\n", " ")
+    for line in joined.splitlines():
+        if line.startswith(_PROMPT):
+            yield shlex.split(line.removeprefix(_PROMPT), comments=True)
+
+
+def masked(text: str) -> str:
+    """The text with ids and moments replaced, and without spaces at the ends of its lines."""
+    for changing, name in _CHANGING:
+        text = changing.sub(name, text)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def run_page(page: Path, folder: Path) -> list[Shown]:
+    """Run a page's blocks in `folder`, and return what each block prints whose output the page shows."""
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    shown: list[Shown] = []
+    with chdir(folder):
+        for block, after in zip_longest(blocks, blocks[1:]):
+            if block.language == "python":
+                printed = _run_python(block, page, namespace)
+                if after is not None and after.language == "text" and OUTPUT in after.words:
+                    shown.append(Shown(block=after, actual=printed))
+            elif block.language == "console" and ILLUSTRATION not in block.words:
+                printed = _run_console(block)
+                if OUTPUT in block.words:
+                    shown.append(Shown(block=block, actual=printed))
+    return shown
+
+
+def run_example(example: Path) -> str:
+    """What an example prints when it is run as its readers run it."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{example.name} ended with {done.returncode}:\n{done.stderr}"
+    assert done.stderr == ""
+    return done.stdout
+
+
+def _run_python(block: Block, page: Path, namespace: dict[str, Any]) -> str:
+    # Empty lines before the block let a traceback name the line of the page.
+    code = compile("\n" * (block.line - 1) + block.text, str(page), "exec", dont_inherit=True)
+    out = StringIO()
+    if ILLUSTRATION not in block.words:
+        with redirect_stdout(out):
+            exec(code, namespace)  # noqa: S102 - Running the documentation's own examples is the point.
+    return out.getvalue()
+
+
+def _run_console(block: Block) -> str:
+    """What the block's `germane` commands print, each after the lines of its command."""
+    printed: list[str] = []
+    for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
+        if part.startswith(_PROMPT):
+            typed = re.match(r"(?:.*\\\n)*.*\n?", part)
+            assert typed is not None
+            printed.append(typed[0])
+            words = next(commands_of(replace(block, text=part)))
+            if words[0] == "germane":
+                printed.append(_run_germane(words[1:]))
+    return "".join(printed)
+
+
+def _run_germane(arguments: list[str]) -> str:
+    from germane.integrations.cli.app import app  # noqa: PLC0415 - Pages without commands don't need it.
+
+    out, warned = StringIO(), StringIO()
+    code: object = 0
+    with redirect_stdout(out), redirect_stderr(warned):
+        try:
+            app(arguments)
+        except SystemExit as ended:
+            code = ended.code
+    assert code in (0, None), f"germane {shlex.join(arguments)} ended with {code}:\n{warned.getvalue()}"
+    return out.getvalue()
+
+
+def _rewrite(page: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        shown = run_page(page, Path(folder))
+    text = page.read_text(encoding="utf-8")
+    for one in reversed(shown):
+        if masked(one.block.text) != masked(one.actual):
+            lines = "".join(f"{line.rstrip()}\n" for line in one.actual.strip("\n").splitlines())
+            text = text[: one.block.start] + lines + text[one.block.end :]
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    chosen = [Path(name).resolve() for name in sys.argv[1:]]
+    for each in chosen or pages():
+        if each.suffix == ".md":
+            _rewrite(each)
+    for each in chosen or EXAMPLES:
+        if each.suffix == ".py":
+            each.with_suffix(".txt").write_text(run_example(each), encoding="utf-8")

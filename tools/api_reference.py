@@ -1,0 +1,268 @@
+"""Writes the parts of the reference that the code itself knows: every public name, kind, section and frame.
+
+    python tools/api_reference.py            writes the pages anew
+    python tools/api_reference.py --check    ends with 1 if a page isn't up to date
+
+A page keeps its own words; what stands between its `generated` marks is replaced.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import germane
+from germane import aio
+from germane.kinds import BUILT_IN, Kind, Template
+from germane.plans.frames import FRAMES, frame_named
+from germane.plans.layered import layered
+from germane.plans.relevance import relevance
+
+__all__ = ["GROUPS", "outdated"]
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Opening a memory": ("open", "Engine"),
+    "What you hand in": ("Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust"),
+    "What you get back": (
+        "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",
+        "Item", "StoreStats", "EmbeddingIdentity", "Finding",
+    ),
+    "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
+    "Plans, frames and kinds": (
+        "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
+    ),
+    "Doors for parts of your own": (
+        "Store", "Checkable", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
+    ),
+    "Token counters": ("get_counter", "register_counter"),
+    "Errors": tuple(
+        name for name, value in vars(germane).items()
+        if isinstance(value, type) and issubclass(value, germane.GermaneError)
+    ),
+    "Version": ("__version__",),
+}  # fmt: skip
+_CONSTANTS = {
+    "GLOBAL": "The scope of what applies everywhere: `Scope(name='global')`.",
+    "__version__": "The version of the package, a text such as `0.1.0`.",
+}
+_LINE = 100
+
+
+def outdated(*, write: bool) -> list[str]:
+    """The pages that don't say what the code says; with `write`, they are brought up to date."""
+    found = []
+    for page, mark, make in _PARTS:
+        path = REFERENCE / page
+        text = path.read_text(encoding="utf-8")
+        begin, end = f"<!-- generated: {mark} -->\n", "<!-- end of generated -->"
+        head, _, rest = text.partition(begin)
+        _, _, tail = rest.partition(end)
+        renewed = f"{head}{begin}\n{make().strip()}\n\n{end}{tail}"
+        if renewed != text:
+            found.append(page)
+            if write:
+                path.write_text(renewed, encoding="utf-8")
+    return found
+
+
+def _api() -> str:
+    parts = []
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in sorted(names) if group == "Errors" else names:
+            parts.extend(_public(name))
+        if group == "Opening a memory":
+            parts.extend(_awaited())
+    return "\n\n".join(parts)
+
+
+def _public(name: str) -> Iterator[str]:
+    value = getattr(germane, name)
+    yield f"### `{name}`"
+    if name in _CONSTANTS:
+        yield _CONSTANTS[name]
+    elif inspect.isfunction(value):
+        yield _code(_signature(name, value))
+        yield _words(value)
+    elif isinstance(value, type):
+        yield from _class(name, value)
+    else:
+        yield from _alias(name)
+
+
+def _class(name: str, value: type) -> Iterator[str]:
+    if issubclass(value, germane.GermaneError):
+        bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
+        yield f"{_words(value)} A kind of {bases}; see [errors](errors.md#{name.lower()})."
+        return
+    yield _words(value)
+    if issubclass(value, enum.Enum):
+        yield _table(("value", "meaning"), _members(value))
+    elif dataclasses.is_dataclass(value):
+        yield _table(("field", "type", "default"), _fields(value))
+    for method, function in vars(value).items():
+        if method.startswith("_"):
+            continue
+        if isinstance(function, property):
+            yield f"**`{name}.{method}`** · property"
+            if inspect.getdoc(function):
+                yield _words(function)
+        elif inspect.isfunction(function) or isinstance(function, classmethod):
+            yield _code(_signature(f"{name}.{method}", inspect.unwrap(getattr(value, method))))
+            yield _words(getattr(value, method))
+
+
+def _awaited() -> Iterator[str]:
+    yield "### `germane.aio.open` and `AsyncEngine`"
+    yield _words(aio)
+    yield _code(f"await {_signature('aio.open', aio.open)}")
+    verbs = [name for name, verb in vars(aio.AsyncEngine).items() if inspect.iscoroutinefunction(verb)]
+    named = ", ".join(f"`{name}`" for name in verbs if not name.startswith("_"))
+    yield f"{_words(aio.AsyncEngine)} Awaited, with the arguments, results and errors of `Engine`: {named}."
+
+
+def _alias(name: str) -> Iterator[str]:
+    """An alias of a type: its definition and the text below it, which only the source knows."""
+    source = sys.modules["germane.protocols"].__file__
+    body = ast.parse(Path(str(source)).read_text(encoding="utf-8")).body
+    for node, after in pairwise(body):
+        if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == name:
+            yield _code(f"{name} = {ast.unparse(node.value)}")
+            yield ast.literal_eval(after.value) if isinstance(after, ast.Expr) else ""
+
+
+def _signature(name: str, function: Callable[..., Any]) -> str:
+    signature = inspect.signature(function)
+    shown: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in shown:
+            shown.append("*")
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        default = "" if parameter.default is parameter.empty else f" = {_default(parameter.default)}"
+        shown.append(f"{stars}{parameter.name}: {parameter.annotation}{default}")
+    result = f" -> {signature.return_annotation}"
+    line = f"{name}({', '.join(shown)}){result}"
+    if len(line) <= _LINE:
+        return line
+    return f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + f"){result}"
+
+
+def _members(value: type[enum.Enum]) -> Iterator[tuple[str, str]]:
+    """The values of a closed list, each with the comment beside it."""
+    lines = inspect.getsource(value).splitlines()
+    for member in value:
+        line = next(line for line in lines if re.match(rf"\s+{member.name} = ", line))
+        comment = line.partition("#")[2].strip()
+        yield f"`{value.__name__}.{member.name}` = `{member.value!r}`", comment
+
+
+def _fields(value: Any) -> Iterator[tuple[str, str, str]]:
+    annotations = inspect.get_annotations(value)
+    for field in dataclasses.fields(value):
+        default = "" if field.default is dataclasses.MISSING else f"`{_default(field.default)}`"
+        if field.default_factory is not dataclasses.MISSING:
+            default = "empty" if field.name in ("metadata", "parts", "signals") else "its own default"
+        yield f"`{field.name}`", f"`{annotations[field.name]}`", default
+
+
+def _default(value: object) -> str:
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
+    if value == germane.GLOBAL:
+        return "GLOBAL"
+    return getattr(value, "__name__", None) or repr(value)
+
+
+def _kinds() -> str:
+    rows = [
+        (
+            f"`{kind.name}`",
+            kind.section,
+            str(kind.priority),
+            kind.lifecycle,
+            _wording(kind.micro),
+            _wording(kind.summary),
+            _wording(kind.full),
+        )
+        for kind in sorted(BUILT_IN, key=lambda kind: (kind.priority, kind.name))
+    ]
+    return _table(("kind", "section", "priority", "lifecycle", "micro", "summary", "full"), rows)
+
+
+def _wording(template: Template) -> str:
+    text = "".join(f"`{piece.text}`" for piece in template).replace("``", "").replace("\n", "⏎")
+    return "as written" if template == Kind(name="plain").full else text
+
+
+def _sections(plan: germane.Plan) -> str:
+    whole = sum(section.share.weight for section in plan.sections)
+    rows = [
+        (
+            f"`{section.heading}`",
+            ", ".join(section.kinds) or "the frame's own text",
+            f"{section.share.weight}/{whole}",
+            f"always, {section.order} first"
+            if section.order
+            else "by the question"
+            if section.kinds
+            else "always",
+            ", ".join(section.levels),
+            str(section.overflow),
+            "yes" if section.required else "",
+        )
+        for section in plan.sections
+    ]
+    return _table(("heading", "kinds", "share", "chosen", "levels", "overflow", "required"), rows)
+
+
+def _frames() -> str:
+    rows = [
+        (
+            f"`{frame.name}`",
+            frame.description,
+            "<br>".join(frame.questions),
+            ", ".join(f"{section} {priority:g}" for section, priority in frame.priorities),
+        )
+        for frame in FRAMES
+    ]
+    return _table(("frame", "description", "questions", "priorities"), rows)
+
+
+def _table(head: tuple[str, ...], rows: Any) -> str:
+    cells = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
+
+
+def _code(text: str) -> str:
+    return f"```py\n{text}\n```"
+
+
+def _words(value: object) -> str:
+    return inspect.getdoc(value) or ""
+
+
+_PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("api.md", "names", _api),
+    ("kinds.md", "kinds", _kinds),
+    ("plans.md", "layered", lambda: _sections(layered(BUILT_IN, frame_named("task")))),
+    ("plans.md", "relevance", lambda: _sections(relevance(BUILT_IN))),
+    ("plans.md", "frames", _frames),
+)
+
+
+if __name__ == "__main__":
+    pages = outdated(write="--check" not in sys.argv)
+    if pages and "--check" in sys.argv:
+        sys.exit(f"Not up to date: {', '.join(pages)}. Run `make docs`.")
