@@ -42,7 +42,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
+        "Store", "Checkable", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate",
+        "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(
@@ -103,7 +104,8 @@ def _public(name: str) -> Iterator[str]:
 def _class(name: str, value: type) -> Iterator[str]:
     if issubclass(value, germane.GermaneError):
         bases = ", ".join(f"`{base.__name__}`" for base in value.__bases__)
-        yield f"{_words(value)} A kind of {bases}; see [errors](errors.md#{name.lower()})."
+        yield _words(value)
+        yield f"A kind of {bases}. [Cause and remedy](errors.md#{name.lower()})"
         return
     yield _words(value)
     if issubclass(value, enum.Enum):
@@ -124,7 +126,7 @@ def _class(name: str, value: type) -> Iterator[str]:
 
 def _awaited() -> Iterator[str]:
     yield "### `germane.aio.open` and `AsyncEngine`"
-    yield _words(aio)
+    yield "The same surface with await: each verb of the engine, run on a worker thread."
     yield _code(f"await {_signature('aio.open', aio.open)}")
     verbs = [name for name, verb in vars(aio.AsyncEngine).items() if inspect.iscoroutinefunction(verb)]
     named = ", ".join(f"`{name}`" for name in verbs if not name.startswith("_"))
@@ -180,6 +182,8 @@ def _fields(value: Any) -> Iterator[tuple[str, str, str]]:
 def _default(value: object) -> str:
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, tuple) and value:
+        return f"({', '.join(map(_default, value))}{',' if len(value) == 1 else ''})"
     if value == germane.GLOBAL:
         return "GLOBAL"
     return getattr(value, "__name__", None) or repr(value)

@@ -67,8 +67,8 @@ class Summarizer(Protocol):
 class Store(Protocol):
     """Keeps memories. It speaks storage, not features: six methods, all but the last per agent.
 
-    Every implementation has to pass `germane.testing.StoreContract`, which says what each
-    method promises.
+    Every implementation has to pass `germane.testing.contract.StoreContract`, which says what
+    each method promises.
     """
 
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
