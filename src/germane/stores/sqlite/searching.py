@@ -92,15 +92,21 @@ def _choose(
     if part.order is not None or (lexical is None and semantic is None):
         chosen = columns.first(mask, part.order or Order.NEWEST, part.limit)
     else:
-        found = [np.empty(0, dtype=np.int64)]
+        found: list[NDArray[np.int64]] = []
         if lexical is not None:
             kept = mask[lexical.ordinals]
             found.append(columns.best(lexical.ordinals[kept], lexical.scores[kept], part.limit))
         if semantic is not None:
             near = semantic.nearest(mask, part.limit)
             found.append(columns.best(near, semantic.cosines(near), part.limit))
-        chosen = np.unique(np.concatenate(found))
+        chosen = _distinct(found)
     return chosen[np.argsort(columns.ids[chosen])]
+
+
+def _distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Every ordinal once, ascending. As `np.unique`, which imports all of numpy's masked arrays."""
+    ordered = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *several]))
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if ordered.size else ordered
 
 
 def _candidates(
@@ -111,7 +117,7 @@ def _candidates(
     semantic: Compared | None,
 ) -> dict[int, Candidate]:
     """A candidate for every ordinal chosen, with each signal that the query asks for."""
-    together = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *chosen]))
+    together = _distinct(chosen)
     ordinals: list[int] = together.tolist()
     signals: list[dict[str, float]] = [{} for _ in ordinals]
     if lexical is not None:
