@@ -114,16 +114,21 @@ class Report:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _data(self) -> str:
-        return (
-            f"{len(self.conversations)} conversations, {self.turns:,} turns, {self.questions:,} questions "
-            f"({self.adversarial} adversarial and {self.without_evidence} without evidence left out). "
-            f"Tokens by {self.counter}, seed {self.seed}."
-        )
+        rows = [
+            ("conversations", len(self.conversations)),
+            ("turns", self.turns),
+            ("questions", self.questions),
+            ("adversarial, left out", self.adversarial),
+            ("without evidence, left out", self.without_evidence),
+        ]
+        counts = "; ".join(f"{name}: {count:,}" for name, count in rows)
+        return f"{counts}\nTokens by {self.counter}; bootstrap of seed {self.seed}."
 
     def _oddities(self) -> list[str]:
         said = [
-            f"{len(ids)} evidence ids {what}: {', '.join(ids[:_NAMED_IDS])}"
+            f"Evidence ids that {what}: {len(ids)} ({', '.join(ids[:_NAMED_IDS])}"
             + (", …" if len(ids) > _NAMED_IDS else "")
+            + ")"
             for what, ids in (
                 ("were malformed and repaired", self.evidence.repaired),
                 ("could not be read", self.evidence.unreadable),

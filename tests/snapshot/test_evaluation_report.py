@@ -1,0 +1,156 @@
+"""What a report looks like to programs and to people."""
+
+from __future__ import annotations
+
+import json
+
+from inline_snapshot import snapshot
+
+from germane.evaluation import Figures, Report, Result
+from germane.exchange.locomo import EvidenceReport
+
+FIGURES = Figures(
+    questions=3,
+    evidence=4,
+    found=3,
+    evidence_recall=5 / 6,
+    all_evidence=2 / 3,
+    interval=(0.5, 1.0),
+    recall_at={5: 0.5, 10: 2 / 3, 20: 1.0},
+    mrr=0.61111111,
+)
+NONE = Figures(
+    questions=0,
+    evidence=0,
+    found=0,
+    evidence_recall=0.0,
+    all_evidence=0.0,
+    interval=(0.0, 0.0),
+    recall_at={5: 0.0, 10: 0.0, 20: 0.0},
+    mrr=0.0,
+)
+REPORT = Report(
+    results=(
+        Result(
+            retriever="germane",
+            budget=1000,
+            overall=FIGURES,
+            categories={1: FIGURES},
+            halves=(FIGURES, NONE),
+            tokens=987.66666,
+            fill=0.98766666,
+            over_budget=0,
+            p50_ms=3.14159,
+            p95_ms=9.5,
+        ),
+    ),
+    conversations=("coast",),
+    turns=1200,
+    questions=3,
+    without_evidence=1,
+    adversarial=2,
+    counter="o200k",
+    seed=7,
+    evidence=EvidenceReport(read=6, repaired=("coast: D1:2; D1:3",), unreadable=("coast: D",), missing=()),
+    skipped={"chroma": "the package chromadb isn't installed."},
+)
+
+
+def test_the_json_of_a_report() -> None:
+    assert json.loads(REPORT.to_json()) == snapshot(
+        {
+            "results": [
+                {
+                    "retriever": "germane",
+                    "budget": 1000,
+                    "evidence_recall": 0.8333,
+                    "all_evidence": 0.6667,
+                    "interval": [0.5, 1.0],
+                    "questions": 3,
+                    "evidence": 4,
+                    "found": 3,
+                    "recall@5": 0.5,
+                    "recall@10": 0.6667,
+                    "recall@20": 1.0,
+                    "mrr": 0.6111,
+                    "tokens": 987.7,
+                    "fill": 0.9877,
+                    "over_budget": 0,
+                    "latency_ms": {"p50": 3.142, "p95": 9.5},
+                    "categories": {
+                        "1": {
+                            "evidence_recall": 0.8333,
+                            "all_evidence": 0.6667,
+                            "interval": [0.5, 1.0],
+                            "questions": 3,
+                            "evidence": 4,
+                            "found": 3,
+                            "recall@5": 0.5,
+                            "recall@10": 0.6667,
+                            "recall@20": 1.0,
+                            "mrr": 0.6111,
+                        }
+                    },
+                    "halves": [
+                        {
+                            "evidence_recall": 0.8333,
+                            "all_evidence": 0.6667,
+                            "interval": [0.5, 1.0],
+                            "questions": 3,
+                            "evidence": 4,
+                            "found": 3,
+                            "recall@5": 0.5,
+                            "recall@10": 0.6667,
+                            "recall@20": 1.0,
+                            "mrr": 0.6111,
+                        },
+                        {
+                            "evidence_recall": 0.0,
+                            "all_evidence": 0.0,
+                            "interval": [0.0, 0.0],
+                            "questions": 0,
+                            "evidence": 0,
+                            "found": 0,
+                            "recall@5": 0.0,
+                            "recall@10": 0.0,
+                            "recall@20": 0.0,
+                            "mrr": 0.0,
+                        },
+                    ],
+                }
+            ],
+            "skipped": [{"retriever": "chroma", "reason": "the package chromadb isn't installed."}],
+            "data": {
+                "conversations": ["coast"],
+                "turns": 1200,
+                "questions": 3,
+                "adversarial": 2,
+                "without_evidence": 1,
+                "evidence_ids": {
+                    "read": 6,
+                    "repaired": ["coast: D1:2; D1:3"],
+                    "unreadable": ["coast: D"],
+                    "missing": [],
+                },
+            },
+            "counter": "o200k",
+            "seed": 7,
+        }
+    )
+
+
+def test_the_text_of_a_report() -> None:
+    assert REPORT.to_text() == snapshot("""\
+conversations: 1; turns: 1,200; questions: 3; adversarial, left out: 2; without evidence, left out: 1
+Tokens by o200k; bootstrap of seed 7.
+
+retriever  budget  evidence        95 %   all   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
+germane      1000      83.3  50.0–100.0  66.7  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
+
+evidence by  budget  cat 1  half 1  half 2
+germane        1000   83.3    83.3       -
+
+Evidence ids that were malformed and repaired: 1 (coast: D1:2; D1:3)
+Evidence ids that could not be read: 1 (coast: D)
+chroma was skipped: the package chromadb isn't installed.
+""")
