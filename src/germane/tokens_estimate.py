@@ -49,7 +49,7 @@ class BytesDiv4Floor:
     """
 
     name = "bytes_div_4_floor"
-    margin = 0.36
+    margin = 0.0
 
     def count(self, text: str) -> int:
         return len(text.encode("utf-8", "surrogatepass")) // 4

@@ -23,3 +23,7 @@ from germane.tokens import get_counter
 )
 def test_utf8_bytes_are_divided_and_rounded_down(text: str, units: int) -> None:
     assert get_counter("bytes_div_4_floor").count(text) == units
+
+
+def test_a_unit_of_its_own_needs_no_margin() -> None:
+    assert get_counter("bytes_div_4_floor").margin == 0
