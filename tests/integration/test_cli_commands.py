@@ -263,7 +263,8 @@ def test_eval_prints_the_figures_and_draws_the_curve(tmp_path: Path) -> None:
     ]
     assert report["results"][0]["evidence_recall"] == 1.0
     assert "<svg" in plot.read_text(encoding="utf-8")
-    assert "1 questions" in ran.out
+    assert "germane" in ran.out
+    assert "recency" in ran.out
     assert "answered" in ran.err
 
 
