@@ -71,7 +71,7 @@ _REASONS = (
 )
 _MOODS = ("quickly", "after a long debate", "without a ticket", "as planned", "over the weekend", "in pairs")
 _OUTCOMES = ("success", "partial", "pending", "failure", "abandoned", None)
-_ALWAYS = (
+_ALWAYS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "identity",
         "I am the engineering assistant of a team of nine who run an online shop for furniture.",

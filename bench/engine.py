@@ -4,6 +4,7 @@
 
 Each size is measured in a process of its own, so that its peak memory is its own. Cold is the first
 call of a fresh process on a file that another process wrote; the machine's file cache stays warm.
+CPU is the process's own time, which tells more than the clock where other work shares the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -109,12 +110,14 @@ def _warm(given: argparse.Namespace) -> dict[str, Any]:
         for name, call in _CALLS.items():
             for question in asked[:20]:
                 call(engine, question)
-            taken = []
+            taken, busy = [], []
             for question in asked:
-                before = perf_counter()
+                before, worked = perf_counter(), process_time()
                 call(engine, question)
                 taken.append(1000 * (perf_counter() - before))
+                busy.append(1000 * (process_time() - worked))
             figures[name] = _figures(taken)
+            figures[f"{name}, CPU"] = _figures(busy)
     return {**figures, "peak_mb": _peak_mb()}
 
 
@@ -143,10 +146,12 @@ def _table(results: Sequence[dict[str, Any]]) -> str:
     rows = [["", *(f"{result['memories']:,}" for result in results)]]
     rows.append(["remember_many, per second", *(f"{r['remember_many_per_second']:,}" for r in results)])
     rows.append(["remember, ms", *(_shown(result["remember"]) for result in results)])
-    for state in ("warm", "cold"):
-        rows += [
-            [f"{call}, {state}, ms", *(_shown(result[state][call]) for result in results)] for call in _CALLS
-        ]
+    rows.extend(
+        [f"{call}, {state}, ms", *(_shown(result[state][call]) for result in results)]
+        for state in ("warm", "cold")
+        for call in results[0][state]
+        if call != "peak_mb"
+    )
     rows.append(["peak memory of a reader, MB", *(f"{result['warm']['peak_mb']:.0f}" for result in results)])
     rows.append(["file, MB", *(f"{result['file_mb']:.1f}" for result in results)])
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
