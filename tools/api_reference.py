@@ -15,8 +15,10 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import germane
@@ -26,7 +28,7 @@ from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import layered
 from germane.plans.relevance import relevance
 
-__all__ = ["GROUPS", "outdated"]
+__all__ = ["GROUPS", "ROOMS", "outdated"]
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
@@ -52,6 +54,14 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Version": ("__version__",),
 }  # fmt: skip
+ROOMS = (
+    "germane.exchange",
+    "germane.embedders",
+    "germane.evaluation",
+    "germane.testing.fakes",
+    "germane.testing.builders",
+)
+"""What is imported by name, and belongs to users too."""
 _CONSTANTS = {
     "GLOBAL": "The scope of what applies everywhere: `Scope(name='global')`.",
     "__version__": "The version of the package, a text such as `0.1.0`.",
@@ -84,11 +94,21 @@ def _api() -> str:
             parts.extend(_public(name))
         if group == "Opening a memory":
             parts.extend(_awaited())
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
-def _public(name: str) -> Iterator[str]:
-    value = getattr(germane, name)
+def _rooms() -> str:
+    parts = []
+    for name in ROOMS:
+        room = import_module(name)
+        parts.append(f"## `{name}`")
+        for each in room.__all__:
+            parts.extend(_public(each, room))
+    return "\n\n".join(filter(None, parts))
+
+
+def _public(name: str, room: ModuleType = germane) -> Iterator[str]:
+    value = getattr(room, name)
     yield f"### `{name}`"
     if name in _CONSTANTS:
         yield _CONSTANTS[name]
@@ -98,7 +118,7 @@ def _public(name: str) -> Iterator[str]:
     elif isinstance(value, type):
         yield from _class(name, value)
     else:
-        yield from _alias(name)
+        yield from _alias(name, "germane.protocols" if room is germane else room.__name__)
 
 
 def _class(name: str, value: type) -> Iterator[str]:
@@ -107,18 +127,30 @@ def _class(name: str, value: type) -> Iterator[str]:
         yield _words(value)
         yield f"A kind of {bases}. [Cause and remedy](errors.md#{name.lower()})"
         return
+    yield _made(name, value)
     yield _words(value)
     if issubclass(value, enum.Enum):
         yield _table(("value", "meaning"), _members(value))
     elif dataclasses.is_dataclass(value):
         yield _table(("field", "type", "default"), _fields(value))
+    yield from _methods(name, value)
+
+
+def _made(name: str, value: type) -> str:
+    """How one is made, where that isn't plain from its fields and isn't left to `germane.open`."""
+    if "__init__" not in vars(value) or dataclasses.is_dataclass(value) or value is germane.Engine:
+        return ""
+    made = _signature(name, value)
+    return "" if made.startswith(f"{name}(*args") else _code(made.rpartition(" -> ")[0])
+
+
+def _methods(name: str, value: type) -> Iterator[str]:
     for method, function in vars(value).items():
         if method.startswith("_"):
             continue
         if isinstance(function, property):
             yield f"**`{name}.{method}`** · property"
-            if inspect.getdoc(function):
-                yield _words(function)
+            yield _words(function)
         elif inspect.isfunction(function) or isinstance(function, classmethod):
             yield _code(_signature(f"{name}.{method}", inspect.unwrap(getattr(value, method))))
             yield _words(getattr(value, method))
@@ -133,14 +165,24 @@ def _awaited() -> Iterator[str]:
     yield f"{_words(aio.AsyncEngine)} Awaited, with the arguments, results and errors of `Engine`: {named}."
 
 
-def _alias(name: str) -> Iterator[str]:
-    """An alias of a type: its definition and the text below it, which only the source knows."""
-    source = sys.modules["germane.protocols"].__file__
-    body = ast.parse(Path(str(source)).read_text(encoding="utf-8")).body
+def _alias(name: str, module: str) -> Iterator[str]:
+    """A value or an alias of a type: its definition and the text below it, which only the source knows."""
+    home = _home(name, module)
+    body = ast.parse(Path(str(sys.modules[home].__file__)).read_text(encoding="utf-8")).body
     for node, after in pairwise(body):
-        if isinstance(node, ast.AnnAssign) and node.value and ast.unparse(node.target) == name:
-            yield _code(f"{name} = {ast.unparse(node.value)}")
-            yield ast.literal_eval(after.value) if isinstance(after, ast.Expr) else ""
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and target and ast.unparse(target) == name:
+            yield _code(f"{name} = {ast.unparse(node.value) if node.value else ''}")
+            if isinstance(after, ast.Expr):
+                yield ast.literal_eval(after.value)
+
+
+def _home(name: str, module: str) -> str:
+    """The module that defines a name which another one only passes on."""
+    for node in ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
+            return str(node.module)
+    return module
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
@@ -259,6 +301,7 @@ def _words(value: object) -> str:
 
 _PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("api.md", "names", _api),
+    ("rooms.md", "rooms", _rooms),
     ("kinds.md", "kinds", _kinds),
     ("plans.md", "layered", lambda: _sections(layered(BUILT_IN, frame_named("task")))),
     ("plans.md", "relevance", lambda: _sections(relevance(BUILT_IN))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -33,6 +34,17 @@ def test_every_public_name_has_an_entry() -> None:
     entries = re.findall(r"^### `(\w+)`$", (REFERENCE / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
 
     assert sorted(entries) == sorted(germane.__all__)
+
+
+def test_every_name_of_the_other_rooms_has_an_entry_that_says_something() -> None:
+    text = (REFERENCE / "rooms.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^## `([\w.]+)`$", text, re.MULTILINE)
+    entries = re.findall(r"^### `(\w+)`\n+(.*?)(?=^##|^<!--)", text, re.MULTILINE | re.DOTALL)
+
+    assert sorted(name for name, _ in entries) == sorted(
+        name for room in rooms for name in importlib.import_module(room).__all__
+    )
+    assert [name for name, entry in entries if len(entry.strip()) < 20] == []
 
 
 @pytest.mark.parametrize("error", [name for name in germane.__all__ if name in germane.errors.__all__])
