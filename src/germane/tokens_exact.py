@@ -1,18 +1,17 @@
 """Exact token counts by the public vocabularies, offline.
 
 Level: tokens (may import protocols, model and errors). The vocabulary travels in the wheel of
-`splintr-rs`; it is imported and loaded at the first count, never before, so that a process that
+`rs-bpe`; it is imported and loaded at the first count, never before, so that a process that
 counts nothing pays nothing. Why this package: docs/decisions/0002-token-counting.md.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from threading import Lock
 from typing import Protocol
 
 __all__ = ["ExactCounter"]
-
-_CACHED_CHARACTERS = 16_000_000
 
 
 class ExactCounter:
@@ -30,7 +29,6 @@ class ExactCounter:
         self.name = name
         self._vocabulary = vocabulary
         self._encoder: _Encoder | None = None
-        self._counted = 0
 
     def count(self, text: str) -> int:
         if not text:
@@ -39,29 +37,16 @@ class ExactCounter:
         if encoder is None:
             encoder = self._encoder = _loaded(self._vocabulary)
         try:
-            tokens = len(encoder.encode_ordinary(text))
+            return encoder.count(text)
         except UnicodeEncodeError:
-            tokens = len(encoder.encode_ordinary(_without_surrogates(text)))
-        self._bound_memory(encoder, len(text))
-        return tokens
+            return encoder.count(_without_surrogates(text))
 
     def __repr__(self) -> str:
         return f"ExactCounter({self.name!r})"
 
-    def _bound_memory(self, encoder: _Encoder, characters: int) -> None:
-        # The encoder remembers the last 65,000 words however long they are; in text without spaces
-        # a "word" may be megabytes. Two threads adding at once lose a few characters of this sum,
-        # which only delays the clearing.
-        self._counted += characters
-        if self._counted > _CACHED_CHARACTERS:
-            self._counted = 0
-            encoder.clear_cache()
-
 
 class _Encoder(Protocol):
-    def encode_ordinary(self, text: str) -> list[int]: ...
-
-    def clear_cache(self) -> None: ...
+    def count(self, text: str) -> int: ...
 
 
 _LOADED: dict[str, _Encoder] = {}
@@ -72,10 +57,8 @@ def _loaded(vocabulary: str) -> _Encoder:
     """The encoder of the vocabulary, one for all counters of the process."""
     with _LOADING:
         if vocabulary not in _LOADED:
-            # Loading takes some 60 ms, so it waits for the first text.
-            from splintr import Tokenizer  # noqa: PLC0415 - see the line above.
-
-            _LOADED[vocabulary] = Tokenizer.from_pretrained(vocabulary)
+            # Loading takes some 70 ms, so it waits for the first text.
+            _LOADED[vocabulary] = getattr(import_module("rs_bpe.bpe").openai, vocabulary)()
         return _LOADED[vocabulary]
 
 

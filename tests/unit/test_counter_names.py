@@ -120,7 +120,7 @@ def test_a_negative_budget_is_refused() -> None:
 def test_a_vocabulary_is_loaded_at_the_first_count_only() -> None:
     program = (
         "import sys; from germane.tokens import get_counter; counter = get_counter('o200k'); "
-        "assert 'splintr' not in sys.modules; assert counter.count('hello world') == 2; "
-        "assert 'splintr' in sys.modules"
+        "assert 'rs_bpe' not in sys.modules; assert counter.count('hello world') == 2; "
+        "assert 'rs_bpe' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
