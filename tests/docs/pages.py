@@ -11,12 +11,14 @@ or files that aren't there; its code is compiled all the same, and its commands 
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -111,20 +113,27 @@ def masked(text: str) -> str:
 
 def run_page(page: Path, folder: Path) -> list[Shown]:
     """Run a page's blocks in `folder`, and return what each block prints whose output the page shows."""
-    blocks = blocks_of(page.read_text(encoding="utf-8"))
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    shown: list[Shown] = []
-    with chdir(folder):
-        for block, after in zip_longest(blocks, blocks[1:]):
-            if block.language == "python":
-                printed = _run_python(block, page, namespace)
-                if after is not None and after.language == "text" and OUTPUT in after.words:
-                    shown.append(Shown(block=after, actual=printed))
-            elif block.language == "console" and ILLUSTRATION not in block.words:
-                printed = _run_console(block)
-                if OUTPUT in block.words:
-                    shown.append(Shown(block=block, actual=printed))
+    with chdir(folder), warnings.catch_warnings():
+        # A page shows one thing at a time, and not each time how an engine is closed.
+        warnings.simplefilter("ignore", ResourceWarning)
+        shown = list(_run(page, namespace))
+        namespace.clear()
+        gc.collect()
     return shown
+
+
+def _run(page: Path, namespace: dict[str, Any]) -> Iterator[Shown]:
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    for block, after in zip_longest(blocks, blocks[1:]):
+        if block.language == "python":
+            printed = _run_python(block, page, namespace)
+            if after is not None and after.language == "text" and OUTPUT in after.words:
+                yield Shown(block=after, actual=printed)
+        elif block.language == "console" and ILLUSTRATION not in block.words:
+            printed = _run_console(block)
+            if OUTPUT in block.words:
+                yield Shown(block=block, actual=printed)
 
 
 def run_example(example: Path) -> str:
