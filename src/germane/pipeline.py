@@ -12,7 +12,7 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from germane.errors import BudgetTooSmall
@@ -23,7 +23,8 @@ from germane.model.plan import Plan, Section
 from germane.model.query import Found, Query, TimeRange
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, SectionUse, Trace
 from germane.packing.fit import Block, Choice, Fitted, Line, fit
-from germane.packing.render import heading_of, item_lines, render
+from germane.packing.remembered import RememberedLines
+from germane.packing.render import heading_of, item_lines, render, session_of
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
@@ -32,14 +33,17 @@ from germane.tokens import spendable
 __all__ = ["Request", "assemble", "emptiness_of"]
 
 _LABEL = 60
+"""Characters of a memory's name in the trace."""
 _SAVED_BY_A_LINE = 4
 """Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
-"""Characters of a memory's name in the trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one assembly was asked for."""
+    """What one assembly was asked for.
+
+    `lines` are those that were made before by this counter. They save work and change no result.
+    """
 
     plan: Plan
     question: Question
@@ -52,6 +56,7 @@ class Request:
     prefer: TimeRange | None = None
     scorer: Scorer | None = None
     notes: tuple[Note, ...] = ()
+    lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
 
 def assemble(request: Request, found: Found) -> Context:
@@ -82,7 +87,7 @@ def assemble(request: Request, found: Found) -> Context:
         entries=tuple(_entries(fitted)),
         sections=tuple(_use(block) for block in fitted.blocks),
         notes=(*notes, *_notes(request, found, fitted)),
-        emptiness=None if any(_shown(fitted)) else emptiness_of(found, ranked),
+        emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
     )
     return Context(text=text, tokens=tokens, items=tuple(_items(fitted)), trace=trace)
 
@@ -173,16 +178,17 @@ class _Costs:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._lines: dict[tuple[str, str, Level], Line] = {}
         self._headings: dict[tuple[str, str | None], int] = {}
 
     def line(self, section: Section, memory: Memory, level: Level) -> Line:
-        key = (section.name, memory.id, level)
-        if key not in self._lines:
-            text = item_lines(section, memory, level)
-            tokens = self._request.counter.count(text + "\n") if text else 0
-            self._lines[key] = Line(level=level, text=text, tokens=tokens)
-        return self._lines[key]
+        known = self._request.lines.get(memory, level, own_heading=section.own_heading)
+        if known is not None:
+            return known
+        text = item_lines(section, memory, level)
+        tokens = self._request.counter.count(text + "\n") if text else 0
+        line = Line(level=level, text=text, tokens=tokens)
+        self._request.lines.keep(memory, line, own_heading=section.own_heading)
+        return line
 
     def at_least(self, memory: Memory, level: Level) -> int:
         """The stored count, if it is by this counter, less what a line's other beginning may save."""
@@ -195,7 +201,8 @@ class _Costs:
         key = (section.name, None if memory is None else memory.id)
         if key not in self._headings:
             heading = heading_of(section, memory, self._request.kinds)
-            self._headings[key] = self._request.counter.count(f"\n{heading}\n")
+            before = "" if memory is not None and not section.own_heading else "\n"
+            self._headings[key] = self._request.counter.count(f"{before}{heading}\n")
         return self._headings[key]
 
     def text(self, section: Section) -> int:
@@ -206,22 +213,49 @@ def _blocks(fitted: Fitted, kinds: Kinds) -> list[tuple[str, list[str]]]:
     """The headings and lines of the text, in the plan's order."""
     written: list[tuple[str, list[str]]] = []
     for block in fitted.blocks:
-        shown = [choice for choice in block.choices if choice.line is not None]
-        if block.section.own_heading:
+        section = block.section
+        if section.own_heading:
             written.extend(
-                (heading_of(block.section, choice.ranked.memory, kinds), [choice.line.text])
-                for choice in shown
-                if choice.line is not None
+                (heading_of(section, choice.ranked.memory, kinds), [_text(choice)])
+                for choice in _shown(block)
             )
         elif block.open:
-            lines = [block.section.text] if block.shows_text else []
-            lines.extend(choice.line.text for choice in shown if choice.line is not None)
-            written.append((block.section.heading, lines))
+            lines = [section.text] if block.shows_text else []
+            session = None
+            for choice in _shown(block):
+                its = session_of(section, choice.ranked.memory)
+                if its is not None and its != session:
+                    lines.append(heading_of(section, choice.ranked.memory, kinds))
+                session = its
+                lines.append(_text(choice))
+            written.append((section.heading, lines))
     return written
 
 
-def _shown(fitted: Fitted) -> list[tuple[Block, Choice]]:
-    return [(block, choice) for block in fitted.blocks for choice in block.choices if choice.line is not None]
+def _shown(block: Block) -> list[Choice]:
+    """What stands in a section, in the order of the text.
+
+    That is rank order; by session it is first what belongs to none, then session after session,
+    the one with the best memory first, each in the order of its times.
+    """
+    shown = [choice for choice in block.choices if choice.line is not None]
+    if not block.section.by_session:
+        return shown
+    sessions = [session_of(block.section, choice.ranked.memory) for choice in shown]
+    places = {session: place for place, session in reversed(list(enumerate(sessions)))}
+
+    def place_of(choice: Choice) -> tuple[int, datetime, str]:
+        memory = choice.ranked.memory
+        session = session_of(block.section, memory)
+        return places[session], memory.created_at, memory.id
+
+    alone = [choice for choice, session in zip(shown, sessions, strict=True) if session is None]
+    together = [choice for choice, session in zip(shown, sessions, strict=True) if session is not None]
+    return [*alone, *sorted(together, key=place_of)]
+
+
+def _text(choice: Choice) -> str:
+    return choice.line.text if choice.line is not None else ""
 
 
 def _items(fitted: Fitted) -> list[Item]:
@@ -234,7 +268,8 @@ def _items(fitted: Fitted) -> list[Item]:
             tokens=choice.line.tokens,
             score=choice.ranked.score,
         )
-        for block, choice in _shown(fitted)
+        for block in fitted.blocks
+        for choice in _shown(block)
         if choice.line is not None
     ]
 

@@ -84,6 +84,7 @@ drafts = st.builds(
     importance=st.floats(0, 10),
     confidence=st.floats(0, 1),
     outcome=st.none() | st.sampled_from(germane.Outcome),
+    scope=st.sampled_from(["global", "session:one", "session:two", "task:NW-1"]),
     created_at=st.integers(0, 400).map(lambda days: NOW - timedelta(days=days)),
     metadata=st.fixed_dictionaries(
         {}, optional={"action": st.sampled_from(["block", "absolute", "warn"]), "name": texts}
@@ -112,6 +113,7 @@ def plans(draw: st.DrawFn) -> Plan:
             overflow=draw(st.sampled_from(Overflow)),
             items=draw(st.none() | st.integers(1, 3)),
             own_heading=draw(st.booleans()),
+            by_session=draw(st.booleans()),
             priority=draw(st.floats(0, 1)),
         )
         for number in range(count)
@@ -156,7 +158,11 @@ def _check_account(context: Context, engine: Engine) -> None:
     ids = Counter(entry.memory_id for entry in context.trace.entries)
     assert set(ids.values()) <= {1}
     assert set(ids) <= {memory.id for memory in engine.memories()}
-    assert [item.memory.id for item in context.items] == [entry.memory_id for entry in context.trace.included]
+    assert sorted(item.memory.id for item in context.items) == sorted(
+        entry.memory_id for entry in context.trace.included
+    )
+    starts = [context.text.index(item.text) for item in context.items]
+    assert all(start >= 0 for start in starts)
     for entry in context.trace.entries:
         assert (entry.level is None) == (entry.reason is not None)
         assert (entry.short_by > 0) == (entry.reason is germane.Reason.OVER_BUDGET)

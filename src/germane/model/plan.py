@@ -62,7 +62,9 @@ class Section:
     fails; a kind can require single memories too (a censor that blocks). `limit` bounds how many
     candidates are gathered, `items` how many are shown, `priority` says who gets left-over tokens
     first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
-    stands under a heading of its own, made from `heading` by filling `{title}`.
+    stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
+    the memories of a session stand together, in the order of their times, under its date; those of
+    no session come before them.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Section:
     overflow: Overflow = Overflow.DEGRADE
     items: int | None = None
     own_heading: bool = False
+    by_session: bool = False
     text: str = ""
 
 

@@ -125,7 +125,7 @@ class Trace:
 
     @property
     def included(self) -> tuple[Entry, ...]:
-        """The entries that stand in the context, in the order of the text."""
+        """The entries that stand in the context, in rank order."""
         return tuple(entry for entry in self.entries if entry.included)
 
     @property

@@ -20,6 +20,7 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Overflow, Plan, RollOver, Section
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
+from germane.packing.render import session_of
 
 __all__ = ["Block", "Choice", "Fitted", "Line", "fit"]
 
@@ -53,7 +54,8 @@ class Choice:
 class Block:
     """A section on its way through the passes.
 
-    `share` is what it may use, `used` what it does, and `shown` counts the memories that stand in it.
+    `share` is what it may use, `used` what it does, `shown` counts the memories that stand in it,
+    and `sessions` names those whose date is written.
     """
 
     section: Section
@@ -63,6 +65,7 @@ class Block:
     used: int = 0
     flowed: int = 0
     shows_text: bool = False
+    sessions: set[str] = field(default_factory=set)
 
     @property
     def open(self) -> bool:
@@ -83,7 +86,7 @@ LineOf = Callable[[Section, Memory, Level], Line]
 AtLeast = Callable[[Memory, Level], int]
 """Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
 HeadingCost = Callable[[Section, Memory | None], int]
-"""What a heading adds to the context: the section's, or an item's own."""
+"""What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
 
 def fit(
@@ -259,13 +262,21 @@ class _Packer:
     def _place(self, block: Block, choice: Choice, line: Line) -> None:
         block.used += line.tokens + self._heading(block, choice)
         block.shown += 1
+        if (session := session_of(block.section, choice.ranked.memory)) is not None:
+            block.sessions.add(session)
         self.seen.add(line.text)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
     def _heading(self, block: Block, choice: Choice) -> int:
-        if block.section.own_heading:
-            return self.heading_cost(block.section, choice.ranked.memory)
-        return 0 if block.open else self.heading_cost(block.section, None)
+        """What the headings cost that this memory would be the first to stand under."""
+        section, memory = block.section, choice.ranked.memory
+        if section.own_heading:
+            return self.heading_cost(section, memory)
+        cost = 0 if block.open else self.heading_cost(section, None)
+        session = session_of(section, memory)
+        if session is not None and session not in block.sessions:
+            cost += self.heading_cost(section, memory)
+        return cost
 
     def _lines(
         self, section: Section, choice: Choice, levels: int | None = None, *, room: int | None = None

@@ -20,7 +20,7 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.renditions import render_title
 
-__all__ = ["fence", "heading_of", "item_lines", "render"]
+__all__ = ["fence", "heading_of", "item_lines", "render", "session_of"]
 
 _BULLET, _INDENT = "- ", "  "
 # Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
@@ -71,9 +71,14 @@ def _fenced(line: str) -> str:
 
 
 def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
-    """The heading above an item, or above a whole section when `memory` is None."""
-    if memory is None or not section.own_heading:
+    """The heading of a section when `memory` is None; else the one that the memory stands under there.
+
+    That is one of its own, or the date of its session.
+    """
+    if memory is None:
         return section.heading
+    if not section.own_heading:
+        return f"### {memory.created_at.day} {memory.created_at:%B %Y}"
     kind = kinds.of(memory)
     fields: Mapping[str, object] = {
         **memory.metadata,
@@ -82,3 +87,8 @@ def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
     }
     title = " ".join(fence(render_title(kind, fields, memory.renditions.micro.text)))
     return section.heading.replace("{title}", title)
+
+
+def session_of(section: Section, memory: Memory) -> str | None:
+    """The session under whose date a memory stands in this section, if it does."""
+    return memory.scope.value if section.by_session and memory.scope.name == "session" else None

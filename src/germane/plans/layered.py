@@ -38,6 +38,7 @@ def layered(kinds: Kinds, frame: Frame) -> Plan:
             limit=limit,
             priority=priorities.get(name, _UNKNOWN_PRIORITY),
             own_heading="{title}" in heading,
+            by_session=name == "episodes",
         )
         for name, heading, weight, limit in _FLEXIBLE
     ]

@@ -32,6 +32,7 @@ def relevance(kinds: Kinds) -> Plan:
                 limit=400,
                 levels=(Level.FULL,),
                 overflow=Overflow.SKIP,
+                by_session=True,
             ),
         ),
     )
