@@ -56,87 +56,90 @@ REPORT = Report(
 )
 
 
-def test_the_json_of_a_report() -> None:
-    assert json.loads(REPORT.to_json()) == snapshot(
-        {
-            "results": [
-                {
-                    "retriever": "germane",
-                    "budget": 1000,
-                    "evidence_recall": 0.8333,
-                    "all_evidence": 0.6667,
-                    "interval": [0.5, 1.0],
-                    "questions": 3,
-                    "evidence": 4,
-                    "found": 3,
-                    "recall@5": 0.5,
-                    "recall@10": 0.6667,
-                    "recall@20": 1.0,
-                    "mrr": 0.6111,
-                    "tokens": 987.7,
-                    "fill": 0.9877,
-                    "over_budget": 0,
-                    "latency_ms": {"p50": 3.142, "p95": 9.5},
-                    "categories": {
-                        "1": {
-                            "evidence_recall": 0.8333,
-                            "all_evidence": 0.6667,
-                            "interval": [0.5, 1.0],
-                            "questions": 3,
-                            "evidence": 4,
-                            "found": 3,
-                            "recall@5": 0.5,
-                            "recall@10": 0.6667,
-                            "recall@20": 1.0,
-                            "mrr": 0.6111,
-                        }
-                    },
-                    "halves": [
-                        {
-                            "evidence_recall": 0.8333,
-                            "all_evidence": 0.6667,
-                            "interval": [0.5, 1.0],
-                            "questions": 3,
-                            "evidence": 4,
-                            "found": 3,
-                            "recall@5": 0.5,
-                            "recall@10": 0.6667,
-                            "recall@20": 1.0,
-                            "mrr": 0.6111,
-                        },
-                        {
-                            "evidence_recall": 0.0,
-                            "all_evidence": 0.0,
-                            "interval": [0.0, 0.0],
-                            "questions": 0,
-                            "evidence": 0,
-                            "found": 0,
-                            "recall@5": 0.0,
-                            "recall@10": 0.0,
-                            "recall@20": 0.0,
-                            "mrr": 0.0,
-                        },
-                    ],
-                }
-            ],
-            "skipped": [{"retriever": "chroma", "reason": "the package chromadb isn't installed."}],
-            "data": {
-                "conversations": ["coast"],
-                "turns": 1200,
+JSON = snapshot(
+    {
+        "results": [
+            {
+                "retriever": "germane",
+                "budget": 1000,
+                "evidence_recall": 0.8333,
+                "all_evidence": 0.6667,
+                "interval": [0.5, 1.0],
                 "questions": 3,
-                "adversarial": 2,
-                "without_evidence": 1,
-                "evidence_ids": {
-                    "read": 6,
-                    "repaired": ["coast: D1:2; D1:3"],
-                    "unreadable": ["coast: D"],
-                    "missing": [],
+                "evidence": 4,
+                "found": 3,
+                "recall@5": 0.5,
+                "recall@10": 0.6667,
+                "recall@20": 1.0,
+                "mrr": 0.6111,
+                "tokens": 987.7,
+                "fill": 0.9877,
+                "over_budget": 0,
+                "latency_ms": {"p50": 3.142, "p95": 9.5},
+                "categories": {
+                    "1": {
+                        "evidence_recall": 0.8333,
+                        "all_evidence": 0.6667,
+                        "interval": [0.5, 1.0],
+                        "questions": 3,
+                        "evidence": 4,
+                        "found": 3,
+                        "recall@5": 0.5,
+                        "recall@10": 0.6667,
+                        "recall@20": 1.0,
+                        "mrr": 0.6111,
+                    }
                 },
+                "halves": [
+                    {
+                        "evidence_recall": 0.8333,
+                        "all_evidence": 0.6667,
+                        "interval": [0.5, 1.0],
+                        "questions": 3,
+                        "evidence": 4,
+                        "found": 3,
+                        "recall@5": 0.5,
+                        "recall@10": 0.6667,
+                        "recall@20": 1.0,
+                        "mrr": 0.6111,
+                    },
+                    {
+                        "evidence_recall": 0.0,
+                        "all_evidence": 0.0,
+                        "interval": [0.0, 0.0],
+                        "questions": 0,
+                        "evidence": 0,
+                        "found": 0,
+                        "recall@5": 0.0,
+                        "recall@10": 0.0,
+                        "recall@20": 0.0,
+                        "mrr": 0.0,
+                    },
+                ],
+            }
+        ],
+        "skipped": [{"retriever": "chroma", "reason": "the package chromadb isn't installed."}],
+        "data": {
+            "conversations": ["coast"],
+            "turns": 1200,
+            "questions": 3,
+            "adversarial": 2,
+            "without_evidence": 1,
+            "evidence_ids": {
+                "read": 6,
+                "repaired": ["coast: D1:2; D1:3"],
+                "unreadable": ["coast: D"],
+                "missing": [],
             },
-            "counter": "o200k",
-            "seed": 7,
-        }
-    )
+        },
+        "counter": "o200k",
+        "seed": 7,
+    }
+)
+
+
+def test_the_json_of_a_report() -> None:
+    assert json.loads(REPORT.to_json()) == JSON
 
 
 def test_the_text_of_a_report() -> None:

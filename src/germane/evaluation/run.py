@@ -83,20 +83,7 @@ def evaluate(
         results.extend(
             _result(name, budget, [each[budget] for each in outcomes], middle, seed) for budget in budgets
         )
-    return Report(
-        results=tuple(results),
-        conversations=tuple(each.sample_id for each in chosen),
-        turns=sum(len(each.turns) for each in chosen),
-        questions=len(asked),
-        adversarial=sum(one.category == ADVERSARIAL for each in chosen for one in each.questions),
-        without_evidence=sum(
-            not one.evidence and one.category != ADVERSARIAL for each in chosen for one in each.questions
-        ),
-        counter=_COUNTER,
-        seed=seed,
-        evidence=evidence_report(chosen),
-        skipped=skipped,
-    )
+    return _report(chosen, results, questions=len(asked), seed=seed, skipped=skipped)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +121,29 @@ class _Progress:
         self._done += 1
         if self._told is not None:
             self._told(self._done, self._total)
+
+
+def _report(
+    conversations: Sequence[Conversation],
+    results: Sequence[Result],
+    *,
+    questions: int,
+    seed: int,
+    skipped: Mapping[str, str],
+) -> Report:
+    every = [question for conversation in conversations for question in conversation.questions]
+    return Report(
+        results=tuple(results),
+        conversations=tuple(each.sample_id for each in conversations),
+        turns=sum(len(each.turns) for each in conversations),
+        questions=questions,
+        adversarial=sum(each.category == ADVERSARIAL for each in every),
+        without_evidence=sum(not each.evidence and each.category != ADVERSARIAL for each in every),
+        counter=_COUNTER,
+        seed=seed,
+        evidence=evidence_report(conversations),
+        skipped=skipped,
+    )
 
 
 def _chosen(every: Sequence[Conversation], names: Sequence[str] | None) -> list[Conversation]:

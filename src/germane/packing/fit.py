@@ -191,12 +191,7 @@ class _Packer:
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is Reason.DUPLICATE:
                 continue
-            room = end - block.used
-            if choice.reason is Reason.OVER_BUDGET and choice.tokens > room:
-                # A pass before this one found no level short enough even for this room.
-                choice.short_by = choice.tokens + self._heading(block, choice) - max(0, room)
-            else:
-                self._try(block, choice, room)
+            self._try(block, choice, end - block.used)
             if choice.reason is Reason.OVER_BUDGET and block.section.overflow is Overflow.STOP:
                 for later in block.choices[position + 1 :]:
                     if later.line is None:
@@ -228,10 +223,14 @@ class _Packer:
         """Show a memory at the longest level that fits, as far as the overflow rule allows shorter ones."""
         section = block.section
         if section.items is not None and block.shown >= section.items:
-            choice.reason = Reason.LIMIT
+            choice.reason, choice.short_by = Reason.LIMIT, 0
             return
         levels = len(section.levels) if section.overflow is Overflow.DEGRADE else 1
         heading = self._heading(block, choice)
+        if choice.reason is Reason.OVER_BUDGET and choice.tokens > room:
+            # A pass before this one found no level short enough even for this room.
+            choice.short_by = choice.tokens + heading - max(0, room)
+            return
         least = 0
         for line in self._lines(section, choice, levels, room=room):
             if line.text in self.seen:

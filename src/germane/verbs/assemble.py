@@ -13,6 +13,7 @@ from germane.model.context import Context
 from germane.model.memory import Memory, as_utc
 from germane.model.plan import Frame, Plan
 from germane.model.query import Candidate, Filter, Found, Slice
+from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.plans.registry import plan_for
@@ -69,6 +70,7 @@ def assemble(
         prefer=asked.prefers,
         scorer=scorer,
         notes=asked.notes,
+        lines=session.lines if counter is session.counter else RememberedLines(),
     )
     return assemble_context(request, found)
 

@@ -85,7 +85,9 @@ def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
     if confirm is not True:
         raise PurgeNotConfirmed
     now = as_utc(session.clock(), name="clock")
-    return session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
+    purged = session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
+    session.lines.clear()  # They hold its text.
+    return purged
 
 
 def _set_status(session: Session, memory_id: str, status: Status) -> Memory:

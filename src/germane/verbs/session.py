@@ -5,10 +5,11 @@ Level: verbs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from germane.ids import IdSequence
 from germane.kinds import Kinds
+from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
 
 __all__ = ["Session"]
@@ -16,7 +17,10 @@ __all__ = ["Session"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """An agent's side of a store. The engine makes one and hands it to each verb."""
+    """An agent's side of a store. The engine makes one and hands it to each verb.
+
+    `lines` remembers how memories look in a context and what they cost there, by `counter`.
+    """
 
     agent: str
     store: Store
@@ -27,3 +31,4 @@ class Session:
     embedder: Embedder | None = None
     summarizer: Summarizer | None = None
     language: str = "english"
+    lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)

@@ -1,0 +1,54 @@
+"""Lines made before, so that a memory that is asked about often is fenced and counted once.
+
+Level: packing. It changes no result: a line depends on nothing but the memory, the level, whether
+its section gives each a heading of its own, and the counter, and whoever remembers lines does so
+for one counter.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from germane.model.memory import Level, Memory
+from germane.packing.fit import Line
+
+__all__ = ["RememberedLines"]
+
+_Key: TypeAlias = tuple[bool, str, Level]
+
+_MOST = 24_000_000
+"""Characters held at most, memories and lines together."""
+_LONGEST = 20_000
+"""Characters of a memory worth holding; a longer one would push out too many others."""
+_OVERHEAD = 400
+
+
+class RememberedLines:
+    """Lines by memory and level. Threads may share it: at worst a line is made twice."""
+
+    __slots__ = ("_held", "_lines")
+
+    def __init__(self) -> None:
+        self._lines: dict[_Key, tuple[Memory, Line]] = {}
+        self._held = 0
+
+    def get(self, memory: Memory, level: Level, *, own_heading: bool) -> Line | None:
+        """The line that was kept for this very memory, or None."""
+        known = self._lines.get((own_heading, memory.id, level))
+        # An id can be taken anew once its memory was purged, so it alone proves nothing.
+        return known[1] if known is not None and known[0] is memory else None
+
+    def keep(self, memory: Memory, line: Line, *, own_heading: bool) -> None:
+        """Keep a line for the next time."""
+        if len(memory.content) > _LONGEST:
+            return
+        self._held += len(memory.content) + len(line.text) + _OVERHEAD
+        if self._held > _MOST:
+            # Starting over is cheaper than keeping track of use.
+            self.clear()
+        self._lines[own_heading, memory.id, line.level] = memory, line
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._lines.clear()
+        self._held = 0
