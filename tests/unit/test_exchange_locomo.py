@@ -26,7 +26,9 @@ SAMPLE: dict[str, Any] = {
         "speaker_a": "Ida",
         "speaker_b": "Max",
         "session_10_date_time": "12:05 am on 1 March, 2024",
-        "session_10": [{"speaker": "Max", "dia_id": "D10:1", "text": "Happy spring!"}],
+        "session_10": [
+            {"speaker": "Max", "day": "29 February 2024", "dia_id": "D10:1", "text": "Happy spring!"}
+        ],
         "session_2_date_time": "1:56 pm on 29 February, 2024",
         "session_2": [
             {"speaker": "Ida", "dia_id": "D2:1", "text": "I planted tulips.", "blip_caption": "a red tulip"},
@@ -88,13 +90,13 @@ def test_turns_become_drafts_of_their_session(tmp_path: Path) -> None:
     (conversation,) = read_locomo(write(tmp_path / "x.json", [SAMPLE]))
     drafts = list(conversation_drafts(conversation))
     assert [d.content for d in drafts] == [
-        "29 February, 2024 Ida: I planted tulips.",
-        "29 February, 2024 Max: Lovely.",
-        "1 March, 2024 Max: Happy spring!",
+        "Ida: I planted tulips.",
+        "Max: Lovely.",
+        "Max: Happy spring!",
     ]
     assert drafts[0].metadata["caption"] == "a red tulip"
     assert drafts[1] == Draft(
-        content="29 February, 2024 Max: Lovely.",
+        content="Max: Lovely.",
         kind="episode",
         tags=("turn",),
         scope="session:talk-1/2",

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from germane.exchange.sources import read_text, unreadable
-from germane.exchange.turns import MONTHS, Turn, turn_draft
+from germane.exchange.turns import Turn, turn_draft
+from germane.model.days import MONTHS
 from germane.model.draft import Draft
 
 __all__ = [

@@ -11,29 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from germane.exchange.sources import EXTERNAL
+from germane.model.days import day_in_words
 from germane.model.draft import Draft
 
-__all__ = ["MONTHS", "TURN", "Turn", "day_in_words", "turn_draft"]
+__all__ = ["TURN", "Turn", "turn_draft"]
 
 TURN = "turn"
 """The tag of every turn of a dialogue."""
-
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
-"""In English whatever the locale, since the words are stored data."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
@@ -52,15 +36,16 @@ class Turn:
 def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, Any] | None = None) -> Draft:
     """The turn as an episode of its session.
 
-    The content names the day, where it is known, and the speaker: a turn is often found by either, and
-    read alone it says nothing without them.
+    The content names the speaker. The day, where it is known, stands in the metadata, so that the turn
+    is found by it; a context writes it once above all that was said that day.
     """
-    opening = f"{day_in_words(turn.at)} {turn.speaker}" if turn.at else turn.speaker
     said: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
     if turn.role:
         said["role"] = turn.role
+    if turn.at:
+        said["day"] = day_in_words(turn.at)
     return Draft(
-        content=f"{opening}: {turn.text}",
+        content=f"{turn.speaker}: {turn.text}",
         kind="episode",
         tags=(TURN,),
         scope=f"session:{session}",
@@ -69,8 +54,3 @@ def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, 
         created_at=turn.at,
         metadata={**said, **(metadata or {})},
     )
-
-
-def day_in_words(moment: datetime) -> str:
-    """The day of a moment, such as `8 May, 2023`."""
-    return f"{moment.day} {MONTHS[moment.month - 1]}, {moment.year}"

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from germane.kinds import Kinds
+from germane.model.days import day_in_words
 from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.renditions import render_title
@@ -78,7 +79,7 @@ def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
     if memory is None:
         return section.heading
     if not section.own_heading:
-        return f"### {memory.created_at.day} {memory.created_at:%B %Y}"
+        return f"### {day_in_words(memory.created_at)}"
     kind = kinds.of(memory)
     fields: Mapping[str, object] = {
         **memory.metadata,
