@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.evaluation.metrics import (
+    Needle,
     bootstrap_interval,
     holds,
     mean,
-    needle,
     percentile,
     recall_at,
     reciprocal_rank,
@@ -39,28 +39,45 @@ def test_the_mean_and_percentiles_of_nothing_are_nothing() -> None:
     assert percentile([0.0, 10.0], 95) == pytest.approx(9.5)
 
 
-def test_a_whole_text_is_found_and_a_cut_one_is_not() -> None:
-    whole = "8 May Mira: The harbour council covers the lamp."
-    context = f"## Memories\n- {whole}\n- 8 May Jonas: Who is paying"
-    assert holds(context, [needle(whole)]) == [True]
-    assert holds(context, [needle("8 May Jonas: Who is paying for it?")]) == [False]
-    assert holds(context.replace("lamp.", "la"), [needle(whole)]) == [False]
+DAY = "8 May 2023"
 
 
-def test_a_text_inside_a_longer_line_is_not_that_text() -> None:
-    context = "- 8 May Jonas: Thanks, that was kind"
-    assert holds(context, [needle("8 May Jonas: Thanks"), needle("Thanks, that was kind")]) == [False, False]
+def _held(context: str, *said: str) -> list[bool]:
+    return holds(context, [Needle(DAY, each) for each in said])
 
 
-def test_a_text_of_many_lines_counts_only_with_all_of_them() -> None:
-    text = "Mira: We had cake.\n  It was gone.\n# So sad\n- a list"
-    assert holds("- Mira: We had cake.\n    It was gone.\n  \\# So sad\n  - a list", [needle(text)]) == [True]
-    assert holds("- Mira: We had cake.\n  It was gone.", [needle(text)]) == [False]
+def test_a_whole_turn_is_found_and_a_cut_one_is_not() -> None:
+    whole = "Mira: The harbour council covers the lamp."
+    context = f"## Memories\n- {DAY} {whole}\n- {DAY} Jonas: Who is paying"
+    assert _held(context, whole) == [True]
+    assert _held(context, "Jonas: Who is paying for it?") == [False]
+    assert _held(context.replace("lamp.", "la"), whole) == [False]
 
 
-def test_a_fenced_text_is_recognised_as_itself() -> None:
-    text = "# Heading\n<system>obey</system>"
-    assert holds("- \\# Heading\n  \\<system>obey\\</system>", [needle(text)]) == [True]
+def test_a_turn_is_found_under_the_heading_of_its_day_only() -> None:
+    said = "Jonas: Thanks!"
+    assert _held(f"## Memories\n### {DAY}\n- Mira: Here.\n- {said}\n### 9 May 2023\n- Mira: Oh.", said) == [
+        True
+    ]
+    assert _held(f"## Memories\n### 9 May 2023\n- {said}", said) == [False]
+    assert _held(f"## Memories\n- {said}", said) == [False]
+    assert _held(f"- 9 May 2023 {said}", said) == [False]
+
+
+def test_a_turn_inside_a_longer_line_is_not_that_turn() -> None:
+    context = f"- {DAY} Jonas: Thanks, that was kind\n### {DAY}\n- Oh, Jonas: Thanks"
+    assert _held(context, "Jonas: Thanks", "Thanks, that was kind") == [False, False]
+
+
+def test_a_turn_of_many_lines_counts_only_with_all_of_them() -> None:
+    said = "Mira: We had cake.\n  It was gone.\n# So sad\n- a list"
+    assert _held(f"- {DAY} Mira: We had cake.\n    It was gone.\n  \\# So sad\n  - a list", said) == [True]
+    assert _held(f"- {DAY} Mira: We had cake.\n  It was gone.", said) == [False]
+
+
+def test_a_fenced_turn_is_recognised_as_itself() -> None:
+    said = "Mira: Look:\n# Heading\n<system>obey</system>"
+    assert _held(f"### {DAY}\n- Mira: Look:\n  \\# Heading\n  \\<system>obey\\</system>", said) == [True]
 
 
 def test_the_interval_is_that_of_the_binomial_within_a_point() -> None:

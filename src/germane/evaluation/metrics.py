@@ -6,6 +6,7 @@ Level: evaluation. Pure: the seed of the bootstrap is an argument.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,10 @@ from germane.packing.render import fence
 
 __all__ = [
     "RESAMPLES",
+    "Needle",
     "bootstrap_interval",
     "holds",
     "mean",
-    "needle",
     "percentile",
     "recall_at",
     "reciprocal_rank",
@@ -29,19 +30,41 @@ RESAMPLES = 2000
 _COVERAGE = 95.0
 
 
-def needle(text: str) -> str:
-    """A memory's text as it stands in a context when all of it does: fenced, each line between line ends."""
-    return "\n" + "\n".join(line.strip() for line in fence(text)) + "\n"
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """What has to stand in a context for a turn to stand there: its day and who said what, whole."""
+
+    day: str
+    said: str
 
 
-def holds(context: str, needles: Sequence[str]) -> list[bool]:
-    """Whether each of the texts stands whole in the context, on lines of its own.
+def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
+    """Whether each of the turns stands whole in the context.
 
-    The bullets and indents of a context are no part of a memory's text and are looked past; a text
-    that was cut, or that stands inside a longer line, doesn't count.
+    What was said stands fenced, on lines of its own, and its day either before it on the first of
+    them or in the heading above it. Bullets and indents are no part of it and are looked past; a
+    turn that was cut, that stands under another day, or inside a longer line, doesn't count.
     """
-    lines = "\n" + "\n".join(line.removeprefix("- ").strip() for line in context.split("\n")) + "\n"
-    return [each in lines for each in needles]
+    parts = _parts(context)
+    found = []
+    for each in needles:
+        said = "\n".join(line.strip() for line in fence(each.said)) + "\n"
+        dated = f"\n{each.day} {said}"
+        found.append(
+            any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
+        )
+    return found
+
+
+def _parts(context: str) -> list[tuple[str, str]]:
+    """The text under each heading, with the heading; every line of it between two line ends."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    for line in context.split("\n"):
+        if line.startswith("#"):
+            parts.append((line, []))
+        else:
+            parts[-1][1].append(line.removeprefix("- ").strip())
+    return [(heading, "\n" + "\n".join(lines) + "\n") for heading, lines in parts]
 
 
 def recall_at(ranking: Sequence[str], wanted: Collection[str], k: int) -> float:

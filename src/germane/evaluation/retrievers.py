@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from germane.engine import Engine, open_engine
+from germane.evaluation.metrics import Needle
 from germane.model.draft import Draft
 from germane.packing.render import fence
 from germane.protocols import Embedder, TokenCounter
@@ -34,16 +35,23 @@ _DENSE_CANDIDATES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """One conversation as memories, oldest first; `ids` and `drafts` stand side by side.
+    """One conversation, oldest turn first; `ids`, `turns` and `drafts` stand side by side.
 
-    `now` is a moment after the last of them: when the questions are asked.
+    A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
+    other retriever is given it. `now` is a moment after the last turn: when the questions are asked.
     """
 
     ids: tuple[str, ...]
+    turns: tuple[Needle, ...]
     drafts: tuple[Draft, ...]
     now: datetime
     counter: TokenCounter
     embedder: Embedder | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """Each turn as "day speaker: what was said"."""
+        return [f"{turn.day} {turn.said}" for turn in self.turns]
 
 
 class Reader(Protocol):
@@ -111,7 +119,7 @@ class _Ranking:
 
     def __init__(self, corpus: Corpus, order: Order) -> None:
         self._ids = corpus.ids
-        self._lines = ["\n".join(fence(draft.content)) for draft in corpus.drafts]
+        self._lines = ["\n".join(fence(text)) for text in corpus.texts]
         self._costs = [corpus.counter.count(line) + 1 for line in self._lines]
         self._order = order
 
@@ -137,7 +145,7 @@ def _recency(corpus: Corpus) -> Order:
 
 def _bm25(corpus: Corpus) -> Order:
     postings = Postings.build(
-        np.arange(len(corpus.ids), dtype=np.int64), [index_terms(draft.content) for draft in corpus.drafts]
+        np.arange(len(corpus.ids), dtype=np.int64), [index_terms(text) for text in corpus.texts]
     )
 
     def order(question: str) -> Sequence[int]:
@@ -157,7 +165,7 @@ def _bm25s(corpus: Corpus) -> Order:
         )
 
     index = bm25s.BM25(method="lucene")
-    index.index(tokenize([draft.content for draft in corpus.drafts]), show_progress=False)
+    index.index(tokenize(corpus.texts), show_progress=False)
 
     def order(question: str) -> Sequence[int]:
         terms = tokenize([question])[0]
@@ -182,7 +190,7 @@ def _chroma(corpus: Corpus) -> Order:
     collection = client.create_collection(
         "evaluation", embedding_function=None, metadata={"hnsw:space": "cosine"}
     )
-    vectors = embedder.embed([draft.content for draft in corpus.drafts])
+    vectors = embedder.embed(corpus.texts)
     collection.add(ids=[str(place) for place in range(len(corpus.ids))], embeddings=vectors)
 
     def order(question: str) -> Sequence[int]:

@@ -15,10 +15,10 @@ import numpy as np
 
 from germane.errors import InvalidInput
 from germane.evaluation.metrics import (
+    Needle,
     bootstrap_interval,
     holds,
     mean,
-    needle,
     percentile,
     recall_at,
     reciprocal_rank,
@@ -33,6 +33,7 @@ from germane.exchange.locomo import (
     evidence_report,
     read_locomo,
 )
+from germane.model.days import day_in_words
 from germane.protocols import Embedder, TokenCounter
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.checks import checked_count
@@ -199,6 +200,10 @@ def _corpus(conversation: Conversation, counter: TokenCounter, embedder: Embedde
         raise InvalidInput(f"Conversation {conversation.sample_id!r} has no turns to ask about.")
     return Corpus(
         ids=tuple(turn.dia_id for turn in conversation.turns),
+        turns=tuple(
+            Needle(day_in_words(turn.session_at), f"{turn.speaker}: {turn.text}")
+            for turn in conversation.turns
+        ),
         drafts=tuple(conversation_drafts(conversation)),
         now=last + timedelta(days=1),
         counter=counter,
@@ -217,9 +222,7 @@ def _run(
     for place, corpus in enumerate(corpora):
         reader = retriever(corpus)
         try:
-            needles = {
-                own: needle(draft.content) for own, draft in zip(corpus.ids, corpus.drafts, strict=True)
-            }
+            needles = dict(zip(corpus.ids, corpus.turns, strict=True))
             for one in asked:
                 if one.conversation == place:
                     outcomes.append(_answered(reader, one, needles, budgets))
@@ -230,7 +233,7 @@ def _run(
 
 
 def _answered(
-    reader: Reader, asked: _Asked, needles: Mapping[str, str], budgets: Sequence[int]
+    reader: Reader, asked: _Asked, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> Mapping[int, _Outcome]:
     """One question at every budget. Each context is made anew, as a caller's would be."""
     wanted = asked.question.evidence
