@@ -210,11 +210,13 @@ class Connections:
 
     def _open_writer(self) -> sqlite3.Connection:
         self._check_place()
-        # No waiting inside SQLite: its busy handler is unfair, so `Turns` waits instead.
         uri = f"{Path(self.location).as_uri()}?mode=rwc"
-        connection = _connect(uri, timeout=0, settings=(*_SETTINGS, _SYNCHRONOUS[self._durability]))
+        settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
+        connection = _connect(uri, timeout=self.timeout, settings=settings)
         try:
             self._use_log(connection)
+            # From here on no waiting inside SQLite: its busy handler is unfair, so `Turns` waits.
+            connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
             connection.close()
             raise

@@ -1,0 +1,92 @@
+"""What the tests run in processes of their own: python store_child.py TASK PATH [ARGUMENT]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def write(path: Path, part: str) -> None:
+    """Write until killed, and say which ids were acknowledged."""
+    from germane.model.change import Insert, Purge, Revise  # noqa: PLC0415 - a task imports what it needs.
+    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane.testing.builders import START, make_memory, make_revision, make_vector  # noqa: PLC0415 - as above.
+    from germane.testing.contract import EMBEDDING  # noqa: PLC0415 - as above.
+
+    store = SqliteStore(path, embedding=EMBEDDING)
+    number = 0
+    while True:
+        number += 1
+        batch = [make_memory(f"Part {part} batch {number} item {item}", tags=("a:b",)) for item in range(5)]
+        store.apply("tester", [Insert(memory=each, vector=make_vector(number)) for each in batch])
+        head = make_revision(batch[0], f"Part {part} batch {number} revised")
+        store.apply("tester", [Revise(memory=head)])
+        if number % 10 == 0:
+            store.apply("tester", [Purge(memory_id=batch[4].id, at=START)])
+            batch.pop()
+        for memory in [*batch, head]:
+            print(memory.id, flush=True)  # noqa: T201 - how it acknowledges.
+
+
+def first(path: Path, part: str) -> None:
+    """Open a new file and store one memory."""
+    from germane.model.change import Insert  # noqa: PLC0415 - a task imports what it needs.
+    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane.testing.builders import make_memory  # noqa: PLC0415 - as above.
+
+    sys.stdin.readline()
+    store = SqliteStore(path)
+    store.apply("tester", [Insert(memory=make_memory(f"From process {part}"))])
+    store.close()
+
+
+def purge(path: Path, driver: str) -> None:
+    """Store, move and purge memories on a driver; print what traces of them are left, by where they are."""
+    if driver != "sqlite3":
+        sys.modules["sqlite3"] = __import__(driver)
+    import random  # noqa: PLC0415 - the driver has to be chosen before anything else is imported.
+
+    from germane.model.change import Insert, Purge, SetStatus  # noqa: PLC0415 - as above.
+    from germane.model.memory import Status  # noqa: PLC0415 - as above.
+    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
+    from germane.testing.builders import START, make_memory  # noqa: PLC0415 - as above.
+
+    chance = random.Random(3)  # noqa: S311 - a test has to repeat.
+    store = SqliteStore(path, durability="relaxed")
+    stored = []
+    for number in range(400):
+        mark = f"Zq{number:04d}x"
+        stored.append(
+            make_memory(
+                f"{mark} " + "lorem ipsum " * chance.choice((1, 10, 40, 200, 900)),
+                agent=chance.choice("abcd"),
+                tags=(f"{mark}tag",),
+                subject=f"{mark} subject",
+                source=f"{mark} source",
+                metadata={f"{mark}key": f"{mark} value"},
+            )
+        )
+        store.apply(stored[-1].agent, [Insert(memory=stored[-1])])
+        moved = chance.choice(stored)
+        store.apply(
+            moved.agent, [SetStatus(memory_id=moved.id, status=chance.choice(list(Status)), at=START)]
+        )
+    gone = set(chance.sample(range(400), 150))
+    for agent in "abcd":
+        ids = [m.id for n, m in enumerate(stored) if n in gone and m.agent == agent]
+        store.apply(agent, [Purge(memory_id=each, at=START) for each in ids])
+    for suffix in ("", "-wal", "-shm"):
+        data = Path(f"{path}{suffix}").read_bytes()
+        for number in sorted(gone):
+            if f"Zq{number:04d}x".encode() in data:
+                print(f"trace of {number} in agent.db{suffix}")  # noqa: T201 - how it answers.
+        kept = sum(f"Zq{number:04d}x".encode() in data for number in range(400) if number not in gone)
+        print(f"kept{suffix} {kept}")  # noqa: T201 - how it answers.
+    for agent in "abcd":
+        assert store.check(agent) == ()
+    store.close()
+
+
+if __name__ == "__main__":
+    task = {"write": write, "first": first, "purge": purge}[sys.argv[1]]
+    task(Path(sys.argv[2]), sys.argv[3])
