@@ -1,0 +1,65 @@
+"""Remembered lines save work and can't be wrong: they are for one very memory."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import germane
+from germane import Level
+from germane.packing.fit import Line
+from germane.packing.remembered import RememberedLines
+from germane.testing.builders import make_memory
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def _line(text: str, level: Level = Level.FULL) -> Line:
+    return Line(level=level, text=text, tokens=3)
+
+
+def test_a_line_is_found_by_its_memory_level_and_heading() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    lines.keep(memory, _line("- The cache"), own_heading=False)
+    assert lines.get(memory, Level.FULL, own_heading=False) == _line("- The cache")
+    assert lines.get(memory, Level.MICRO, own_heading=False) is None
+    assert lines.get(memory, Level.FULL, own_heading=True) is None
+
+
+def test_another_memory_of_the_same_id_is_another() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    lines.keep(memory, _line("- The cache"), own_heading=False)
+    assert lines.get(memory.evolve(content="Something else."), Level.FULL, own_heading=False) is None
+
+
+def test_a_huge_memory_is_not_held_and_many_are_let_go() -> None:
+    lines, huge = RememberedLines(), make_memory("word " * 5000)
+    lines.keep(huge, _line("- word"), own_heading=False)
+    assert lines.get(huge, Level.FULL, own_heading=False) is None
+    first = make_memory("first")
+    lines.keep(first, _line("- first"), own_heading=False)
+    for _ in range(1300):
+        lines.keep(make_memory("x" * 19_000), _line("- x"), own_heading=False)
+    assert lines.get(first, Level.FULL, own_heading=False) is None
+
+
+def test_contexts_are_the_same_with_and_without_what_was_remembered() -> None:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        for number in range(30):
+            engine.remember(f"# Note {number}\nThe cache of part {number} lives in <b>Redis</b>.")
+        first = engine.assemble("Where does the cache live?", budget=300)
+        assert engine.assemble("Where does the cache live?", budget=300) == first
+        other = engine.assemble("Where does the cache live?", budget=300, counter="cl100k")
+        assert other.trace.counter == "cl100k"
+        assert engine.assemble("Where does the cache live?", budget=300) == first
+
+
+def test_a_purge_takes_the_remembered_lines_along() -> None:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        engine.remember("The secret lives in the vault.")
+        held = engine.recall("secret")[0].memory
+        engine.assemble("Where does the secret live?", budget=300, plan="relevance")
+        remembered = engine._session.lines
+        assert remembered.get(held, Level.FULL, own_heading=False) is not None
+        engine.purge(held.id, confirm=True)
+        assert remembered.get(held, Level.FULL, own_heading=False) is None
+        assert engine.assemble("Where does the secret live?", budget=300, plan="relevance").text == ""
