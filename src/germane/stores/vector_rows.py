@@ -120,3 +120,30 @@ class Compared:
         products = self._rows[rows[present]] * self._asked
         found[inside[present]] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
         return found
+
+    def rough(self, count: int) -> NDArray[np.float64]:
+        """The cosine of each of the first `count` documents, but for rounding; NaN for want of a vector."""
+        found = np.full(count, np.nan)
+        living = self._ordinals >= 0
+        found[self._ordinals[living]] = self._rough[living]
+        return found
+
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cosine with the weighted sum of the vectors in each row of documents.
+
+        Both arrays have one shape; an ordinal of -1, or one without a vector, adds nothing. NaN where
+        nothing adds.
+        """
+        rows = np.full(ordinals.shape, -1, dtype=np.int64)
+        inside = (ordinals >= 0) & (ordinals < len(self._row_of))
+        rows[inside] = self._row_of[ordinals[inside]]
+        shares = np.where(rows >= 0, weights, 0.0).astype(np.float32)
+        total = np.zeros((len(rows), len(self._asked)), dtype=np.float32)
+        for row, share in zip(rows.T, shares.T, strict=True):
+            total += self._rows[row] * share[:, np.newaxis]
+        length = np.sqrt((total * total).sum(axis=1, dtype=np.float64))
+        product = (total * self._asked).sum(axis=1, dtype=np.float64)
+        found = np.full(len(rows), np.nan)
+        some = length > 0
+        found[some] = np.round(product[some] / length[some], _DECIMALS)
+        return found

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from germane.model.memory import Memory
 from germane.model.query import Filter
 from germane.retrieval.postings import Postings
+from germane.retrieval.sessions import Sessions
 from germane.retrieval.terms import Forward
 from germane.stores.sql import queries
 from germane.stores.sqlite.columns import Columns
@@ -61,6 +62,7 @@ class AgentCache:
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
         self._records: dict[int, Memory] = {}
         self._record_bytes = 0
+        self._sessions: Sessions | None = None
 
     @property
     def nbytes(self) -> int:
@@ -83,6 +85,16 @@ class AgentCache:
             self._empty()
             raise
         self._seq = seq
+        self._sessions = None
+
+    def sessions(self, connection: sqlite3.Connection) -> Sessions | None:
+        """The order of the active memories in their sessions; None where there are no sessions.
+
+        What is forgotten or superseded is nobody's neighbour: it must not lift what stands beside it.
+        """
+        if self._sessions is None:
+            self._sessions = self.columns.sessions(self.admitted(connection, Filter()))
+        return self._sessions
 
     def admitted(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_]:
         """By ordinal, which memories the filter admits."""
@@ -131,6 +143,7 @@ class AgentCache:
         self._masks = {}
         self._records = {}
         self._record_bytes = 0
+        self._sessions = None
 
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
@@ -138,13 +151,13 @@ class AgentCache:
     def _load(self, connection: sqlite3.Connection) -> None:
         self._empty()
         rows = connection.execute(queries("sqlite")["cache_rows"], span(self.agent)).fetchall()
-        ordinals = self.columns.append([row[:5] for row in rows])
+        ordinals = self.columns.append([row[:6] for row in rows])
         self.postings = Postings.from_arrays(
             ordinals,
-            np.array([row[5] for row in rows], dtype=np.int64),
-            np.array([len(row[7]) for row in rows], dtype=np.int64),
-            np.frombuffer(b"".join([row[6] for row in rows]), dtype="<u4"),
-            np.frombuffer(b"".join([row[7] for row in rows]), dtype=np.uint8),
+            np.array([row[6] for row in rows], dtype=np.int64),
+            np.array([len(row[8]) for row in rows], dtype=np.int64),
+            np.frombuffer(b"".join([row[7] for row in rows]), dtype="<u4"),
+            np.frombuffer(b"".join([row[8] for row in rows]), dtype=np.uint8),
         )
 
     def _follow(self, connection: sqlite3.Connection) -> None:
@@ -168,7 +181,7 @@ class AgentCache:
             self._put_vectors(self._among(connection, "vectors", renewed))
 
     def _add(self, rows: list[tuple[Any, ...]]) -> None:
-        ordinals = self.columns.append([row[:5] for row in rows])
+        ordinals = self.columns.append([row[:6] for row in rows])
         for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
             forward = Forward(
                 hashes=np.frombuffer(hashes, dtype="<u4"),

@@ -1,6 +1,6 @@
 """Columns of numbers about an agent's memories, one place for each, in the order of their writing.
 
-Level: stores (imports nothing of the package but its vocabulary).
+Level: stores (imports retrieval and what is above it).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.query import Order
+from germane.retrieval.sessions import Sessions
 
 __all__ = ["Columns"]
 
@@ -33,21 +34,48 @@ class Columns:
         self._created = np.empty(0, dtype=np.int64)
         self._importance = np.empty(0, dtype=np.float64)
         self._alive = np.empty(0, dtype=np.bool_)
+        self._sessions = np.empty(0, dtype=np.int64)
+        self._numbers: dict[str, int] = {}
         self._codes: dict[str, int] = {}
 
     @property
     def nbytes(self) -> int:
         """How much memory the columns take."""
-        arrays = (self.nums, self.ids, self._kinds, self._created, self._importance, self._alive)
+        arrays = (
+            self.nums,
+            self.ids,
+            self._kinds,
+            self._created,
+            self._importance,
+            self._alive,
+            self._sessions,
+        )
         return sum(each.nbytes for each in arrays)
 
+    @property
+    def turns(self) -> NDArray[np.bool_]:
+        """By ordinal, which memories belong to a session."""
+        return self._sessions[: self.used] >= 0
+
+    def sessions(self, admitted: NDArray[np.bool_]) -> Sessions | None:
+        """The admitted memories in the order of their sessions; None where no session was ever stored."""
+        if not self._numbers:
+            return None
+        return Sessions(
+            self._sessions[: self.used], self._created[: self.used], self.ids[: self.used], admitted
+        )
+
     def append(self, rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
-        """Add rows of num, id, kind, created_at and importance; returns their ordinals."""
+        """Add rows of num, id, kind, created_at, importance and session; returns their ordinals."""
         start, stop = self.used, self.used + len(rows)
         if stop > len(self.nums):
             self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
         if rows:
-            nums, ids, kinds, created, importance = zip(*rows, strict=True)
+            nums, ids, kinds, created, importance, sessions = zip(*rows, strict=True)
+            self._sessions[start:stop] = [
+                -1 if name is None else self._numbers.setdefault(name, len(self._numbers))
+                for name in sessions
+            ]
             self.nums[start:stop] = nums
             self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
             self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
@@ -118,7 +146,7 @@ class Columns:
         return np.concatenate([sure, self.best(tied, self._created[tied], limit - len(sure))])
 
     def _grow(self, size: int) -> None:
-        for name in ("nums", "ids", "_kinds", "_created", "_importance", "_alive"):
+        for name in ("nums", "ids", "_kinds", "_created", "_importance", "_alive", "_sessions"):
             old = getattr(self, name)
             new = np.zeros(size, dtype=old.dtype)
             new[: self.used] = old[: self.used]

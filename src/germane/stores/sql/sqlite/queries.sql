@@ -229,7 +229,8 @@ AND num IN (
 
 -- name: cache_rows
 -- What a cache keeps of the memories written after :above, in the order of their writing.
-SELECT memories.num, id, kind, created_at, importance, length, hashes, frequencies
+SELECT memories.num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END,
+       length, hashes, frequencies
 FROM memories CROSS JOIN lex USING (num)
 WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :agent
 ORDER BY memories.num;
