@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import statistics
 import sys
 import time
@@ -10,20 +12,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from germane.model.change import Insert, Purge
+from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.terms import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memories, make_vector
+from germane.testing.builders import START, make_memories, make_memory, make_vector
 
 BATCH = 1000
-QUESTIONS = (
-    "Why did the postgres migration time out after the release?",
-    "Who fixed the invoice refund report for the warehouse?",
-    "token budget of the agent session",
-    "rollback of the deploy when the queue worker crashed",
-    "certificate of the login socket",
-)
+SYLLABLES = [
+    f"{a}{b}{c}" for a in "klmnrstvz" for b in "aeiou" for c in ("k", "nd", "rt", "s", "lm", "vo", "ti")
+]
+SYLLABLES += [f"{a}{b}" for a in SYLLABLES for b in ("ra", "no")]
+# Words as they are in real texts: the n-th most frequent of 30,000 stands for about 1/n of them.
+VOCABULARY = [f"{a}{b}{c}" for a in "bdfglmnprst" for b in ("a", "e", "io", "u") for c in SYLLABLES][:30_000]
+QUESTIONS = [
+    " ".join(VOCABULARY[rank * step] for rank in (9, 40, 130, 700, 3000)) for step in (1, 2, 3, 4, 5)
+]
 DIMENSION = 384
 SECTIONS = ("fact", "decision", "procedure", "episode", "note", "adr", "pattern", "module", "changelog")
 
@@ -35,14 +40,28 @@ def main() -> None:
             measure(Path(folder) / "agent.db", size)
 
 
+def realistic(count: int, *, seed: int = 0, agent: str = "tester") -> list[Memory]:
+    """Memories of 12 to 50 words."""
+    chance = random.Random(seed)
+    weights = list(itertools.accumulate(1 / (rank + 3) for rank in range(len(VOCABULARY))))
+    made = []
+    for number, each in enumerate(make_memories(count, seed=seed, agent=agent)):
+        words = chance.choices(VOCABULARY, cum_weights=weights, k=chance.randrange(12, 50))
+        content = f"{' '.join(words)} in case {seed}-{number}."
+        made.append(
+            make_memory(content, agent=agent, kind=each.kind, tags=each.tags, created_at=each.created_at)
+        )
+    return made
+
+
 def measure(path: Path, size: int) -> None:
-    memories = make_memories(size)
-    with_store = SqliteStore(path)
+    memories = realistic(size)
+    store_of_writes = SqliteStore(path)
     start = time.perf_counter()
     for first in range(0, size, BATCH):
-        with_store.apply("tester", [Insert(memory=each) for each in memories[first : first + BATCH]])
+        store_of_writes.apply("tester", [Insert(memory=each) for each in memories[first : first + BATCH]])
     took = time.perf_counter() - start
-    with_store.close()
+    store_of_writes.close()
     print(f"\n{size:,} memories: {size / took:,.0f} inserted a second, {path.stat().st_size / 1e6:.1f} MB")
 
     queries = [Query(text=each, terms=query_terms(each)) for each in QUESTIONS]
@@ -58,7 +77,7 @@ def measure(path: Path, size: int) -> None:
     tagged = [Query(text=each.text, terms=each.terms, filter=Filter(tags=("db",))) for each in queries]
     report("search, with a tag filter", lambda number: store.search("tester", tagged[number % 5]))
     report("find, a page of 20", lambda _: store.find("tester", Filter(), order=Order.NEWEST, limit=20))
-    more = iter(make_memories(600, seed=1))
+    more = iter(realistic(600, seed=1))
     report("insert one", lambda _: store.apply("tester", [Insert(memory=next(more))]))
 
     def after_a_write(number: int) -> None:
@@ -75,7 +94,7 @@ def measure(path: Path, size: int) -> None:
 
 def with_vectors(path: Path, size: int) -> None:
     store = SqliteStore(path, embedding=EmbeddingIdentity(name="bench", dimension=DIMENSION))
-    others = make_memories(size, seed=2, agent="other")
+    others = realistic(size, seed=2, agent="other")
     start = time.perf_counter()
     for first in range(0, size, BATCH):
         batch = others[first : first + BATCH]

@@ -8,13 +8,13 @@ import pytest
 
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.sqlite import SqliteStore
-from germane.testing.contract import EMBEDDING, OpenStore, StoreContract
+from germane.testing.contract import OpenStore, StoreContract
 
 
 class TestSqliteFile(StoreContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> OpenStore:
-        def opened(*, embedding: EmbeddingIdentity | None = EMBEDDING) -> SqliteStore:
+        def opened(embedding: EmbeddingIdentity | None) -> SqliteStore:
             return SqliteStore(tmp_path / "agent.db", embedding=embedding)
 
         return opened
@@ -23,7 +23,7 @@ class TestSqliteFile(StoreContract):
 class TestSqliteMemory(StoreContract):
     @pytest.fixture
     def open_store(self) -> OpenStore:
-        def opened(*, embedding: EmbeddingIdentity | None = EMBEDDING) -> SqliteStore:
+        def opened(embedding: EmbeddingIdentity | None) -> SqliteStore:
             return SqliteStore(":memory:", embedding=embedding)
 
         return opened

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from germane.model.memory import Memory
 
 
 def write(path: Path, part: str) -> None:
@@ -44,47 +50,56 @@ def purge(path: Path, driver: str) -> None:
     """Store, move and purge memories on a driver; print what traces of them are left, by where they are."""
     if driver != "sqlite3":
         sys.modules["sqlite3"] = __import__(driver)
-    import random  # noqa: PLC0415 - the driver has to be chosen before anything else is imported.
-
-    from germane.model.change import Insert, Purge, SetStatus  # noqa: PLC0415 - as above.
+    from germane.model.change import Insert, Purge, SetStatus  # noqa: PLC0415 - after the driver is chosen.
     from germane.model.memory import Status  # noqa: PLC0415 - as above.
     from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
-    from germane.testing.builders import START, make_memory  # noqa: PLC0415 - as above.
+    from germane.testing.builders import START  # noqa: PLC0415 - as above.
 
-    chance = random.Random(3)  # noqa: S311 - a test has to repeat.
+    chance = Random(3)  # noqa: S311 - a test has to repeat.
     store = SqliteStore(path, durability="relaxed")
-    stored = []
-    for number in range(400):
-        mark = f"Zq{number:04d}x"
-        stored.append(
-            make_memory(
-                f"{mark} " + "lorem ipsum " * chance.choice((1, 10, 40, 200, 900)),
-                agent=chance.choice("abcd"),
-                tags=(f"{mark}tag",),
-                subject=f"{mark} subject",
-                source=f"{mark} source",
-                metadata={f"{mark}key": f"{mark} value"},
-            )
-        )
-        store.apply(stored[-1].agent, [Insert(memory=stored[-1])])
-        moved = chance.choice(stored)
+    living: dict[int, Memory] = {}
+    gone: set[int] = set()
+    for number in range(500):
+        memory = living[number] = _marked(number, chance)
+        store.apply(memory.agent, [Insert(memory=memory)])
+        moved = chance.choice(list(living.values()))
         store.apply(
             moved.agent, [SetStatus(memory_id=moved.id, status=chance.choice(list(Status)), at=START)]
         )
-    gone = set(chance.sample(range(400), 150))
-    for agent in "abcd":
-        ids = [m.id for n, m in enumerate(stored) if n in gone and m.agent == agent]
-        store.apply(agent, [Purge(memory_id=each, at=START) for each in ids])
-    for suffix in ("", "-wal", "-shm"):
-        data = Path(f"{path}{suffix}").read_bytes()
-        for number in sorted(gone):
-            if f"Zq{number:04d}x".encode() in data:
-                print(f"trace of {number} in agent.db{suffix}")  # noqa: T201 - how it answers.
-        kept = sum(f"Zq{number:04d}x".encode() in data for number in range(400) if number not in gone)
-        print(f"kept{suffix} {kept}")  # noqa: T201 - how it answers.
+        if number % 50 == 49:
+            going = chance.sample(sorted(living), 30)
+            gone.update(going)
+            for agent in "abcd":
+                purged = [living[each].id for each in going if living[each].agent == agent]
+                store.apply(agent, [Purge(memory_id=each, at=START) for each in purged])
+            for each in going:
+                del living[each]
+            _look(path, living, gone)
     for agent in "abcd":
         assert store.check(agent) == ()
     store.close()
+
+
+def _look(path: Path, living: Iterable[int], gone: Iterable[int]) -> None:
+    for suffix in ("", "-wal", "-shm"):
+        data = Path(f"{path}{suffix}").read_bytes()
+        left = [number for number in gone if f"Zq{number:04d}x".encode() in data]
+        kept = sum(f"Zq{number:04d}x".encode() in data for number in living)
+        print(f"agent.db{suffix} keeps {kept} and traces of {left}")  # noqa: T201 - how it answers.
+
+
+def _marked(number: int, chance: Random) -> Memory:
+    from germane.testing.builders import make_memory  # noqa: PLC0415 - after the driver is chosen.
+
+    mark = f"Zq{number:04d}x"
+    return make_memory(
+        f"{mark} " + "lorem ipsum " * chance.choice((1, 3, 10, 40, 200, 900)),
+        agent=chance.choice("abcd"),
+        tags=(f"{mark}tag",),
+        subject=f"{mark} subject",
+        source=f"{mark} source",
+        metadata={f"{mark}key": f"{mark} value"},
+    )
 
 
 if __name__ == "__main__":

@@ -157,5 +157,13 @@ def test_a_purge_leaves_no_byte(tmp_path: Path, driver: str) -> None:
     child = start("purge", tmp_path / "agent.db", driver)
     out, _ = child.communicate()
     assert child.returncode == 0
-    # The file holds all that was kept, which shows that a trace would have been seen.
-    assert out.splitlines() == ["kept 250", "kept-wal 0", "kept-shm 0"]
+    # The file holds all that was kept, which shows that a trace would have been seen. Without the
+    # rewrite after a purge, secure_delete alone leaves traces in several of these rounds.
+    expected = []
+    for kept in range(20, 201, 20):
+        expected += [
+            f"agent.db keeps {kept} and traces of []",
+            "agent.db-wal keeps 0 and traces of []",
+            "agent.db-shm keeps 0 and traces of []",
+        ]
+    assert out.splitlines() == expected

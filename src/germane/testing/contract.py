@@ -10,10 +10,10 @@ Level: testing (nothing of the package imports it). A store's own test is a subc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Protocol
+from typing import TypeAlias
 
 import pytest
 
@@ -34,10 +34,8 @@ EMBEDDING = EmbeddingIdentity(name="contract", dimension=8)
 """The model that the contract's vectors come from."""
 
 
-class OpenStore(Protocol):
-    """Opens a new, empty store; the fixture closes it."""
-
-    def __call__(self, *, embedding: EmbeddingIdentity | None = EMBEDDING) -> Store: ...
+OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
+"""Opens a new, empty store that takes the vectors of a model, or none."""
 
 
 class StoreContract(ChangesContract, SearchContract):
@@ -46,12 +44,12 @@ class StoreContract(ChangesContract, SearchContract):
     @pytest.fixture
     def open_store(self) -> OpenStore:
         """Override this."""
-        raise NotImplementedError
+        pytest.fail("A subclass of StoreContract has to say how its store is opened.")
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> Iterator[Store]:
         """A new, empty store; afterwards it is checked for damage and closed."""
-        opened = open_store()
+        opened = open_store(EMBEDDING)
         yield opened
         if isinstance(opened, Checkable):
             for agent in (AGENT, "other"):
@@ -209,7 +207,7 @@ class StoreContract(ChangesContract, SearchContract):
         assert store.stats(AGENT).memories == 80
 
     def test_a_store_without_a_model_takes_no_vectors(self, open_store: OpenStore) -> None:
-        store = open_store(embedding=None)
+        store = open_store(None)
         with pytest.raises(GermaneError, match="embedding"):
             store.apply(AGENT, [Insert(memory=make_memory(), vector=make_vector(1))])
         insert(store, make_memory("words"))
@@ -217,7 +215,7 @@ class StoreContract(ChangesContract, SearchContract):
         store.close()
 
     def test_a_closed_store_says_so(self, open_store: OpenStore) -> None:
-        store = open_store()
+        store = open_store(EMBEDDING)
         store.close()
         store.close()
         with pytest.raises(GermaneError, match="closed"):
