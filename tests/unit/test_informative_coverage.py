@@ -15,10 +15,8 @@ from germane.retrieval.informative import IdfTable, coverage, coverages, english
 from germane.retrieval.terms import index_terms, query_terms, term_hash
 
 CHECKSUM = "08c3f99559ec5874c64c7237aeeb2e10671e340c32f54022c2ec4f6f4620436e"
-WORDS = st.lists(
-    st.sampled_from(["redis", "cache", "latency", "house", "dog", "xqzt", "postgres", "decide", "time"]),
-    max_size=6,
-)
+SOME = ["redis", "cache", "latency", "house", "dog", "xqzt", "postgres", "decide", "time"]
+WORDS = st.lists(st.sampled_from(SOME), max_size=6)
 
 
 def covered(question: str, memory: str) -> float:
