@@ -131,7 +131,7 @@ class Engine:
             content=content,
             kind=kind,
             subject=subject,
-            tags=tuple(tags) if not isinstance(tags, str) else tags,  # type: ignore[arg-type] # Refused later.
+            tags=tags,
             scope=scope,
             importance=importance,
             confidence=confidence,
@@ -204,7 +204,7 @@ class Engine:
         changes = lifecycle.Changes(
             content=content,
             subject=subject,
-            tags=None if tags is None else tuple(tags),
+            tags=tags,
             importance=importance,
             confidence=confidence,
             outcome=outcome,

@@ -30,12 +30,18 @@ from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
-__all__ = ["Request", "assemble", "emptiness_of"]
+__all__ = ["RECENCY", "Request", "assemble", "emptiness_of"]
 
 _LABEL = 60
 """Characters of a memory's name in the trace."""
 _SAVED_BY_A_LINE = 4
 """Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
+
+
+RECENCY = Note(
+    code="recency", text="The question names nothing to look for, so the newest memories come first."
+)
+"""What a trace says of a question without a term."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,13 +128,19 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
         now=request.now,
+        method=request.plan.fusion,
         scorer=request.scorer,
         query=request.query,
         prefer=request.prefer,
     )
-    section_of = {kind: section.name for section in request.plan.sections for kind in section.kinds}
+    # A pinned memory of a kind that the plan doesn't show is a guest in another's section.
+    section_of = {
+        candidate.memory.id: section.name
+        for section, candidates in zip(request.plan.sections, per_section, strict=True)
+        for candidate in candidates
+    }
     return [
-        tuple(one for one in order if section_of[one.memory.kind] == section.name)
+        tuple(one for one in order if section_of[one.memory.id] == section.name)
         if section.order is None
         else tuple(Ranked(candidate=one, score=0.0) for one in in_order(candidates, section.order))
         for section, candidates in zip(request.plan.sections, per_section, strict=True)
@@ -316,12 +328,7 @@ def _notes(request: Request, found: Found, fitted: Fitted) -> list[Note]:
     """What a reader of the trace should know about how this context came to be."""
     notes: list[Note] = []
     if not found.by_relevance:
-        notes.append(
-            Note(
-                code="recency",
-                text="The question names nothing to look for, so the newest memories come first.",
-            )
-        )
+        notes.append(RECENCY)
     if fitted.lent:
         notes.append(
             Note(
@@ -335,8 +342,11 @@ def _notes(request: Request, found: Found, fitted: Fitted) -> list[Note]:
         if block.section.text and not block.shows_text
     )
     if request.question.when is not None:
-        treated = "memories of that time rank higher" if request.prefer else "only they were gathered"
-        notes.append(
-            Note(code="when", text=f"The question names a time, {request.question.when}; {treated}.")
+        treated = (
+            "memories of that time rank higher"
+            if request.prefer
+            else "only memories of that time were gathered"
         )
+        named = f"The question names a time, {request.question.when}"
+        notes.append(Note(code="when", text=f"{named}; {treated}."))
     return notes

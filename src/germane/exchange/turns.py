@@ -19,6 +19,7 @@ __all__ = ["TURN", "Turn", "turn_draft"]
 TURN = "turn"
 """The tag of every turn of a dialogue."""
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """What one speaker said at once; `index` counts the turns of its session from 0.

@@ -18,10 +18,9 @@ __all__ = ["Applied", "Change", "Insert", "Purge", "Revise", "SetStatus", "SetVe
 class Insert:
     """Store a new memory, or recognise it.
 
-    A memory is the same one when its agent and `content_hash` are: the stored one's `seen_count`
-    and `updated_at` then move and nothing else changes. If the stored one is forgotten, `revive`
-    decides whether it becomes active again (somebody said it anew) or stays forgotten (an import
-    came across the same text).
+    A memory is the same one when its agent and `content_hash` are. When somebody says it anew
+    (`revive`), the stored one's `seen_count` and `updated_at` move, and it becomes active again if
+    it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     """
 
     memory: Memory

@@ -5,7 +5,7 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
@@ -28,7 +28,7 @@ class Draft:
     content: str
     kind: str = "note"
     subject: str | None = None
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
     scope: Scope | str = GLOBAL
     importance: float | None = None
     confidence: float | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from germane.errors import InvalidPlan
 from germane.model.memory import Level
@@ -19,17 +20,17 @@ __all__ = ["Frame", "Overflow", "Plan", "RollOver", "Section", "Share"]
 class Overflow(StrEnum):
     """What happens when the next item doesn't fit its section."""
 
-    STOP = "stop"  # The section ends there (HTM).
-    SKIP = "skip"  # It is left out and the next is tried (InDusk).
-    DEGRADE = "degrade"  # It is shown at the largest shorter level that fits, else skipped (Newton).
+    STOP = "stop"  # The section ends there.
+    SKIP = "skip"  # It is left out and the next is tried.
+    DEGRADE = "degrade"  # It is shown at the largest shorter level that fits, else skipped.
 
 
 class RollOver(StrEnum):
     """Where the tokens go that a section leaves unused."""
 
     NONE = "none"  # They stay unused.
-    NEXT = "next"  # To the next section in the plan's order (InDusk).
-    PRIORITY = "priority"  # To every section that wants more, by priority (Newton).
+    NEXT = "next"  # To the next section in the plan's order.
+    PRIORITY = "priority"  # To every section that wants more, by priority.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +86,16 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A named list of sections in the order of the output, and how tokens flow between them."""
+    """A named list of sections in the order of the output, and how tokens flow between them.
+
+    `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"),
+    or by reciprocal ranks ("rrf").
+    """
 
     name: str
     sections: tuple[Section, ...]
     roll_over: RollOver = RollOver.PRIORITY
-    ranker: str = "relevance"
+    fusion: Literal["floored", "rrf"] = "floored"
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]

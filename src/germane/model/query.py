@@ -63,6 +63,7 @@ class Filter:
     subject: str | None = None
     when: TimeRange | None = None
     min_importance: float | None = None
+    pinned: bool | None = None
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
 
 

@@ -5,7 +5,7 @@ Level: retrieval (imports nothing of the package). Data only.
 
 from __future__ import annotations
 
-__all__ = ["ENGLISH"]
+__all__ = ["CARRYING_ON", "ENGLISH"]
 
 _WORDS = """
     a an the this that these those such same own other another each every either neither both all any
@@ -32,3 +32,11 @@ ENGLISH = frozenset(_WORDS.split())
 
 Words as they are written, lower case, contractions without their apostrophe.
 """
+
+_REPLIES = """
+    go goes going on continue continues proceed next keep thanks thank you sure good great fine nice cool
+    perfect sounds right else well done agreed yep yeah yup nope alright
+"""
+
+CARRYING_ON = frozenset(_REPLIES.split())
+"""Words that carry a conversation on: alone they ask for nothing, beside others they may mean something."""

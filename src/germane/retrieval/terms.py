@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.retrieval.stemming import SNOWBALL, Stem, stemmer
-from germane.retrieval.stopwords import ENGLISH
+from germane.retrieval.stopwords import CARRYING_ON, ENGLISH
 from germane.retrieval.words import UNICODE, Form, forms, words
 
 __all__ = ["LONGEST", "TOKENIZER", "Forward", "index_terms", "query_terms", "term_hash"]
@@ -89,12 +89,15 @@ def query_terms(text: str, *, language: str = "english") -> tuple[str, ...]:
 
     Every one of them is a term of the same text when indexed. The stop list (English only; other
     languages rely on the index's own statistics) is applied here and nowhere else, so a question
-    of stop words alone has no terms.
+    of stop words alone has no terms. Nor has one that only carries the conversation on ("go on").
     """
     stem = stemmer(language)
     stop = ENGLISH if language == "english" else frozenset()
-    asked = (form for word in words(text) for form in forms(word) if not form.index_only)
-    return tuple(dict.fromkeys(_term(form, stem, language) for form in asked if form.text not in stop))
+    asked = [form for word in words(text) for form in forms(word) if not form.index_only]
+    kept = [form for form in asked if form.text not in stop]
+    if language == "english" and all(form.text in CARRYING_ON for form in kept):
+        return ()
+    return tuple(dict.fromkeys(_term(form, stem, language) for form in kept))
 
 
 def term_hash(term: str) -> int:

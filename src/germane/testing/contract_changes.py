@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Change, Insert, Purge, Revise, SetStatus, SetVector
+from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import Memory, Outcome, Status, Trust
 from germane.model.query import Filter
 from germane.model.scope import Scope
@@ -158,7 +158,14 @@ class ChangesContract:
         store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
         (applied,) = store.apply(AGENT, [Insert(memory=memory, revive=revive)])
         assert applied.memory is not None
-        assert (applied.memory.status, applied.memory.seen_count) == (status, 2)
+        assert (applied.memory.status, applied.memory.seen_count) == (status, 2 if revive else 1)
+
+    def test_an_import_that_meets_what_is_stored_changes_nothing(self, store: Store) -> None:
+        memory = make_memory("Once")
+        insert(store, memory)
+        (applied,) = store.apply(AGENT, [Insert(memory=memory.evolve(updated_at=LATER), revive=False)])
+        assert applied == Applied(memory=memory, created=False)
+        assert store.find(AGENT, EVERY) == (memory,)
 
     def test_an_id_is_not_given_twice(self, store: Store) -> None:
         memory = make_memory("One")

@@ -8,21 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from germane.errors import NotFound
+from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
-from germane.model.memory import Memory, as_utc
+from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Frame, Plan
-from germane.model.query import Candidate, Filter, Found, Slice
+from germane.model.query import Candidate, Filter, Found, Order, Slice
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.plans.registry import plan_for
 from germane.protocols import Scorer, TokenCounter
-from germane.verbs.checks import checked_count
+from germane.verbs.checks import checked_count, checked_words
 from germane.verbs.question import query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["assemble"]
+
+_MOST_PINNED = 1000
+"""Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
 
 
 def assemble(
@@ -39,7 +42,8 @@ def assemble(
 ) -> Context:
     """The best context for a query within `budget` tokens. Reading changes nothing.
 
-    The clock is read once. What the plan shows whatever the question is gathered past the caller's
+    Memories that were remembered as pinned stand in it like those that `pins` names. The clock is
+    read once. What the plan shows whatever the question is gathered past the caller's
     filter: a question about last week must not lose the agent its constraints.
     """
     checked_count(budget, name="budget")
@@ -56,8 +60,10 @@ def assemble(
         for section in chosen.sections
         if section.kinds
     )
-    pinned = _pinned(session, pins)
-    found = _with_pinned(chosen, search(session, asked, slices), pinned)
+    always = Slice(order=Order.IMPORTANT, where=Filter(pinned=True, scopes=where.scopes), limit=_MOST_PINNED)
+    found = search(session, asked, (*slices, always))
+    pinned = (*_named(session, pins), *(one.memory for one in found.slices[-1]))
+    found = _with_pinned(chosen, replace(found, slices=found.slices[:-1]), pinned)
     request = Request(
         plan=chosen,
         question=asked.question,
@@ -75,13 +81,15 @@ def assemble(
     return assemble_context(request, found)
 
 
-def _pinned(session: Session, pins: Iterable[str]) -> tuple[Memory, ...]:
-    """The memories that the caller wants in, whatever the question. Raises NotFound."""
-    ids = tuple(dict.fromkeys(pins))
+def _named(session: Session, pins: Iterable[str]) -> tuple[Memory, ...]:
+    """The memories that the caller wants in, whatever the question. Raises NotFound or InvalidInput."""
+    ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
     found = session.store.get(session.agent, ids) if ids else ()
     for memory_id, memory in zip(ids, found, strict=True):
         if memory is None:
             raise NotFound(memory_id, session.agent)
+        if memory.status is Status.FORGOTTEN:
+            raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you pin it.")
     return tuple(memory for memory in found if memory is not None)
 
 

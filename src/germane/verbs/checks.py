@@ -8,21 +8,26 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from germane.errors import InvalidInput
+from germane.model.memory import as_utc
 
 __all__ = [
     "MAX_CONTENT",
     "checked_content",
     "checked_count",
+    "checked_flag",
     "checked_json",
+    "checked_moment",
     "checked_number",
     "checked_tags",
     "checked_text",
     "checked_word",
+    "checked_words",
 ]
 
 MAX_CONTENT = 10_000_000
@@ -74,13 +79,36 @@ def checked_count(value: object, *, name: str, least: int = 0) -> int:
     return value
 
 
+def checked_words(values: object, *, name: str) -> tuple[str, ...]:
+    """Several texts; one text alone is refused, since it would be read letter by letter."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(
+            f"{name}={_short(values)} is one value; pass a sequence, such as ({_short(values)},)."
+        )
+    return tuple(checked_text(value, name=name) for value in values)
+
+
+def checked_moment(value: object, *, name: str) -> datetime:
+    """An aware time, in UTC."""
+    if not isinstance(value, datetime):
+        raise InvalidInput(
+            f"{name}={_short(value)} is {type(value).__name__}; pass an aware datetime, such as "
+            "datetime.fromisoformat('2026-11-21T12:00:00+00:00')."
+        )
+    return as_utc(value, name=name)
+
+
+def checked_flag(value: object, *, name: str) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name}={_short(value)} is {type(value).__name__}; pass True or False.")
+    return value
+
+
 def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
-    if isinstance(tags, str):
-        raise InvalidInput(f"tags={_short(tags)} is one text; pass a sequence of tags, such as ({tags!r},).")
     kept: dict[str, None] = {}
-    for tag in tags:
-        text = checked_text(tag, name="tag")
+    for text in checked_words(tags, name="tags"):
         if not all(part.strip() for part in text.split(":")):
             raise InvalidInput(
                 f"tag={_short(text)} has an empty part: write words parted by ':', such as 'storage:cache'."

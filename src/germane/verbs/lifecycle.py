@@ -5,15 +5,23 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from germane.errors import InvalidInput, NotFound, PurgeNotConfirmed
+from germane.errors import InvalidInput, PurgeNotConfirmed
 from germane.model.change import Applied, Purge, Revise, SetStatus
 from germane.model.memory import Memory, Outcome, Status, as_utc
-from germane.verbs.checks import checked_content, checked_json, checked_number, checked_tags, checked_word
+from germane.verbs.checks import (
+    checked_content,
+    checked_json,
+    checked_number,
+    checked_tags,
+    checked_text,
+    checked_word,
+)
 from germane.verbs.embed import embed_texts
+from germane.verbs.read import get
 from germane.verbs.remember import renew_renditions
 from germane.verbs.session import Session
 
@@ -26,7 +34,7 @@ class Changes:
 
     content: str | None = None
     subject: str | None = None
-    tags: tuple[str, ...] | None = None
+    tags: Sequence[str] | None = None
     importance: float | None = None
     confidence: float | None = None
     outcome: Outcome | str | None = None
@@ -39,7 +47,9 @@ def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
     Raises NotFound, InvalidInput, or StaleRevision when `memory_id` isn't the head of its chain.
     """
     now = as_utc(session.clock(), name="clock")
-    old = _required(session, memory_id)
+    old = get(session, memory_id)
+    if old.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you revise it.")
     checked = _checked(changes)
     if not checked:
         raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
@@ -71,7 +81,7 @@ def forget(session: Session, memory_id: str) -> Memory:
 
 def restore(session: Session, memory_id: str) -> Memory:
     """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
-    memory = _required(session, memory_id)
+    memory = get(session, memory_id)
     if memory.status is not Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is {memory.status}; only a forgotten one can be restored.")
     return _set_status(session, memory_id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
@@ -95,20 +105,13 @@ def _set_status(session: Session, memory_id: str, status: Status) -> Memory:
     return _stored(session.store.apply(session.agent, [change])[0])
 
 
-def _required(session: Session, memory_id: str) -> Memory:
-    memory = session.store.get(session.agent, [memory_id])[0]
-    if memory is None:
-        raise NotFound(memory_id, session.agent)
-    return memory
-
-
 def _checked(changes: Changes) -> dict[str, Any]:
     """The fields that change, checked as `remember` checks them."""
     given: dict[str, Any] = {}
     if changes.content is not None:
         given["content"] = checked_content(changes.content)
     if changes.subject is not None:
-        given["subject"] = changes.subject
+        given["subject"] = checked_text(changes.subject, name="subject")
     if changes.tags is not None:
         given["tags"] = checked_tags(changes.tags)
     if changes.importance is not None:

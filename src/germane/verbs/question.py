@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from germane.errors import EmbeddingFailed
-from germane.model.memory import Status, as_utc
+from germane.errors import EmbeddingFailed, InvalidInput
+from germane.model.memory import Status
 from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
-from germane.verbs.checks import checked_number, checked_tags, checked_text
+from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
 from germane.verbs.embed import embed_texts
 from germane.verbs.session import Session
 
@@ -107,21 +107,27 @@ def filter_of(
     when = None
     if since is not None or until is not None:
         when = TimeRange(
-            since=None if since is None else as_utc(since, name="since"),
-            until=None if until is None else as_utc(until, name="until"),
+            since=None if since is None else checked_moment(since, name="since"),
+            until=None if until is None else checked_moment(until, name="until"),
         )
     if min_importance is not None:
         checked_number(min_importance, 0, 10, name="min_importance")
     statuses = (Status.ACTIVE, Status.SUPERSEDED) if include_superseded else (Status.ACTIVE,)
     return Filter(
-        kinds=tuple(kinds),
+        kinds=checked_words(kinds, name="kinds"),
         tags=checked_tags(tags),
-        scopes=tuple(Scope.parse(scope) for scope in scopes),
-        subject=subject,
+        scopes=_scopes(scopes),
+        subject=None if subject is None else checked_text(subject, name="subject"),
         when=when,
         min_importance=min_importance,
         statuses=statuses,
     )
+
+
+def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
+    if isinstance(scopes, str):
+        raise InvalidInput(f"scopes={scopes!r} is one value; pass a sequence, such as ({scopes!r},).")
+    return tuple(Scope.parse(scope) for scope in scopes)
 
 
 def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:

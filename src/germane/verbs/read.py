@@ -9,6 +9,7 @@ from germane.errors import NotFound
 from germane.model.memory import Level, Memory
 from germane.model.query import Filter, Order
 from germane.packing.render import fence
+from germane.verbs.checks import checked_text
 from germane.verbs.session import Session
 
 __all__ = ["expand", "get", "history", "memories"]
@@ -16,7 +17,7 @@ __all__ = ["expand", "get", "history", "memories"]
 
 def get(session: Session, memory_id: str) -> Memory:
     """The memory of that id, whatever its status. Raises NotFound."""
-    memory = session.store.get(session.agent, [memory_id])[0]
+    memory = session.store.get(session.agent, [checked_text(memory_id, name="memory_id")])[0]
     if memory is None:
         raise NotFound(memory_id, session.agent)
     return memory

@@ -12,7 +12,7 @@ from typing import overload
 from germane.model.memory import as_utc
 from germane.model.query import Filter, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
-from germane.pipeline import emptiness_of
+from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
 from germane.ranking.relevance import rank
 from germane.verbs.checks import checked_count
@@ -73,6 +73,6 @@ def recall(
     return Recalled(
         ranked=ranked[:limit],
         question=asked.question,
-        notes=asked.notes,
+        notes=asked.notes if found.by_relevance else (*asked.notes, RECENCY),
         emptiness=None if ranked else emptiness_of(found, [ranked]),
     )

@@ -14,12 +14,21 @@ from typing import Any
 
 from germane.errors import InvalidInput
 from germane.kinds import Kind
-from germane.model.change import Applied, Insert
+from germane.model.change import Applied, Insert, Revise
 from germane.model.draft import Draft, Remembered
-from germane.model.memory import Memory, Outcome, Renditions, Trust, as_utc
+from germane.model.memory import Memory, Outcome, Renditions, Status, Trust, as_utc
 from germane.model.scope import Scope
 from germane.renditions import renditions_of
-from germane.verbs.checks import checked_content, checked_json, checked_number, checked_tags, checked_word
+from germane.verbs.checks import (
+    checked_content,
+    checked_flag,
+    checked_json,
+    checked_moment,
+    checked_number,
+    checked_tags,
+    checked_text,
+    checked_word,
+)
 from germane.verbs.embed import embed_texts
 from germane.verbs.session import Session
 
@@ -33,9 +42,14 @@ def remember_many(
     session: Session, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
 ) -> tuple[Remembered, ...]:
     """Store drafts in order. All of them are checked before the first is stored."""
+    if isinstance(drafts, str | Mapping):
+        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     now = as_utc(session.clock(), name="clock")
     memories = [memory_of(session, draft_of(draft), now=now) for draft in drafts]
-    return tuple(_stored(session, memories, revive=revive))
+    stored = _stored(session, memories, revive=revive)
+    if not revive:
+        return tuple(stored)
+    return tuple(_said_again(session, one, given) for one, given in zip(stored, memories, strict=True))
 
 
 def adopt(session: Session, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
@@ -69,6 +83,8 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
     content = checked_content(draft.content)
+    subject = None if draft.subject is None else checked_text(draft.subject, name="subject")
+    source = None if draft.source is None else checked_text(draft.source, name="source")
     scope = Scope.parse(draft.scope)
     outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
     confidence = (
@@ -82,13 +98,13 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         kind=kind.name,
         content=content,
         renditions=_renditions(
-            session, kind, content, draft.subject, outcome, confidence=confidence, metadata=metadata
+            session, kind, content, subject, outcome, confidence=confidence, metadata=metadata
         ),
-        created_at=now if draft.created_at is None else as_utc(draft.created_at, name="created_at"),
+        created_at=now if draft.created_at is None else checked_moment(draft.created_at, name="created_at"),
         updated_at=now,
         chain=memory_id,
         scope=scope,
-        subject=draft.subject,
+        subject=subject,
         tags=checked_tags(draft.tags),
         importance=1.0
         if draft.importance is None
@@ -96,10 +112,10 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         confidence=confidence,
         outcome=outcome,
         trust=Trust.AGENT if draft.trust is None else checked_word(Trust, draft.trust, name="trust"),
-        source=draft.source,
-        pinned=draft.pinned,
+        source=source,
+        pinned=checked_flag(draft.pinned, name="pinned"),
         metadata=metadata,
-        content_hash=_content_hash(kind.name, content, draft.subject, str(scope), draft.source),
+        content_hash=_content_hash(kind.name, content, subject, str(scope), source),
     )
 
 
@@ -131,6 +147,22 @@ def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> It
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
+
+
+def _said_again(session: Session, remembered: Remembered, given: Memory) -> Remembered:
+    """What was superseded and is said anew becomes the next version: whoever says it means it now."""
+    head = remembered.memory
+    if head.status is not Status.SUPERSEDED:
+        return remembered
+    while head.superseded_by is not None:
+        after = session.store.get(session.agent, [head.superseded_by])[0]
+        if after is None:
+            return remembered
+        head = after
+    again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
+    vector = embed_texts(session.embedder, [again.content])[0]
+    applied = session.store.apply(session.agent, [Revise(memory=again, vector=vector)])
+    return _remembered(applied[0])
 
 
 def _renditions(

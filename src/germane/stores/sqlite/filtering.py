@@ -57,6 +57,7 @@ def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
         ("since", "since", since and microseconds(since, name="when.since")),
         ("until", "until", until and microseconds(until, name="when.until")),
         ("importance", "min_importance", where.min_importance),
+        ("pinned", "pinned", where.pinned),
     )
 
 

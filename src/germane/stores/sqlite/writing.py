@@ -120,6 +120,8 @@ class Writing:
                 same.append((num, each.memory))
                 now[num] = each.memory
                 applied.append(Applied(memory=each.memory, created=True))
+            elif not each.revive:
+                applied.append(Applied(memory=now.get(num) or dict(same)[num]))
             else:
                 self._note(num, "see")
                 seen.add(num)
@@ -318,9 +320,8 @@ def _is_same(stored: Memory, given: Memory) -> bool:
 
 
 def _seen_again(stored: Memory, insert: Insert) -> Memory:
-    revived = stored.status is Status.FORGOTTEN and insert.revive
     return stored.evolve(
         seen_count=stored.seen_count + 1,
         updated_at=insert.memory.updated_at,
-        status=Status.ACTIVE if revived else stored.status,
+        status=Status.ACTIVE if stored.status is Status.FORGOTTEN else stored.status,
     )

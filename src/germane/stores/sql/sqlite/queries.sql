@@ -217,6 +217,10 @@ AND created_at < :until
 -- A condition for {filter}.
 AND importance >= :min_importance
 
+-- name: where_pinned
+-- A condition for {filter}.
+AND pinned = :pinned
+
 -- name: where_tags
 -- A condition for {filter}. The semicolon is the character after the colon.
 AND num IN (
