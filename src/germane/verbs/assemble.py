@@ -50,16 +50,7 @@ def assemble(
     now = as_utc(session.clock(), name="clock")
     chosen = plan_for(plan, kinds=session.kinds, frame=frame)
     asked = understand(session, query, where, now=now)
-    slices = tuple(
-        Slice(
-            kinds=section.kinds,
-            limit=section.limit,
-            order=section.order,
-            where=None if section.order is None else Filter(scopes=where.scopes),
-        )
-        for section in chosen.sections
-        if section.kinds
-    )
+    slices = _slices(chosen, where)
     always = Slice(order=Order.IMPORTANT, where=Filter(pinned=True, scopes=where.scopes), limit=_MOST_PINNED)
     found = search(session, asked, (*slices, always))
     pinned = (*_named(session, pins), *(one.memory for one in found.slices[-1]))
@@ -79,6 +70,20 @@ def assemble(
         lines=session.lines if counter is session.counter else RememberedLines(),
     )
     return assemble_context(request, found)
+
+
+def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
+    """What each section that shows memories gathers."""
+    return tuple(
+        Slice(
+            kinds=section.kinds,
+            limit=section.limit,
+            order=section.order,
+            where=None if section.order is None else Filter(scopes=where.scopes),
+        )
+        for section in plan.sections
+        if section.kinds
+    )
 
 
 def _named(session: Session, pins: Iterable[str]) -> tuple[Memory, ...]:
