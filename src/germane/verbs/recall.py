@@ -23,8 +23,6 @@ __all__ = ["Recalled", "recall"]
 
 _GATHERED = 200
 """Candidates of each signal; more changed no result that was measured."""
-_TIED = 40
-"""More than what is asked for, since what ties in the index is put in order by its time later on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +55,7 @@ def recall(
     checked_count(limit, name="limit", least=1)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
-    one_order = asked.vector is None and asked.prefers is None and scorer is None
-    # The index's own order stands when nothing else has a say, so what it puts far below isn't fetched.
-    slices = (Slice(limit=limit + _TIED if one_order else max(limit, _GATHERED)),)
+    slices = (Slice(limit=max(limit, _GATHERED)),)
     found = search(session, asked, slices)
     ranked = rank(
         found.slices[0],
