@@ -1,4 +1,4 @@
-"""Write docs/reference/cli.md from the commands themselves; with --check only say whether it is current."""  # noqa: INP001 - A script, not a package.
+"""Write docs/reference/cli.md from the commands themselves; with --check only say whether it is current."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ of one afterwards, so that texts of a few words don't decide the margin of all o
 the largest undercount on the chunks held out, plus two hundredths.
 """
 
-# ruff: noqa: INP001, S311, T201 - a script that prints, and draws seeded chunks that guard no secret.
+# ruff: noqa: S311 - a script that prints, and draws seeded chunks that guard no secret.
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ LINES_OF_A_FUNCTION = 50
 METHODS_OF_A_PROTOCOL = 6
 # Declarations with nothing to read in them but parameters and what they mean; none may be added.
 LONGER: dict[str, int] = {}
+# Rooms whose protocols describe things of theirs or of others, and are no doors for users.
+INNER = ("germane.exchange", "germane.evaluation", "germane.embedders", "germane.stores")
 
 
 def test_no_file_is_longer_than_the_limit() -> None:
@@ -49,7 +51,7 @@ def test_no_protocol_has_more_methods_than_the_limit() -> None:
     assert wide == {}
 
 
-def test_every_protocol_of_users_stands_in_one_file() -> None:
+def test_every_door_for_users_stands_in_one_file() -> None:
     doors = [
         f"{module.name}.{node.name}"
         for module in modules()
@@ -58,6 +60,6 @@ def test_every_protocol_of_users_stands_in_one_file() -> None:
         and not node.name.startswith("_")
         and any(ast.unparse(base) == "Protocol" for base in node.bases)
         and module.name != "germane.protocols"
-        and not module.name.startswith(("germane.exchange", "germane.evaluation", "germane.embedders"))
+        and not module.name.startswith(INNER)
     ]
     assert doors == []

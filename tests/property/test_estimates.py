@@ -75,7 +75,7 @@ def test_the_estimates_bound_holds_for_random_ascii(seed: int, length: int) -> N
 def test_ctok_counts_as_recorded(family: str) -> None:
     counter = CtokCounter(family)
     assert get_counter(family) is get_counter(family)
-    assert [counter.count(sample["text"]) for sample in SAMPLES] == [sample[family] for sample in SAMPLES]  # type: ignore[literal-required]
+    assert [counter.count(sample["text"]) for sample in SAMPLES] == [sample[family] for sample in SAMPLES]  # type: ignore[literal-required] # The keys are the families.
     assert get_counter(family).name == family
 
 

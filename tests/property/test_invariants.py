@@ -29,6 +29,7 @@ from germane.demo.loading import load_demo
 from germane.kinds import BUILT_IN
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 from germane.tokens import get_counter
+from germane.verbs.session import Session
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 O200K = get_counter("o200k")
@@ -218,7 +219,7 @@ def _text(engine: Engine, query: str) -> str:
         return str(error)
 
 
-def _as_agent(engine: Engine, agent: str) -> germane.verbs.session.Session:  # type: ignore[name-defined] # A type only.
+def _as_agent(engine: Engine, agent: str) -> Session:
     return replace(engine._session, agent=agent)
 
 

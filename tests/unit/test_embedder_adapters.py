@@ -129,7 +129,7 @@ def test_a_loaded_model_needs_a_name() -> None:
 
 def test_a_model_that_raises_fails_by_name() -> None:
     class Broken(LoadedModel):
-        encode: Callable[..., object] = property(lambda _: 1 / 0)  # type: ignore[assignment]
+        encode: Callable[..., object] = property(lambda _: 1 / 0)  # type: ignore[assignment] # It is the broken member that is tested.
 
     with pytest.raises(EmbeddingFailed, match="'broken' raised ZeroDivisionError"):
         SentenceTransformersEmbedder(Broken(), name="broken").embed(TEXTS)

@@ -103,7 +103,13 @@ def test_turns_become_drafts_of_their_session(tmp_path: Path) -> None:
         trust="external",
         source="talk-1/D2:2",
         created_at=datetime(2024, 2, 29, 13, 56, 1, tzinfo=UTC),
-        metadata={"session": "talk-1/2", "index": 1, "speaker": "Max", "dia_id": "D2:2"},
+        metadata={
+            "session": "talk-1/2",
+            "index": 1,
+            "speaker": "Max",
+            "day": "29 February 2024",
+            "dia_id": "D2:2",
+        },
     )
 
 

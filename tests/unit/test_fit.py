@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -41,7 +42,7 @@ def memory(name: str, *, summary: int, micro: int | None = None, kind: str = "fa
     )
 
 
-def section(name: str, weight: int, overflow: Overflow = Overflow.SKIP, **options: object) -> Section:
+def section(name: str, weight: int, overflow: Overflow = Overflow.SKIP, **options: Any) -> Section:
     return Section(
         name=name,
         heading=f"## {name}",
@@ -49,7 +50,7 @@ def section(name: str, weight: int, overflow: Overflow = Overflow.SKIP, **option
         share=Share(weight=weight),
         overflow=overflow,
         **options,
-    )  # type: ignore[arg-type] # Options are the section's own fields.
+    )
 
 
 def run(
