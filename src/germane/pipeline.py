@@ -132,6 +132,7 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
         scorer=request.scorer,
         query=request.query,
         prefer=request.prefer,
+        without=request.plan.without,
     )
     # A pinned memory of a kind that the plan doesn't show is a guest in another's section.
     section_of = {
@@ -307,7 +308,9 @@ def _entries(fitted: Fitted) -> list[Entry]:
 
 def _label(memory: Memory) -> str:
     """The beginning of a memory's shortest text, by which a person knows it in a list."""
-    text = " ".join(memory.renditions.micro.text[: 4 * _LABEL].split())
+    text = memory.renditions.micro.text[: 4 * _LABEL].strip()
+    if "  " in text or not text.isprintable():
+        text = " ".join(text.split())
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
