@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
 from germane.model.memory import Memory, Rendition, Renditions
-from germane.model.query import Candidate, Query
+from germane.model.query import Candidate, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.ranking.relevance import Method, rank
 
@@ -190,3 +190,24 @@ def test_what_is_no_number_is_refused(value: float) -> None:
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'borda' is no way to fuse"):
         rank([candidate("a", lexical=1.0)], lexical_bound=1.0, now=NOW, method=cast("Method", "borda"))
+
+
+@given(CANDIDATES, BOUNDS, METHODS, st.sampled_from(["lexical", "semantic"]))
+def test_a_part_left_out_is_the_one_thing_missing_from_the_sum(
+    candidates: list[Candidate], bound: float, method: Method, name: str
+) -> None:
+    whole = {one.memory.id: one for one in rank(candidates, lexical_bound=bound, now=NOW, method=method)}
+    for one in rank(candidates, lexical_bound=bound, now=NOW, method=method, without=(name,)):
+        parts = whole[one.memory.id].parts
+        assert one.parts == {each: value for each, value in parts.items() if each != name}
+        assert one.score == math.fsum(one.parts.values())
+
+
+def test_the_time_that_a_question_names_can_be_left_out() -> None:
+    then = candidate("then", days=10, lexical=1.0)
+    prefer = TimeRange(since=NOW - timedelta(days=11), until=NOW - timedelta(days=9))
+    (preferred,) = rank([then], lexical_bound=1.0, now=NOW, prefer=prefer)
+    (plain,) = rank([then], lexical_bound=1.0, now=NOW, prefer=prefer, without=("when",))
+    assert (preferred.score, plain.score) == (1.5, 1.0)
+    assert "when" in preferred.parts
+    assert "when" not in plain.parts

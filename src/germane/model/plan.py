@@ -89,13 +89,16 @@ class Plan:
     """A named list of sections in the order of the output, and how tokens flow between them.
 
     `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"),
-    or by reciprocal ranks ("rrf").
+    or by reciprocal ranks ("rrf"). `without` names parts that are left out of every score
+    ("window", "speaker"), which shows what they are worth; what is gathered stays the same, and a
+    name that no score has a part of leaves nothing out.
     """
 
     name: str
     sections: tuple[Section, ...]
     roll_over: RollOver = RollOver.PRIORITY
     fusion: Literal["floored", "rrf"] = "floored"
+    without: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]

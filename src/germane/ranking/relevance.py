@@ -7,7 +7,7 @@ argument.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -39,6 +39,7 @@ def rank(
     scorer: Scorer | None = None,
     query: Query | None = None,
     prefer: TimeRange | None = None,
+    without: Collection[str] = (),
 ) -> tuple[Ranked, ...]:
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
@@ -46,8 +47,9 @@ def rank(
     alike, for the signals that a candidate has (a turn of dialogue has more: see
     `germane.ranking.dialogue`); `recency`, 1 for now and halved after a day, when
     no candidate has any; or `scorer` alone, when a scorer is given. A memory of the time that
-    `prefer` names scores half as much again, as part `when`. The order of the candidates doesn't
-    matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
+    `prefer` names scores half as much again, as part `when`. Parts that
+    `without` names are left out of the sum. The order of the candidates doesn't matter. Raises
+    InvalidInput for an unknown method, or a signal or score that is no number.
     """
     if scorer is not None:
         parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
@@ -60,8 +62,15 @@ def rank(
             parts_of = turn_parts(candidates, alone, window_bound=window_bound, question=question)
     else:
         parts_of = _by_recency(now)
+    if without:
+        parts_of = _leaving_out(without, parts_of)
+        prefer = None if "when" in without else prefer
     ranked = (_ranked(each, _preferring(prefer, each, parts_of(each))) for each in candidates)
     return tuple(sorted(ranked, key=_score_and_newness, reverse=True))
+
+
+def _leaving_out(names: Collection[str], whole: _Parts) -> _Parts:
+    return lambda candidate: {name: part for name, part in whole(candidate).items() if name not in names}
 
 
 def _by_scorer(scorer: Scorer, query: Query, now: datetime) -> _Parts:
