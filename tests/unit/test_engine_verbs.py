@@ -161,6 +161,7 @@ def test_an_expansion_is_the_whole_text_and_fenced(engine: Engine) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"content": ""}, "empty"),
     ({"content": " \n\t"}, "empty"),
+    ({"content": "\u202e\x00"}, "visible character"),
     ({"content": 3}, "a text .str. is needed"),
     ({"content": "x" * 10_000_001}, "10,000,000"),
     ({"content": "\ud800"}, "surrogate"),

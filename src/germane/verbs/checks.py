@@ -40,7 +40,7 @@ Word = TypeVar("Word", bound=StrEnum)
 def checked_content(content: object) -> str:
     """A text with something in it, storable in UTF-8, of at most MAX_CONTENT characters."""
     text = checked_text(content, name="content")
-    if not text.strip():
+    if not any(character.isprintable() and not character.isspace() for character in text):
         raise InvalidInput(f"content={_short(text)} is empty: a memory needs at least one visible character.")
     if len(text) > MAX_CONTENT:
         raise InvalidInput(
