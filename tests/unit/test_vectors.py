@@ -1,6 +1,6 @@
-from __future__ import annotations
+"""Vectors in memory: exact cosines, wherever a row lies and whatever was removed."""
 
-from concurrent.futures import ThreadPoolExecutor
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from germane.errors import EmbeddingFailed, InvalidInput
-from germane.retrieval.vectors import Similar, VectorTable, normalise, validate
+from germane.errors import EmbeddingFailed
+from germane.retrieval.vectors import VectorRows, validate
 
 DIMENSION = 8
 
@@ -19,8 +19,22 @@ def unit_vectors(count: int, *, seed: int = 3, dimension: int = DIMENSION) -> ND
     return validate(drawn, rows=count, dimension=dimension)
 
 
-def pairs(found: Similar) -> list[tuple[int, float]]:
-    return list(zip(found.ordinals.tolist(), found.cosines.tolist(), strict=True))
+def packed(vectors: NDArray[np.float32]) -> list[bytes]:
+    return [row.astype("<f2").tobytes() for row in vectors]
+
+
+def rows_of(vectors: NDArray[np.float32], ordinals: list[int] | None = None) -> VectorRows:
+    rows = VectorRows(vectors.shape[1])
+    rows.put(np.array(ordinals or range(len(vectors)), dtype=np.int64), packed(vectors))
+    return rows
+
+
+def ranked(rows: VectorRows, vector: NDArray[np.float32], limit: int, *, size: int) -> list[int]:
+    """The nearest `limit` of the first `size` documents, equal ones by ordinal."""
+    compared = rows.compare(vector)
+    near = compared.nearest(np.ones(size, dtype=np.bool_), limit)
+    order = np.lexsort((near, -compared.cosines(near)))[:limit]
+    return [int(each) for each in near[order]]
 
 
 def test_rows_come_out_at_unit_length() -> None:
@@ -52,136 +66,91 @@ def test_what_is_no_embedding_is_refused(vectors: object, message: str) -> None:
         validate(vectors, rows=2, dimension=2)
 
 
-def test_a_callers_vector_is_normalised() -> None:
-    assert np.allclose(normalise([3.0, 4.0], dimension=2), [0.6, 0.8])
-
-
-@pytest.mark.parametrize(
-    "vector", [[1.0], [0.0, 0.0], [np.nan, 1.0], "ab", None, [[1.0, 2.0]], [[1.0], [1.0, 2.0]]]
-)
-def test_a_callers_vector_that_points_nowhere_is_refused(vector: object) -> None:
-    with pytest.raises(InvalidInput, match="2 finite numbers"):
-        normalise(vector, dimension=2)
-
-
 def test_the_nearest_come_first() -> None:
     vectors = unit_vectors(50)
-    table = VectorTable.build(np.arange(50), vectors)
-    found = table.search(vectors[7], 5)
+    rows = rows_of(vectors)
     exact = vectors.astype(np.float64) @ vectors[7].astype(np.float64)
-    assert found.ordinals.tolist() == np.argsort(-exact)[:5].tolist()
-    assert np.allclose(found.cosines, np.sort(exact)[::-1][:5], atol=2e-3)
-    assert found.cosines.dtype == np.float32
-    assert table.search(vectors[7], 0).ordinals.size == 0
-    assert table.search(vectors[7], 1000).ordinals.size == 50
+    assert ranked(rows, vectors[7], 5, size=50) == np.argsort(-exact)[:5].tolist()
+    assert np.allclose(rows.compare(vectors[7]).cosines(np.arange(50)), exact, atol=2e-3)
 
 
-def test_equal_ones_come_newest_first_whatever_the_limit() -> None:
+def test_ties_are_all_among_the_nearest() -> None:
     vectors = np.repeat(unit_vectors(1), 9, axis=0)
-    table = VectorTable.build(np.array([4, 1, 8, 0, 3, 7, 2, 6, 5]), vectors)
-    for limit in range(10):
-        assert table.search(vectors[0], limit).ordinals.tolist() == list(range(8, -1, -1))[:limit]
+    rows = rows_of(vectors, [4, 1, 8, 0, 3, 7, 2, 6, 5])
+    for limit in range(1, 10):
+        near = rows.compare(vectors[0]).nearest(np.ones(9, dtype=np.bool_), limit)
+        assert sorted(near.tolist()) == list(range(9))
 
 
 @given(st.data())
-def test_a_changed_table_is_the_table_of_what_is_left(data: st.DataObject) -> None:
+def test_changed_rows_are_the_rows_of_what_is_left(data: st.DataObject) -> None:
     vectors = unit_vectors(12)
-    table = VectorTable(DIMENSION)
+    changed = VectorRows(DIMENSION)
     kept: dict[int, int] = {}
     for ordinal, row, remove in data.draw(
         st.lists(st.tuples(st.integers(0, 20), st.integers(0, 11), st.booleans()), max_size=40)
     ):
         if remove:
             kept.pop(ordinal, None)
-            table.remove(ordinal)
+            changed.remove(ordinal)
         else:
             kept[ordinal] = row
-            table.add(ordinal, vectors[row])
-    fresh = VectorTable.build(
-        np.array(sorted(kept), dtype=np.int64), vectors[[kept[each] for each in sorted(kept)]]
+            changed.put(np.array([ordinal]), packed(vectors[row : row + 1]))
+    fresh = VectorRows(DIMENSION)
+    fresh.put(np.array(sorted(kept), dtype=np.int64), packed(vectors[[kept[each] for each in sorted(kept)]]))
+    everything = np.arange(25)
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=25, max_size=25)), dtype=np.bool_)
+    found, expected = changed.compare(vectors[0]), fresh.compare(vectors[0])
+    assert found.cosines(everything).tobytes() == expected.cosines(everything).tobytes()
+    assert {each for each in everything.tolist() if not np.isnan(found.cosines(np.array([each]))[0])} == set(
+        kept
     )
-    limit = data.draw(st.integers(0, 25))
-    mask = np.array(data.draw(st.lists(st.booleans(), max_size=25)), dtype=np.bool_)
-    assert len(table) == len(fresh) == len(kept)
-    assert pairs(table.search(vectors[0], limit)) == pairs(fresh.search(vectors[0], limit))
-    admitted = table.search(vectors[0], 25, mask)
-    assert pairs(admitted) == [
-        (ordinal, cosine)
-        for ordinal, cosine in pairs(fresh.search(vectors[0], 25))
-        if ordinal < len(mask) and mask[ordinal]
-    ]
+    assert set(found.nearest(mask, 25).tolist()) == {each for each in kept if mask[each]}
 
 
-def test_few_admitted_score_as_among_all() -> None:
+def test_a_cosine_is_the_same_among_few_and_among_all() -> None:
     vectors = unit_vectors(500, dimension=256)
-    table = VectorTable.build(np.arange(500), vectors)
-    everything = dict(pairs(table.search(vectors[3], 500)))
+    compared = rows_of(vectors).compare(vectors[3])
+    everything = compared.cosines(np.arange(500))
     for few in ([3], [1, 499], list(range(0, 500, 7))):
+        assert compared.cosines(np.array(few)).tolist() == everything[few].tolist()
         mask = np.zeros(500, dtype=np.bool_)
         mask[few] = True
-        found = table.search(vectors[3], 500, mask)
-        assert sorted(found.ordinals.tolist()) == few
-        assert all(everything[ordinal] == cosine for ordinal, cosine in pairs(found))
+        assert sorted(compared.nearest(mask, 500).tolist()) == few
 
 
-def test_cosines_of_named_ordinals() -> None:
-    vectors = unit_vectors(3)
-    table = VectorTable.build(np.array([5, 6, 7]), vectors)
-    found = table.cosines(vectors[1], [7, 99, 6])
-    assert np.isnan(found[1])
+def test_what_has_no_vector_has_no_cosine() -> None:
+    compared = rows_of(unit_vectors(3), [5, 6, 7]).compare(unit_vectors(3)[1])
+    found = compared.cosines(np.array([7, 99, 6, 0]))
+    assert np.isnan(found).tolist() == [False, True, False, True]
     assert pytest.approx(1.0, abs=2e-3) == found[2]
-    assert found[0] == dict(pairs(table.search(vectors[1], 3)))[7]
+    assert np.isnan(compared.rough(9)).tolist() == [True] * 5 + [False] * 3 + [True]
 
 
-def test_a_stored_vector_scores_as_the_one_just_added() -> None:
-    vectors = unit_vectors(20)
-    fresh = VectorTable.build(np.arange(20), vectors)
-    stored = VectorTable.build(np.arange(20), vectors.astype(np.float16))
-    assert pairs(fresh.search(vectors[0], 20)) == pairs(stored.search(vectors[0], 20))
+def test_a_mixture_is_compared_as_one_vector() -> None:
+    vectors = unit_vectors(4)
+    compared = rows_of(vectors).compare(vectors[0])
+    ordinals = np.array([[1, 2, -1], [-1, 99, -1], [3, -1, -1]])
+    weights = np.array([[1.0, 0.5, 9.0], [1.0, 1.0, 1.0], [2.0, 1.0, 1.0]])
+    mixed = vectors[1] + 0.5 * vectors[2]
+    found = compared.mixed(ordinals, weights)
+    assert found[0] == pytest.approx(float(mixed @ vectors[0] / np.linalg.norm(mixed)), abs=2e-3)
+    assert np.isnan(found[1])
+    assert found[2] == pytest.approx(float(vectors[3] @ vectors[0]), abs=2e-3)
 
 
 @pytest.mark.parametrize("size", [1, 100, 1000])
-def test_memory_grows_with_the_table(size: int) -> None:
-    table = VectorTable(DIMENSION)
-    for ordinal, vector in enumerate(unit_vectors(size)):
-        table.add(ordinal, vector)
-    assert 4 * DIMENSION * size <= table.nbytes <= 4 * (4 * DIMENSION + 108) * (size + 64)
+def test_memory_grows_with_the_rows(size: int) -> None:
+    rows = VectorRows(DIMENSION)
+    for ordinal, vector in enumerate(packed(unit_vectors(size))):
+        rows.put(np.array([ordinal]), [vector])
+    assert 4 * DIMENSION * size <= rows.nbytes <= 2 * (4 * DIMENSION + 16) * (size + 1)
 
 
-def test_what_does_not_fit_is_refused() -> None:
-    table = VectorTable.build(np.array([1]), unit_vectors(1))
-    with pytest.raises(InvalidInput, match=r"shape \(3,\) can't be added"):
-        table.add(2, np.zeros(3, dtype=np.float32))
-    with pytest.raises(InvalidInput, match="Ordinal -1"):
-        table.add(-1, unit_vectors(1)[0])
-    with pytest.raises(InvalidInput, match=r"shape \(3,\)"):
-        table.search(np.zeros(3, dtype=np.float32), 1)
-    with pytest.raises(InvalidInput, match="limit of -1"):
-        table.search(unit_vectors(1)[0], -1)
-    with pytest.raises(InvalidInput, match="dimension=0"):
-        VectorTable(0)
-    with pytest.raises(InvalidInput, match="don't match"):
-        VectorTable.build(np.array([1, 2]), unit_vectors(1))
-    with pytest.raises(InvalidInput, match="no two vectors"):
-        VectorTable.build(np.array([1, 1]), unit_vectors(2))
-
-
-def test_an_empty_table_finds_nothing() -> None:
-    table = VectorTable(DIMENSION)
-    table.remove(4)
-    assert table.search(unit_vectors(1)[0], 10).ordinals.size == 0
-
-
-def test_threads_share_a_table() -> None:
-    vectors = unit_vectors(200)
-    table = VectorTable.build(np.arange(100), vectors[:100])
-
-    def work(number: int) -> None:
-        table.add(100 + number, vectors[100 + number])
-        table.remove(number)
-        assert table.search(vectors[number], 10).ordinals.size == 10
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(100)))
-    fresh = VectorTable.build(np.arange(100, 200), vectors[100:])
-    assert pairs(table.search(vectors[0], 100)) == pairs(fresh.search(vectors[0], 100))
+def test_no_rows_find_nothing() -> None:
+    rows = VectorRows(DIMENSION)
+    rows.remove(4)
+    rows.put(np.empty(0, dtype=np.int64), [])
+    compared = rows.compare(unit_vectors(1)[0])
+    assert compared.nearest(np.ones(10, dtype=np.bool_), 10).size == 0
+    assert np.isnan(compared.cosines(np.arange(3))).all()

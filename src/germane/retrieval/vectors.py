@@ -1,33 +1,28 @@
-"""Exact cosine search over the vectors of one agent, in memory.
+"""Vectors of one agent in memory, compared exactly; and the check of what an embedder returned.
 
 Level: retrieval (imports errors and model only). Pure: no clock, no I/O; what it holds is a cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.errors import EmbeddingFailed, InvalidInput
+from germane.errors import EmbeddingFailed
 from germane.model.vector import Vector
 
-__all__ = ["Similar", "VectorTable", "normalise", "validate"]
+__all__ = ["Compared", "VectorRows", "validate"]
 
-_SPARSE = 4  # Copying a row costs about as much as comparing this many.
 _SHORTEST = 1e-12
 
+# A product of a whole matrix may round a row differently at different places, by less than this.
+# What comes within it of the last place is computed again, row by row, before it is ranked.
+_ROUNDING = 1e-4
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Similar:
-    """The nearest documents: cosine descending, equal ones by ordinal, the newest (largest) first."""
-
-    ordinals: NDArray[np.int64]
-    cosines: NDArray[np.float32]
+# Cosines are given to this many decimals; float16 holds no more.
+_DECIMALS = 6
 
 
 def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float32]:
@@ -59,21 +54,6 @@ def validate(vectors: object, *, rows: int, dimension: int) -> NDArray[np.float3
     return unit
 
 
-def normalise(vector: object, *, dimension: int) -> Vector:
-    """A caller's own vector at unit length, float32 of shape (dimension,).
-
-    Raises InvalidInput where `validate` would raise EmbeddingFailed.
-    """
-    try:
-        unit: Vector = validate([vector], rows=1, dimension=dimension)[0]
-    except EmbeddingFailed as error:
-        raise InvalidInput(
-            f"The vector can't be compared: it has to be {dimension} finite numbers, not all of them zero. "
-            "Embed the text with the model that the store was made with."
-        ) from error
-    return unit
-
-
 def _numbers(vectors: object) -> NDArray[np.float64]:
     table: NDArray[Any] = np.asarray(vectors)
     if table.dtype.kind not in "fiu":
@@ -81,137 +61,130 @@ def _numbers(vectors: object) -> NDArray[np.float64]:
     return table.astype(np.float64)
 
 
-class VectorTable:
-    """Unit vectors by ordinal. Threads may share it; each call is one at a time.
-
-    Ordinals are the caller's numbers for documents, 0 or more. Vectors are rounded to float16, as
-    stores keep them (a cosine moves by less than 0.001), so a vector just added scores like one
-    read back. They are held as float32: converting them would cost ten times the search itself.
-    """
+class VectorRows:
+    """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache."""
 
     def __init__(self, dimension: int) -> None:
-        if dimension < 1:
-            raise InvalidInput(f"dimension={dimension} can't hold a vector; it is 1 or more.")
-        self.dimension = dimension
-        self._lock = Lock()
-        self._ordinals = np.empty(0, dtype=np.int64)
-        self._table = np.empty((0, dimension), dtype=np.float32)
-        self._rows: dict[int, int] = {}
-
-    @classmethod
-    def build(cls, ordinals: NDArray[np.int64], vectors: NDArray[np.floating[Any]]) -> VectorTable:
-        """A table of these unit vectors, float16 or float32, a row for each of the distinct ordinals.
-
-        Raises InvalidInput when rows and ordinals don't match.
-        """
-        if vectors.ndim != 2 or len(vectors) != len(ordinals):  # noqa: PLR2004 - Rows and columns.
-            raise InvalidInput(
-                f"{len(ordinals)} ordinals and vectors of shape {vectors.shape} don't match; "
-                "give a row of vectors for each ordinal."
-            )
-        made = cls(vectors.shape[1])
-        made._ordinals = np.array(ordinals, dtype=np.int64)
-        made._table = vectors.astype(np.float16).astype(np.float32)
-        made._rows = {ordinal: row for row, ordinal in enumerate(made._ordinals.tolist())}
-        if len(made._rows) < len(ordinals) or (len(ordinals) and int(made._ordinals.min()) < 0):
-            raise InvalidInput("Ordinals are 0 or more, and no two vectors may have the same one.")
-        return made
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._dimension = dimension
+        self._rows = np.empty((0, dimension), dtype=np.float32)
+        self._ordinals = np.empty(0, dtype=np.int64)  # The document of each row, -1 for a free one.
+        self._row_of = np.empty(0, dtype=np.int64)  # The row of each document, -1 for none.
+        self._used = 0
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the table takes, in bytes."""
-        return self._table.nbytes + self._ordinals.nbytes + 100 * len(self._rows)
+        """How much memory the rows take."""
+        return self._rows.nbytes + self._ordinals.nbytes + self._row_of.nbytes
 
-    def add(self, ordinal: int, vector: Vector) -> None:
-        """Add a unit vector, or replace the one of this ordinal.
-
-        Raises InvalidInput for a negative ordinal or another dimension.
-        """
-        if ordinal < 0 or np.shape(vector) != (self.dimension,):
-            raise InvalidInput(
-                f"Ordinal {ordinal} and a vector of shape {np.shape(vector)} can't be added: ordinals "
-                f"are 0 or more, and vectors here have shape ({self.dimension},)."
-            )
-        with self._lock:
-            row = self._rows.get(ordinal)
-            if row is None:
-                row = len(self._rows)
-                if row == len(self._ordinals):
-                    self._grow()
-                self._rows[ordinal] = row
-            self._ordinals[row] = ordinal
-            self._table[row] = np.asarray(vector).astype(np.float16)
+    def put(self, ordinals: NDArray[np.int64], packed: list[bytes]) -> None:
+        """Add or replace vectors, given as float16 in little endian."""
+        if not packed:
+            return
+        given = np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), self._dimension)
+        rows = self._rows_for(ordinals)
+        self._rows[rows] = given
+        self._ordinals[rows] = ordinals
+        self._row_of[ordinals] = rows
 
     def remove(self, ordinal: int) -> None:
-        """Remove a vector. An ordinal that the table doesn't hold is no error."""
-        with self._lock:
-            row = self._rows.pop(ordinal, None)
-            if row is None:
-                return
-            last = len(self._rows)
-            if row != last:
-                # The last row moves into the gap, so that rows stay dense.
-                self._ordinals[row], self._table[row] = self._ordinals[last], self._table[last]
-                self._rows[int(self._ordinals[row])] = row
-            self._table[last] = 0
+        """Forget a document's vector, if it has one."""
+        if ordinal < len(self._row_of) and self._row_of[ordinal] >= 0:
+            row = self._row_of[ordinal]
+            self._ordinals[row] = -1
+            self._rows[row] = 0
+            self._row_of[ordinal] = -1
 
-    def search(self, vector: Vector, limit: int, admitted: NDArray[np.bool_] | None = None) -> Similar:
-        """The `limit` nearest to a unit vector, exactly.
+    def compare(self, vector: Vector) -> Compared:
+        """What is needed to rank documents by their cosine with this vector."""
+        asked = np.asarray(vector, dtype=np.float32)
+        return Compared(
+            rows=self._rows[: self._used],
+            ordinals=self._ordinals[: self._used],
+            row_of=self._row_of,
+            asked=asked,
+        )
 
-        `admitted[ordinal]` says which may be found (ordinals past its end may not). Raises
-        InvalidInput for another dimension or a negative limit.
-        """
-        if np.shape(vector) != (self.dimension,) or limit < 0:
-            raise InvalidInput(
-                f"A vector of shape {np.shape(vector)} and a limit of {limit} can't be searched: vectors "
-                f"here have shape ({self.dimension},), and a limit is 0 or more."
-            )
-        with self._lock:
-            rows = self._admitted(admitted)
-            ordinals = self._ordinals[rows]
-            cosines = self._cosines(np.asarray(vector, dtype=np.float32), rows)
-        return _best(ordinals, cosines, limit)
+    def _rows_for(self, ordinals: NDArray[np.int64]) -> NDArray[np.int64]:
+        needed = int(ordinals.max()) + 1
+        if needed > len(self._row_of):
+            room = np.full(max(needed, 2 * len(self._row_of)) - len(self._row_of), -1, dtype=np.int64)
+            self._row_of = np.concatenate([self._row_of, room])
+        rows = self._row_of[ordinals]
+        fresh = rows < 0
+        added = int(fresh.sum())
+        if self._used + added > len(self._ordinals):
+            size = max(self._used + added, len(self._ordinals) * 3 // 2)
+            grown = np.zeros((size, self._dimension), dtype=np.float32)
+            grown[: self._used] = self._rows[: self._used]
+            self._rows = grown
+            room = np.full(size - len(self._ordinals), -1, dtype=np.int64)
+            self._ordinals = np.concatenate([self._ordinals, room])
+        rows[fresh] = np.arange(self._used, self._used + added)
+        self._used += added
+        return rows
 
-    def cosines(self, vector: Vector, ordinals: Sequence[int]) -> NDArray[np.float32]:
-        """The cosine of each of these ordinals, in order; NaN for one that has no vector."""
-        with self._lock:
-            rows = np.array([self._rows.get(each, -1) for each in ordinals], dtype=np.int64)
-            found = np.full(len(rows), np.nan, dtype=np.float32)
-            found[rows >= 0] = self._cosines(np.asarray(vector, dtype=np.float32), rows[rows >= 0])
+
+class Compared:
+    """The cosines of one question with an agent's vectors."""
+
+    def __init__(
+        self,
+        *,
+        rows: NDArray[np.float32],
+        ordinals: NDArray[np.int64],
+        row_of: NDArray[np.int64],
+        asked: Vector,
+    ) -> None:
+        self._rows = rows
+        self._ordinals = ordinals
+        self._row_of = row_of
+        self._asked = asked
+        # einsum stays in this thread. BLAS starts others, which spin where processes share the cores.
+        self._rough = np.einsum("ij,j->i", rows, asked)
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
+        """At least the `limit` nearest admitted documents; more where rounding might decide."""
+        living = np.flatnonzero(self._ordinals >= 0)
+        kept = living[admitted[self._ordinals[living]]]
+        if len(kept) > limit > 0:
+            rough = self._rough[kept]
+            last = np.partition(rough, len(rough) - limit)[len(rough) - limit]
+            kept = kept[rough >= last - _ROUNDING]
+        return self._ordinals[kept]
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each document, the same wherever its row lies; NaN for one without a vector."""
+        found = np.full(len(ordinals), np.nan)
+        inside = np.flatnonzero(ordinals < len(self._row_of))
+        rows = self._row_of[ordinals[inside]]
+        present = rows >= 0
+        products = self._rows[rows[present]] * self._asked
+        found[inside[present]] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
         return found
 
-    def _admitted(self, admitted: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-        used = len(self._rows)
-        if admitted is None:
-            return np.arange(used, dtype=np.int64)
-        ordinals = self._ordinals[:used]
-        inside = np.flatnonzero(ordinals < len(admitted))
-        return inside[admitted[ordinals[inside]]]
+    def rough(self, count: int) -> NDArray[np.float64]:
+        """The cosine of each of the first `count` documents, but for rounding; NaN for want of a vector."""
+        found = np.full(count, np.nan)
+        living = self._ordinals >= 0
+        found[self._ordinals[living]] = self._rough[living]
+        return found
 
-    def _cosines(self, vector: Vector, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        used = self._table[: len(self._rows)]
-        # Row by row, unlike a matrix product, gives a row the same bits wherever it stands.
-        if len(rows) * _SPARSE < len(used):
-            found = np.einsum("ij,j->i", used[rows], vector)
-        else:
-            found = np.einsum("ij,j->i", used, vector)[rows]
-        cosines: NDArray[np.float32] = np.clip(found, -1.0, 1.0)
-        return cosines
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cosine with the weighted sum of the vectors in each row of documents.
 
-    def _grow(self) -> None:
-        room = max(64, len(self._ordinals) // 8)
-        self._ordinals = np.concatenate([self._ordinals, np.zeros(room, dtype=np.int64)])
-        self._table = np.concatenate([self._table, np.zeros((room, self.dimension), dtype=np.float32)])
-
-
-def _best(ordinals: NDArray[np.int64], cosines: NDArray[np.float32], limit: int) -> Similar:
-    if limit < len(cosines):
-        # Everything that ties with the last one stays in, so that the order decides, not the partition.
-        least = np.partition(cosines, len(cosines) - limit)[len(cosines) - limit] if limit else np.inf
-        kept = np.flatnonzero(cosines >= least)
-        ordinals, cosines = ordinals[kept], cosines[kept]
-    order = np.lexsort((-ordinals, -cosines))[:limit]
-    return Similar(ordinals=ordinals[order], cosines=cosines[order])
+        Both arrays have one shape; an ordinal of -1, or one without a vector, adds nothing. NaN where
+        nothing adds.
+        """
+        rows = np.full(ordinals.shape, -1, dtype=np.int64)
+        inside = (ordinals >= 0) & (ordinals < len(self._row_of))
+        rows[inside] = self._row_of[ordinals[inside]]
+        shares = np.where(rows >= 0, weights, 0.0).astype(np.float32)
+        total = np.zeros((len(rows), len(self._asked)), dtype=np.float32)
+        for row, share in zip(rows.T, shares.T, strict=True):
+            total += self._rows[row] * share[:, np.newaxis]
+        length = np.sqrt((total * total).sum(axis=1, dtype=np.float64))
+        product = (total * self._asked).sum(axis=1, dtype=np.float64)
+        found = np.full(len(rows), np.nan)
+        some = length > 0
+        found[some] = np.round(product[some] / length[some], _DECIMALS)
+        return found

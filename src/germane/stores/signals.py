@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from germane.retrieval.postings import UNIT, Scores
 from germane.retrieval.sessions import Sessions
-from germane.stores.vector_rows import Compared
+from germane.retrieval.vectors import Compared
 
 __all__ = ["Lexical", "Semantic", "Signal", "WindowSemantic"]
 

@@ -20,12 +20,12 @@ from germane.model.query import Filter
 from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
 from germane.retrieval.terms import Forward
+from germane.retrieval.vectors import VectorRows
 from germane.stores.sql import queries
 from germane.stores.sqlite.columns import Columns
 from germane.stores.sqlite.filtering import filtered
 from germane.stores.sqlite.rows import memory_of
 from germane.stores.sqlite.writing import span
-from germane.stores.vector_rows import VectorRows
 
 __all__ = ["AgentCache"]
 

@@ -15,9 +15,9 @@ from germane.errors import InvalidInput
 from germane.model.query import Candidate, Found, Order, Query, Slice
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.terms import term_hash
+from germane.retrieval.vectors import Compared, VectorRows
 from germane.stores.signals import Lexical, Semantic, Signal, WindowSemantic
 from germane.stores.sqlite.cache import AgentCache
-from germane.stores.vector_rows import Compared, VectorRows
 
 __all__ = ["search"]
 
