@@ -53,7 +53,7 @@ class Kind:
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
-    they say something), `decision` (what stands under a heading of that name, or the content) and
+    they say something), `decision` (what stands under a heading of that name, or all but the first line) and
     every key of the metadata. `title` heads an item where a section gives each its own heading.
     `requires` tells the memories that no budget may drop. `lifecycle` names how they age.
     """

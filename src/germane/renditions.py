@@ -160,7 +160,8 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     values["title"] = values.get("title") or values.get("subject", "")
     values["headline"] = _first_line(content)
     decision = _DECISION.search(content) if "Decision" in content else None
-    values["decision"] = (decision.group(1) or decision.group(2)).strip() if decision else content
+    rest = content.strip().partition("\n")[2].strip()
+    values["decision"] = (decision.group(1) or decision.group(2)).strip() if decision else rest
     return values
 
 
