@@ -186,6 +186,8 @@ def _home(name: str, module: str) -> str:
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
+    if getattr(function, "_is_protocol", False):
+        return f"class {name}(Protocol)"  # Nobody makes one: an object with its members is one.
     signature = inspect.signature(function)
     shown: list[str] = []
     for parameter in signature.parameters.values():
