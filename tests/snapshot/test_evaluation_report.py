@@ -116,6 +116,7 @@ JSON = snapshot(
                         "mrr": 0.0,
                     },
                 ],
+                "by_evidence": {},
             }
         ],
         "skipped": [{"retriever": "chroma", "reason": "the package chromadb isn't installed."}],
@@ -134,6 +135,8 @@ JSON = snapshot(
         },
         "counter": "o200k",
         "seed": 7,
+        "comparisons": [],
+        "ablation": [],
     }
 )
 

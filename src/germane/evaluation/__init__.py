@@ -6,20 +6,30 @@ everything else here is a value or a pure function.
 
 from __future__ import annotations
 
+from germane.evaluation.comparison import Difference
+from germane.evaluation.configuration import Configuration, embedder_named
+from germane.evaluation.corpus import Corpus, Order, Reader, Retriever, Stored
 from germane.evaluation.plot import curve, plot
-from germane.evaluation.report import Figures, Report, Result
-from germane.evaluation.retrievers import Corpus, Reader, Retriever, ranked_by
+from germane.evaluation.report import Report
+from germane.evaluation.result import Answer, Figures, Result
+from germane.evaluation.retrievers import ranked_by
 from germane.evaluation.run import BUDGETS, evaluate
 
 __all__ = [
     "BUDGETS",
+    "Answer",
+    "Configuration",
     "Corpus",
+    "Difference",
     "Figures",
+    "Order",
     "Reader",
     "Report",
     "Result",
     "Retriever",
+    "Stored",
     "curve",
+    "embedder_named",
     "evaluate",
     "plot",
     "ranked_by",

@@ -17,6 +17,7 @@ __all__ = [
     "RESAMPLES",
     "Needle",
     "bootstrap_interval",
+    "cluster_interval",
     "holds",
     "mean",
     "percentile",
@@ -32,7 +33,10 @@ _COVERAGE = 95.0
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """What has to stand in a context for a turn to stand there: its day and who said what, whole."""
+    """What has to stand in a context for a turn to stand there: its day and who said what, whole.
+
+    Without a day it is a memory's content, which may stand amid what its kind's wording adds to it.
+    """
 
     day: str
     said: str
@@ -48,12 +52,26 @@ def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
     parts = _parts(context)
     found = []
     for each in needles:
-        said = "\n".join(line.strip() for line in fence(each.said)) + "\n"
+        said = "\n".join(line.strip() for line in fence(each.said))
+        if not each.day:
+            found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
+            continue
+        said += "\n"
         dated = f"\n{each.day} {said}"
         found.append(
             any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
         )
     return found
+
+
+def _stands_in(said: str, body: str) -> bool:
+    """Whether the words stand there as words: no letter of another word touches them."""
+    place = body.find(said)
+    while place >= 0:
+        if not body[place - 1].isalnum() and not body[place + len(said)].isalnum():
+            return True
+        place = body.find(said, place + 1)
+    return False
 
 
 def _parts(context: str) -> list[tuple[str, str]]:
@@ -103,4 +121,26 @@ def bootstrap_interval(
     drawn = np.random.default_rng(seed).integers(0, sample.size, size=(resamples, sample.size))
     tail = (100.0 - _COVERAGE) / 2.0
     low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+def cluster_interval(
+    values: Sequence[float], clusters: Sequence[int], *, seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float] | None:
+    """The 95 % percentile interval of the mean when whole clusters are drawn, not single values.
+
+    Questions about one conversation rise and fall together, so this is the honest interval for
+    other conversations. None for fewer than two clusters, which say nothing about others.
+    """
+    names = sorted(set(clusters))
+    if len(names) < 2:  # noqa: PLR2004 - One conversation has no spread.
+        return None
+    sample = np.asarray(values, dtype=np.float64)
+    owners = np.searchsorted(names, clusters)
+    sums = np.bincount(owners, weights=sample)
+    sizes = np.bincount(owners)
+    drawn = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    tail = (100.0 - _COVERAGE) / 2.0
+    low, high = np.percentile(means, [tail, 100.0 - tail])
     return float(low), float(high)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from germane.evaluation.report import Report, Result
+from germane.evaluation.report import Report
+from germane.evaluation.result import Result
 
 __all__ = ["curve", "plot"]
 

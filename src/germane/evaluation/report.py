@@ -7,64 +7,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from germane.evaluation.columns import percent, table
+from germane.evaluation.comparison import Difference, differences, differences_text
+from germane.evaluation.result import DEPTHS, Figures, Result
 from germane.exchange.locomo import EvidenceReport
 
-__all__ = ["DEPTHS", "Figures", "Report", "Result"]
-
-DEPTHS = (5, 10, 20)
-"""How many of the best memories `recall_at` looks at."""
+__all__ = ["Report"]
 
 _PLACES = 4
 _NAMED_IDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What was measured over a set of questions, each a share from 0 to 1.
-
-    `evidence_recall` is the mean over the questions of the share of their evidence that stands
-    whole in the context, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
-    questions with all of it. `evidence` counts the evidence turns and `found` those that stood
-    there. `recall_at` and `mrr` judge the ranking before anything is packed.
-    """
-
-    questions: int
-    evidence: int
-    found: int
-    evidence_recall: float
-    all_evidence: float
-    interval: tuple[float, float]
-    recall_at: Mapping[int, float]
-    mrr: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One retriever at one budget.
-
-    `tokens` is the mean length of its contexts and `fill` that over the budget; `over_budget`
-    counts contexts longer than the budget by an independent count. Latencies are of making one
-    context, in milliseconds. `halves` parts the conversations, in the order of the file.
-    """
-
-    retriever: str
-    budget: int
-    overall: Figures
-    categories: Mapping[int, Figures]
-    halves: tuple[Figures, Figures]
-    tokens: float
-    fill: float
-    over_budget: int
-    p50_ms: float
-    p95_ms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that one run measured. `skipped` says of each retriever that took no part why."""
+    """Everything that one run measured. `skipped` says of each retriever that took no part why.
+
+    `conversations` is empty when the questions were about a store or probes, whose memories `turns`
+    counts. `ablation` sets the first configuration beside itself without each of its parts.
+    """
 
     results: tuple[Result, ...]
     conversations: tuple[str, ...]
@@ -76,6 +39,23 @@ class Report:
     seed: int
     evidence: EvidenceReport = field(default_factory=EvidenceReport)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    comparisons: tuple[Difference, ...] = ()
+    ablation: tuple[Difference, ...] = ()
+
+    def of(self, retriever: str) -> tuple[Result, ...]:
+        """The results of one retriever, by budget."""
+        return tuple(each for each in self.results if each.retriever == retriever)
+
+    def comparing(self, first: str, second: str) -> Report:
+        """This report with the paired difference of two retrievers among its comparisons.
+
+        Raises KeyError for one that took no part.
+        """
+        for name in (first, second):
+            if not self.of(name):
+                raise KeyError(name)
+        found = differences(self.of(first), self.of(second), seed=self.seed)
+        return replace(self, comparisons=(*self.comparisons, *found))
 
     def result(self, retriever: str, budget: int) -> Result:
         """The result of one retriever at one budget. Raises KeyError."""
@@ -102,6 +82,8 @@ class Report:
             },
             "counter": self.counter,
             "seed": self.seed,
+            "comparisons": [each.as_dict() for each in self.comparisons],
+            "ablation": [each.as_dict() for each in self.ablation],
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -109,20 +91,48 @@ class Report:
         return json.dumps(self.as_dict(), ensure_ascii=False, indent=indent)
 
     def to_text(self) -> str:
-        """The report as tables for people: overall, by category, by half, and what was odd in the data."""
-        parts = [self._data(), _overall(self.results), _by_group(self.results), *self._oddities()]
+        """The report as tables for people: overall, by category, half and number of evidence turns.
+
+        Then what was compared and ablated, and what was odd in the data.
+        """
+        parts = [
+            self._data(),
+            _overall(self.results),
+            _by_group(self.results),
+            _by_evidence(self.results),
+            *self._differences(),
+            *self._oddities(),
+        ]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _data(self) -> str:
+        things = [("conversations", len(self.conversations)), ("turns", self.turns)]
         rows = [
-            ("conversations", len(self.conversations)),
-            ("turns", self.turns),
+            *(things if self.conversations else [("memories", self.turns)]),
             ("questions", self.questions),
             ("adversarial, left out", self.adversarial),
             ("without evidence, left out", self.without_evidence),
         ]
         counts = "; ".join(f"{name}: {count:,}" for name, count in rows)
         return f"{counts}\nTokens by {self.counter}; bootstrap of seed {self.seed}."
+
+    def _differences(self) -> list[str]:
+        """A table for each pair that was compared, and one for the ablation."""
+        pairs = dict.fromkeys((each.first, each.second) for each in self.comparisons)
+        told = [
+            differences_text(
+                [each for each in self.comparisons if (each.first, each.second) == pair],
+                title=f"beside {pair[0]}",
+            )
+            for pair in pairs
+        ]
+        if self.ablation:
+            told.append(differences_text(self.ablation, title=f"{self.ablation[0].first} without"))
+        if told:
+            told.append(
+                "Points of evidence recall, in pairs; ~ marks what its interval doesn't tell from chance."
+            )
+        return told
 
     def _oddities(self) -> list[str]:
         said = [
@@ -151,6 +161,7 @@ def _result(result: Result) -> dict[str, Any]:
         "latency_ms": {"p50": round(result.p50_ms, 3), "p95": round(result.p95_ms, 3)},
         "categories": {str(name): _figures(each) for name, each in result.categories.items()},
         "halves": [_figures(each) for each in result.halves],
+        "by_evidence": {name: _figures(each) for name, each in result.by_evidence.items()},
     }
 
 
@@ -183,11 +194,11 @@ def _overall(results: Sequence[Result]) -> str:
         (
             result.retriever,
             str(result.budget),
-            _percent(result.overall.evidence_recall),
-            "–".join(_percent(end) for end in result.overall.interval),
-            _percent(result.overall.all_evidence),
-            *(_percent(result.overall.recall_at[k]) for k in DEPTHS),
-            _percent(result.overall.mrr),
+            percent(result.overall.evidence_recall),
+            "–".join(percent(end) for end in result.overall.interval),
+            percent(result.overall.all_evidence),
+            *(percent(result.overall.recall_at[k]) for k in DEPTHS),
+            percent(result.overall.mrr),
             f"{result.tokens:.0f}",
             f"{result.fill:.0%}",
             str(result.over_budget),
@@ -196,39 +207,43 @@ def _overall(results: Sequence[Result]) -> str:
         )
         for result in results
     ]
-    return _table([(*head, "over", "p50 ms", "p95 ms"), *rows])
+    return table([(*head, "over", "p50 ms", "p95 ms"), *rows])
 
 
 def _by_group(results: Sequence[Result]) -> str:
     """Evidence recall by category and by half of the conversations."""
-    categories = sorted({category for result in results for category in result.categories})
+    categories = list(dict.fromkeys(category for result in results for category in result.categories))
     head = ("evidence by", "budget", *(f"cat {each}" for each in categories), "half 1", "half 2")
     rows = [
         (
             result.retriever,
             str(result.budget),
             *(
-                _percent(result.categories[each].evidence_recall) if each in result.categories else "-"
+                percent(result.categories[each].evidence_recall) if each in result.categories else "-"
                 for each in categories
             ),
-            *(_percent(half.evidence_recall) if half.questions else "-" for half in result.halves),
+            *(percent(half.evidence_recall) if half.questions else "-" for half in result.halves),
         )
         for result in results
     ]
-    return _table([head, *rows])
+    return table([head, *rows])
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns two spaces apart, the first to the left and the others to the right."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+def _by_evidence(results: Sequence[Result]) -> str:
+    """Evidence recall and all evidence, by how many turns answer a question."""
+    counts = list(dict.fromkeys(count for result in results for count in result.by_evidence))
+    if not counts:
+        return ""
+    head = ("by evidence turns", "budget", *counts, *(f"all of {count}" for count in counts))
+    asked = next(result.by_evidence for result in results if result.by_evidence)
+    sizes = ("questions", "", *(str(asked[count].questions) for count in counts), *("" for _ in counts))
+    rows = [
+        (
+            result.retriever,
+            str(result.budget),
+            *(percent(result.by_evidence[count].evidence_recall) for count in counts),
+            *(percent(result.by_evidence[count].all_evidence) for count in counts),
+        )
+        for result in results
+    ]
+    return table([head, sizes, *rows])

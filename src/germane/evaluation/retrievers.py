@@ -11,68 +11,19 @@ doesn't fit, at the text's tokens and one for the line's end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from germane.engine import Engine, open_engine
-from germane.evaluation.metrics import Needle
-from germane.model.draft import Draft
+from germane.errors import InvalidInput
+from germane.evaluation.configuration import Configuration, configured
+from germane.evaluation.corpus import Corpus, Order, Retriever
+from germane.evaluation.peers import PEERS, best_first, missing
 from germane.packing.render import fence
-from germane.protocols import Embedder, TokenCounter
+from germane.protocols import Embedder
 from germane.retrieval.postings import Postings
 from germane.retrieval.terms import index_terms, query_terms, term_hash
 
-__all__ = ["RETRIEVERS", "Corpus", "Order", "Reader", "Retriever", "missing", "ranked_by"]
-
-_PEERS = {"bm25s": "bm25s", "chroma": "chromadb"}
-_DENSE_CANDIDATES = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corpus:
-    """One conversation, oldest turn first; `ids`, `turns` and `drafts` stand side by side.
-
-    A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
-    other retriever is given it. `now` is a moment after the last turn: when the questions are asked.
-    """
-
-    ids: tuple[str, ...]
-    turns: tuple[Needle, ...]
-    drafts: tuple[Draft, ...]
-    now: datetime
-    counter: TokenCounter
-    embedder: Embedder | None = None
-
-    @property
-    def texts(self) -> list[str]:
-        """Each turn as "day speaker: what was said"."""
-        return [f"{turn.day} {turn.said}" for turn in self.turns]
-
-
-class Reader(Protocol):
-    """Answers questions about one corpus."""
-
-    def recall(self, question: str, limit: int) -> Sequence[str]:
-        """The ids of the `limit` best memories, best first; fewer where it finds fewer."""
-        ...
-
-    def assemble(self, question: str, budget: int) -> str:
-        """The context for a question: text that should keep within `budget` tokens."""
-        ...
-
-    def close(self) -> None:
-        """Release what the reader holds."""
-        ...
-
-
-Retriever: TypeAlias = Callable[[Corpus], Reader]
-Order: TypeAlias = Callable[[str], Sequence[int]]
-"""For a question, the places of memories in the corpus, best first."""
+__all__ = ["RETRIEVERS", "ranked_by", "retrievers_of"]
 
 
 def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
@@ -80,38 +31,39 @@ def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
     return lambda corpus: _Ranking(corpus, order_of(corpus))
 
 
-def missing(name: str, embedder: Embedder | None) -> str | None:
-    """Why a retriever of `RETRIEVERS` can't run here; None when it can."""
-    module = _PEERS.get(name)
-    if module is not None and find_spec(module) is None:
-        return f"the package {module} isn't installed."
-    if name == "chroma" and embedder is None:
-        return "it needs vectors, and its own embedder would download a model; pass an embedder."
-    return None
+def retrievers_of(
+    given: Sequence[str | Configuration] | Mapping[str, Retriever] | None, embedder: Embedder | None
+) -> tuple[dict[str, Retriever], dict[str, str]]:
+    """Who takes part by name, and why others don't. One asked for by name that can't is refused.
+
+    A name is one of `RETRIEVERS` or the text of a configuration. Raises InvalidInput.
+    """
+    if isinstance(given, Mapping):
+        return dict(given), {}
+    absent = {name: why for name in RETRIEVERS if (why := missing(name, embedder)) is not None}
+    if given is None:
+        return {name: each for name, each in RETRIEVERS.items() if name not in absent}, absent
+    found: dict[str, Retriever] = {}
+    for name in given:
+        if name in absent:
+            raise InvalidInput(f"The retriever {name!r} can't run here: {absent[str(name)]}")
+        if isinstance(name, str) and name in RETRIEVERS:
+            found[name] = RETRIEVERS[name]
+        else:
+            configuration = _configuration(name)
+            found[str(configuration)] = configured(configuration)
+    return found, {}
 
 
-class _Germane:
-    """Every conversation is one agent in a store of its own, asked by the relevance plan."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._engine: Engine = open_engine(
-            ":memory:",
-            agent="evaluation",
-            embedder=corpus.embedder,
-            counter=corpus.counter,
-            clock=lambda: corpus.now,
-        )
-        stored = self._engine.remember_many(corpus.drafts)
-        self._ids = {each.memory.id: own for each, own in zip(stored, corpus.ids, strict=True)}
-
-    def recall(self, question: str, limit: int) -> Sequence[str]:
-        return [self._ids[each.memory.id] for each in self._engine.recall(question, limit=limit)]
-
-    def assemble(self, question: str, budget: int) -> str:
-        return self._engine.assemble(question, budget=budget, plan="relevance").text
-
-    def close(self) -> None:
-        self._engine.close()
+def _configuration(name: str | Configuration) -> Configuration:
+    if isinstance(name, Configuration):
+        return name
+    try:
+        return Configuration.parse(name)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"Unknown retriever {name!r}. Known retrievers: {', '.join(RETRIEVERS)}. {error}"
+        ) from None
 
 
 class _Ranking:
@@ -150,68 +102,15 @@ def _bm25(corpus: Corpus) -> Order:
 
     def order(question: str) -> Sequence[int]:
         scores = postings.score([term_hash(term) for term in query_terms(question)])
-        return _best_first(scores.ordinals, scores.scores)
+        return best_first(scores.ordinals, scores.scores)
 
     return order
-
-
-def _bm25s(corpus: Corpus) -> Order:
-    bm25s: Any = import_module("bm25s")
-    stem = import_module("Stemmer").Stemmer("english") if find_spec("Stemmer") else None
-
-    def tokenize(texts: Sequence[str]) -> Any:
-        return bm25s.tokenize(
-            list(texts), stopwords="en", stemmer=stem, return_ids=False, show_progress=False
-        )
-
-    index = bm25s.BM25(method="lucene")
-    index.index(tokenize(corpus.texts), show_progress=False)
-
-    def order(question: str) -> Sequence[int]:
-        terms = tokenize([question])[0]
-        if not terms:
-            return ()
-        scores = np.asarray(index.get_scores(terms))
-        found = np.flatnonzero(scores > 0)
-        return _best_first(found, scores[found])
-
-    return order
-
-
-def _chroma(corpus: Corpus) -> Order:
-    chromadb: Any = import_module("chromadb")
-    embedder = corpus.embedder
-    if embedder is None:
-        raise AssertionError(missing("chroma", None))
-    client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
-    # An ephemeral client shares its collections with every other one in the process.
-    if "evaluation" in [getattr(each, "name", each) for each in client.list_collections()]:
-        client.delete_collection("evaluation")
-    collection = client.create_collection(
-        "evaluation", embedding_function=None, metadata={"hnsw:space": "cosine"}
-    )
-    vectors = embedder.embed(corpus.texts)
-    collection.add(ids=[str(place) for place in range(len(corpus.ids))], embeddings=vectors)
-
-    def order(question: str) -> Sequence[int]:
-        found = collection.query(
-            query_embeddings=embedder.embed([question]), n_results=min(_DENSE_CANDIDATES, len(corpus.ids))
-        )
-        return [int(each) for each in found["ids"][0]]
-
-    return order
-
-
-def _best_first(places: Any, scores: Any) -> list[int]:
-    """Places by falling score; ties fall to the newer."""
-    return [int(each) for each in places[np.lexsort((-places, -scores))]]
 
 
 RETRIEVERS: Mapping[str, Retriever] = {
-    "germane": _Germane,
+    "germane": configured(Configuration()),
     "recency": ranked_by(_recency),
     "bm25": ranked_by(_bm25),
-    "bm25s": ranked_by(_bm25s),
-    "chroma": ranked_by(_chroma),
+    **{name: ranked_by(order_of) for name, order_of in PEERS.items()},
 }
 """The retrievers that can be asked for by name."""

@@ -1,0 +1,190 @@
+"""A configuration of germane that can be measured: which embedder, which plan, without which part.
+
+Level: evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from germane.embedders.onnx import OnnxEmbedder
+from germane.embedders.static import StaticEmbedder
+from germane.engine import Engine, open_engine
+from germane.errors import InvalidInput
+from germane.evaluation.corpus import Corpus, Retriever
+from germane.kinds import BUILT_IN
+from germane.model.context import Context
+from germane.model.plan import Plan
+from germane.plans.frames import DEFAULT_FRAME
+from germane.plans.registry import PLANS, plan_for
+from germane.protocols import Embedder
+
+__all__ = ["EMBEDDERS", "GROUPING", "Configuration", "GermaneReader", "configured", "embedder_named"]
+
+GROUPING = "grouping"
+"""What `without` calls the standing together of a session's turns; it is no part of a score."""
+
+_AS_GIVEN = "default"
+_ITSELF = "germane"
+_WORDS_ONLY = "lexical"
+_JOINT = "+"
+
+EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
+    "none": lambda: None,
+    "static": StaticEmbedder,
+    "onnx": OnnxEmbedder,
+}
+"""The embedders that have a name, and how each is made."""
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedder of that name; None for "none". Raises InvalidInput."""
+    if name not in EMBEDDERS:
+        raise InvalidInput(f"Unknown embedder {name!r}. Known embedders: {', '.join(EMBEDDERS)}.")
+    return EMBEDDERS[name]()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One way to set germane up. Its text is what differs from the default, joined by `+`.
+
+    `germane` and `default` are the default: the relevance plan with the embedder of the run.
+    `embedder=none|static|onnx` names another embedder (`lexical`, `static` and `onnx` are short for
+    them), `plan=NAME` another plan, and `without=PART` leaves a part out of every score, or with
+    `without=grouping` the turns of a session ungrouped:
+
+        Configuration.parse("onnx+without=window")
+    """
+
+    embedder: str = _AS_GIVEN
+    plan: str = "relevance"
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.embedder not in (_AS_GIVEN, *EMBEDDERS):
+            raise InvalidInput(
+                f"embedder={self.embedder!r} is unknown. Known embedders: {', '.join(EMBEDDERS)}."
+            )
+        if self.plan not in PLANS:
+            raise InvalidInput(f"plan={self.plan!r} is unknown. Known plans: {', '.join(PLANS)}.")
+
+    def __str__(self) -> str:
+        said = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
+        if self.plan != "relevance":
+            said = [*said, f"plan={self.plan}"]
+        return _JOINT.join([*said, *(f"without={part}" for part in self.without)]) or _ITSELF
+
+    @classmethod
+    def parse(cls, text: str) -> Configuration:
+        """The configuration of that text. Raises InvalidInput."""
+        found = cls()
+        for word in text.split(_JOINT):
+            name, _, value = word.strip().partition("=")
+            if not value and name in (_AS_GIVEN, _ITSELF):
+                continue
+            if not value and name == _WORDS_ONLY:
+                found = replace(found, embedder="none")
+            elif not value and name in EMBEDDERS:
+                found = replace(found, embedder=name)
+            elif value and name == "embedder":
+                found = replace(found, embedder=value)
+            elif value and name == "plan":
+                found = replace(found, plan=value)
+            elif value and name == "without":
+                found = replace(found, without=tuple(dict.fromkeys((*found.without, value))))
+            else:
+                raise InvalidInput(
+                    f"{text!r} is no configuration: {word!r} can't be read. Write germane, lexical, static, "
+                    "onnx, embedder=NAME, plan=NAME or without=PART, several joined by +."
+                )
+        return found
+
+    def leaving_out(self, part: str) -> Configuration:
+        """This configuration without one part more."""
+        return replace(self, without=(*self.without, part))
+
+    def plan_of(self) -> Plan:
+        """The plan, with what the configuration leaves out left out."""
+        plan = plan_for(self.plan, kinds=BUILT_IN, frame=DEFAULT_FRAME)
+        if GROUPING in self.without:
+            plan = replace(
+                plan, sections=tuple(replace(section, by_session=False) for section in plan.sections)
+            )
+        return replace(plan, without=tuple(part for part in self.without if part != GROUPING))
+
+
+def configured(configuration: Configuration) -> Retriever:
+    """The retriever that is germane in this configuration."""
+    return lambda corpus: GermaneReader(corpus, configuration)
+
+
+class GermaneReader:
+    """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
+
+    `parts` collects the names of the score parts that were seen, `grouped` tells whether any memory
+    belongs to a session; both say what there is to leave out.
+    """
+
+    def __init__(self, corpus: Corpus, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.parts: set[str] = set()
+        self._plan = configuration.plan_of()
+        self.engine = _opened(corpus, configuration)
+        if corpus.stored is not None:
+            self.ids = {each: each for each in corpus.ids}
+        else:
+            stored = self.engine.remember_many(corpus.drafts)
+            self.ids = {each.memory.id: own for each, own in zip(stored, corpus.ids, strict=True)}
+
+    def recall(self, question: str, limit: int) -> Sequence[str]:
+        found = self.engine.recall(question, limit=limit)
+        for one in found:
+            self.parts.update(one.parts)
+        if not self._plan.without:
+            return [self.ids[one.memory.id] for one in found if one.memory.id in self.ids]
+        # A plan leaves parts out, and a recall has none; its ranking stands in the trace.
+        entries = sorted(self.context(question, limit).trace.entries, key=lambda entry: -entry.score)
+        return [self.ids[entry.memory_id] for entry in entries[:limit] if entry.memory_id in self.ids]
+
+    def assemble(self, question: str, budget: int) -> str:
+        return self.context(question, budget).text
+
+    def context(self, question: str, budget: int) -> Context:
+        """The context with its account."""
+        return self.engine.assemble(question, budget=budget, plan=self._plan)
+
+    @property
+    def gathered(self) -> int:
+        """How many candidates of each signal a context of the plan is made from, at most."""
+        return sum(section.limit for section in self._plan.sections if section.order is None)
+
+    def shows(self, kind: str) -> bool:
+        """Whether the plan has a section for memories of that kind."""
+        return any(kind in section.kinds for section in self._plan.sections)
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
+    as_given = configuration.embedder == _AS_GIVEN
+    if corpus.stored is None:
+        return open_engine(
+            ":memory:",
+            agent="evaluation",
+            embedder=corpus.embedder if as_given else embedder_named(configuration.embedder),
+            counter=corpus.counter,
+            clock=lambda: corpus.now,
+        )
+    # A store has the vectors that it has; it is opened as its users open it unless told otherwise.
+    opened = partial(
+        open_engine,
+        corpus.stored.database,
+        agent=corpus.stored.agent,
+        counter=corpus.counter,
+        read_only=True,
+        clock=lambda: corpus.now,
+    )
+    return opened() if as_given else opened(embedder=embedder_named(configuration.embedder))
