@@ -44,7 +44,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate",
+        "Store", "Checkable", "Multilingual", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate",
         "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),

@@ -36,7 +36,7 @@ from germane.model.query import Candidate, Filter, Order, Query, TimeRange
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
-from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
+from germane.protocols import Checkable, Clock, Embedder, Multilingual, Scorer, Store, Summarizer, TokenCounter
 from germane.tokens import get_counter, register_counter
 from germane.verbs.recall import Recalled
 
@@ -68,6 +68,7 @@ __all__ = [
     "Level",
     "Memory",
     "MissingExtra",
+    "Multilingual",
     "NotFound",
     "Note",
     "Order",

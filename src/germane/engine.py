@@ -23,7 +23,16 @@ from germane.model.query import Filter, Order
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
 from germane.plans.frames import DEFAULT_FRAME
-from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
+from germane.protocols import (
+    Checkable,
+    Clock,
+    Embedder,
+    Multilingual,
+    Scorer,
+    Store,
+    Summarizer,
+    TokenCounter,
+)
 from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, lifecycle, read, recall, remember
@@ -46,7 +55,7 @@ def open_engine(
     counter: str | TokenCounter = DEFAULT_COUNTER,
     summarizer: Summarizer | None = None,
     kinds: Iterable[Kind] = (),
-    language: str = "english",
+    language: str | None = None,
     durability: Literal["full", "relaxed"] = "full",
     read_only: bool = False,
     clock: Clock | None = None,
@@ -54,7 +63,9 @@ def open_engine(
     """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
 
     The file is made when it isn't there. `durability="relaxed"` may lose the last moments before a
-    power cut, never consistency. `clock` replaces the system's, for tests and replays. Raises
+    power cut, never consistency. `language` is the one whose endings are cut from words, by its
+    Snowball name; it stays with the agent ("english" until one is given), and another than before
+    indexes the agent's memories anew. `clock` replaces the system's, for tests and replays. Raises
     InvalidInput, StoreUnavailable, SchemaTooNew or EmbedderMismatch.
     """
     if not checked_text(agent, name="agent").strip():
@@ -76,9 +87,21 @@ def open_engine(
         ids=IdSequence(secrets.randbits),
         embedder=embedder,
         summarizer=summarizer,
-        language=language,
+        language=_language(store, agent, language),
     )
     return Engine(session)
+
+
+def _language(store: Store, agent: str, given: str | None) -> str:
+    """The language of an agent's words; a store that knows of none indexes them as English."""
+    if isinstance(store, Multilingual):
+        return store.settle_language(agent, given)
+    if given not in {None, "english"}:
+        raise InvalidInput(
+            f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
+            "Leave the language out, or give the store a method settle_language (germane.Multilingual)."
+        )
+    return "english"
 
 
 def _system_clock() -> datetime:

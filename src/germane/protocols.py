@@ -17,7 +17,7 @@ from germane.model.memory import Memory
 from germane.model.query import Candidate, Filter, Found, Order, Query
 from germane.model.stats import Finding, StoreStats
 
-__all__ = ["Checkable", "Clock", "Embedder", "Scorer", "Store", "Summarizer", "TokenCounter"]
+__all__ = ["Checkable", "Clock", "Embedder", "Multilingual", "Scorer", "Store", "Summarizer", "TokenCounter"]
 
 
 @runtime_checkable
@@ -110,6 +110,18 @@ class Checkable(Protocol):
 
     def check(self, agent: str) -> tuple[Finding, ...]:
         """What is wrong with the store or this agent's part of it; empty when nothing is."""
+        ...
+
+
+@runtime_checkable
+class Multilingual(Protocol):
+    """What only some stores can do: index the words of each agent in a language of its own."""
+
+    def settle_language(self, agent: str, language: str | None) -> str:
+        """Make this the language of the agent's words; with None leave it. Returns the one that holds.
+
+        Raises InvalidInput for a language without a stemmer.
+        """
         ...
 
 

@@ -93,7 +93,8 @@ def test_a_newer_schema(path: Path) -> None:
 def test_a_damaged_file(path: Path) -> None:
     memories = filled(path, 300)
     data = bytearray(path.read_bytes())
-    data[4096 * 3 : 4096 * 40] = b"\xff" * (4096 * 37)
+    # Past the schema's own pages, without which no file opens.
+    data[4096 * 24 : 4096 * 60] = b"\xff" * (4096 * 36)
     path.write_bytes(data)
     store = SqliteStore(path)
     with pytest.raises(StoreUnavailable, match="damaged"):

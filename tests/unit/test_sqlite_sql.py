@@ -25,7 +25,7 @@ OF_THE_WHOLE_STORE = {
     "set_setting",
     "settings",
 }
-OWNED = r"(?:memories|texts|tags|lex|vectors|changes)\b"
+OWNED = r"(?:memories|texts|tags|lex|vectors|unembedded|changes)\b"
 
 
 def connect() -> sqlite3.Connection:
@@ -73,7 +73,13 @@ def test_schema_is_the_sum_of_the_migrations() -> None:
             migrated.execute(statement)
     listing = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
     fresh = connect()
-    assert fresh.execute(listing).fetchall() == migrated.execute(listing).fetchall()
+
+    def shapes(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+        # A column that a migration adds stands in the stored text with other spaces around it.
+        rows = connection.execute(listing)
+        return [(*rest, re.sub(r"\s*([(),]|\s)\s*", r"\1", text or "")) for *rest, text in rows]
+
+    assert shapes(fresh) == shapes(migrated)
     migrated.close()
     fresh.close()
 
@@ -92,6 +98,7 @@ def test_every_query_runs(name: str) -> None:
         subject="s",
         when=TimeRange(since=START, until=START.replace(year=2030)),
         min_importance=1.0,
+        embedded=True,
     )
     text, values = filtered(name, everything)
     connection.execute(

@@ -21,6 +21,7 @@ class Insert:
     A memory is the same one when its agent and `content_hash` are. When somebody says it anew
     (`revive`), the stored one's `seen_count` and `updated_at` move, and it becomes active again if
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
+    A memory stored with `vector` None waits for one.
     """
 
     memory: Memory
@@ -50,7 +51,7 @@ class SetStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetVector:
-    """Store or replace the vector of a memory."""
+    """Store or replace the vector of a memory; NOWHERE removes it, and the memory doesn't wait for one."""
 
     memory_id: str
     vector: Vector = field(compare=False)

@@ -55,6 +55,7 @@ class Filter:
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows.
+    `embedded` False admits what waits for a vector, True what doesn't.
     """
 
     kinds: tuple[str, ...] = ()
@@ -64,6 +65,7 @@ class Filter:
     when: TimeRange | None = None
     min_importance: float | None = None
     pinned: bool | None = None
+    embedded: bool | None = None
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
 
 
@@ -89,6 +91,8 @@ class Query:
     """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
 
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
+    `language` is the one that the terms were made by; a store that knows the agent's language refuses
+    terms of another. None asks for no such check.
     """
 
     text: str = ""
@@ -96,6 +100,7 @@ class Query:
     vector: Vector | None = field(default=None, compare=False)
     filter: Filter = field(default_factory=Filter)
     slices: tuple[Slice, ...] = (Slice(),)
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

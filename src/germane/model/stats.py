@@ -28,7 +28,8 @@ class StoreStats:
     """Figures about one agent's memories and the store that holds them.
 
     `tokens` sums the stored counts of the full renditions; `bytes` is the size of the whole store
-    on disk (0 in memory).
+    on disk (0 in memory). `pending` counts the memories that wait for a vector, forgotten ones
+    aside; it is 0 while nobody has named a model. `language` is that of the agent's words.
     """
 
     location: str
@@ -43,6 +44,8 @@ class StoreStats:
     bytes: int
     oldest: datetime | None = None
     newest: datetime | None = None
+    pending: int = 0
+    language: str = "english"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ Level: retrieval (imports errors only).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
@@ -13,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from germane.errors import InvalidInput
 
-__all__ = ["SNOWBALL", "Stem", "stemmer"]
+__all__ = ["SNOWBALL", "Stem", "languages", "stemmer"]
 
 SNOWBALL = "snowball-3"
 """The algorithms' major version. Stems are stored, so both implementations have to be of it."""
@@ -22,6 +23,15 @@ Stem: TypeAlias = Callable[[str], str]
 
 # No word of a language is this long, and the pure stemmer is slow on what is no word.
 _LONGEST_WORD = 64
+_NAME = re.compile(r"[a-z]+(?:_[a-z]+)*")
+_OLDER = frozenset({"dutch_porter", "porter", "lovins", "german2", "kraaij_pohlmann"})
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The languages that have a stemmer, by their Snowball names; older algorithms of a language aside."""
+    module: Any = import_module("snowballstemmer")
+    return tuple(sorted(set(module.algorithms()) - _OLDER))
 
 
 class _Stemmer(Protocol):
@@ -64,13 +74,20 @@ def _compiled(language: str) -> _Stemmer | None:
 
 
 def _pure(language: str) -> _Stemmer:
-    try:
-        module: Any = import_module(f"snowballstemmer.{language}_stemmer")
-    except ImportError as error:
+    module = _module(language)
+    if module is None:
         raise InvalidInput(
-            f"language={language!r} has no Snowball stemmer. Use its English name in lower case, "
-            "such as 'english', 'german', 'french', 'spanish' or 'russian'."
-        ) from error
+            f"language={language!r} has no Snowball stemmer. Known: {', '.join(languages())}. For another "
+            "language take 'english': only words that are written in ASCII are then stemmed."
+        )
     name = "".join(part.title() for part in language.split("_")) + "Stemmer"
     made: _Stemmer = getattr(module, name)()
     return made
+
+
+def _module(language: str) -> Any:
+    """The pure stemmer's module, or None where there is none of that name."""
+    try:
+        return import_module(f"snowballstemmer.{language}_stemmer") if _NAME.fullmatch(language) else None
+    except ImportError:
+        return None

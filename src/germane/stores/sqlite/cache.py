@@ -175,10 +175,13 @@ class AgentCache:
         moved = {num for num, what in changes if what in _MOVED} - purged
         for ordinal in self.columns.ordinals(_array(moved - added)).tolist():
             self._drop_record(ordinal)
-        self._renew_masks(connection, (moved | added) - purged)
+        embedded = {num for num, what in changes if what == "vector"} - purged
+        self._renew_masks(connection, ((moved | added) - purged) | embedded)
         if self._vectors is not None:
-            renewed = {num for num, what in changes if what in {"vector", "insert"}} - purged
-            self._put_vectors(self._among(connection, "vectors", renewed))
+            for ordinal in self.columns.ordinals(_array(embedded)).tolist():
+                # It may have none any more.
+                self._vectors.remove(ordinal)
+            self._put_vectors(self._among(connection, "vectors", embedded | (added - purged)))
 
     def _add(self, rows: list[tuple[Any, ...]]) -> None:
         ordinals = self.columns.append([row[:6] for row in rows])

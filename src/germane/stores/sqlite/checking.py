@@ -97,6 +97,12 @@ def _vectors(
     connection: sqlite3.Connection, values: dict[str, int], embedding: EmbeddingIdentity | None
 ) -> Iterator[Finding]:
     dimension = embedding.dimension if embedding else -1
+    for (raw,) in _run(connection, "check_embedded", values):
+        yield Finding(
+            code="embedded",
+            text=f"Memory {id_text(raw)} has a vector and is listed as waiting for one.",
+            remedy="Embed what waits with `germane embed`.",
+        )
     for (raw,) in _run(connection, "check_vectors", {**values, "dimension": dimension}):
         yield Finding(
             code="vector",

@@ -37,7 +37,13 @@ def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
         if value is not None:
             conditions.append(known[f"where_{condition}"])
             values[name] = value
-    return known[query].replace("{filter}", "\n".join(conditions)), values
+    text = known[query]
+    if where.embedded is not None:
+        conditions.append(known["where_embedded" if where.embedded else "where_unembedded"])
+    if where.embedded is False:
+        # Few wait as a rule: the plus leads SQLite to those, not by time through all memories.
+        text = text.replace("WHERE agent =", "WHERE +agent =")
+    return text.replace("{filter}", "\n".join(conditions)), values
 
 
 def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:

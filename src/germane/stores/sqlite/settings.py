@@ -1,4 +1,4 @@
-"""What holds for a whole store, which every process that opens it has to agree with.
+"""What holds for a whole store or an agent's index, which every process that opens it has to agree with.
 
 Level: stores (imports retrieval and what is above it).
 """
@@ -19,10 +19,13 @@ from germane.stores.sqlite.writing import span
 
 __all__ = [
     "check_embedding",
+    "check_language",
     "check_tokenizer",
+    "drop_vectors",
     "note_erasure",
     "owes_erasure",
     "settle",
+    "settle_language",
     "store_embedding",
     "stored_embedding",
 ]
@@ -52,8 +55,49 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
         stored = dict(connection.execute(queries("sqlite")["settings"]).fetchall())
         if stored.get("tokenizer") != TOKENIZER:
             _reindex(connection)
-        if _differs(stored_embedding(stored), embedding):
-            _drop_vectors(connection)
+        if embedding is not None and _differs(stored_embedding(stored), embedding):
+            drop_vectors(connection, embedding)
+
+
+def settle_language(connections: Connections, name: str, language: str) -> None:
+    """Index an agent's memories by the words of this language, unless they are.
+
+    The agent is made known if it isn't. Raises StoreUnavailable when that can't be written.
+    """
+    with connections.reading() as connection:
+        row = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
+    if row is not None and row[2] == language:
+        return
+    if connections.read_only:
+        if row is None:
+            return
+        raise StoreUnavailable(
+            f"The memories of agent {name!r} in {connections.location} are indexed in {row[2]!r}, and "
+            f"read_only=True keeps them from being indexed in {language!r}. "
+            "Open the store without a language to read them, or once without read_only=True."
+        )
+    with connections.writing() as connection:
+        connection.execute(queries("sqlite")["add_agent"], {"name": name})
+        agent, seq, stored, *_ = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
+        # Another process may have settled it in the meantime.
+        if stored != language:
+            connection.execute(
+                queries("sqlite")["set_agent_language"], {"agent": agent, "language": language}
+            )
+            _reindex_agent(connection, agent, seq, language)
+
+
+def drop_vectors(connection: sqlite3.Connection, embedding: EmbeddingIdentity) -> None:
+    """Remove all vectors of the store, and note which model shall make the new ones."""
+    for agent, seq, *_ in connection.execute(queries("sqlite")["agents"]).fetchall():
+        connection.execute(queries("sqlite")["purge_vectors"], span(agent))
+        connection.execute(queries("sqlite")["insert_all_unembedded"], span(agent))
+        connection.execute(
+            queries("sqlite")["advance_agent"], {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0}
+        )
+        connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
+    # Noted now, so that a process with the model of before can store no more of its vectors.
+    store_embedding(connection, embedding)
 
 
 def stored_embedding(settings: dict[str, str]) -> EmbeddingIdentity | None:
@@ -75,6 +119,15 @@ def check_tokenizer(stored: str, location: str) -> None:
         raise StoreUnavailable(
             f"Another germane indexed the store {location} anew by its tokenizer {stored!r}; this process "
             f"has {TOKENIZER!r}. Start this process again with the same version of germane."
+        )
+
+
+def check_language(stored: str, asked: str | None, location: str) -> None:
+    """Raise StoreUnavailable when another process has indexed the agent's memories in another language."""
+    if asked is not None and asked != stored:
+        raise StoreUnavailable(
+            f"Another process indexed these memories in {location} anew in {stored!r}; this one asks in "
+            f"{asked!r}. Open the store again without a language to go on in {stored!r}."
         )
 
 
@@ -104,41 +157,30 @@ def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) 
 
 
 def _reindex(connection: sqlite3.Connection) -> None:
-    for agent, seq in connection.execute(queries("sqlite")["agents"]).fetchall():
-        values = {"agent": agent, "seq": seq + 1, "terms": _reindex_agent(connection, agent)}
-        connection.execute(queries("sqlite")["set_agent_terms"], values)
-        connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
+    for agent, seq, _, language in connection.execute(queries("sqlite")["agents"]).fetchall():
+        _reindex_agent(connection, agent, seq, language)
     _set(connection, "tokenizer", TOKENIZER)
 
 
-def _reindex_agent(connection: sqlite3.Connection, agent: int) -> int:
+def _reindex_agent(connection: sqlite3.Connection, agent: int, seq: int, language: str) -> None:
     terms = 0
     place = span(agent)
     while rows := connection.execute(queries("sqlite")["forwards_to_renew"], place).fetchall():
-        renewed = [_forward_row(row, agent) for row in rows]
+        renewed = [_forward_row(row, agent, language) for row in rows]
         connection.executemany(queries("sqlite")["insert_lex"], renewed)
         terms += sum(row[2] for row in renewed)
         place["above"] = rows[-1][0]
-    return terms
+    values = {"agent": agent, "seq": seq + 1, "terms": terms}
+    connection.execute(queries("sqlite")["set_agent_terms"], values)
+    connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
 
 
-def _forward_row(row: tuple[Any, ...], agent: int) -> tuple[int, int, int, bytes, bytes]:
+def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> tuple[int, int, int, bytes, bytes]:
     num, content, subject, tags, metadata = row
     text = indexed_text(content, subject=subject, tags=json.loads(tags), metadata=json.loads(metadata))
-    forward = index_terms(text)
+    forward = index_terms(text, language=language)
     hashes = forward.hashes.astype("<u4", copy=False).tobytes()
     return num, agent, forward.length, hashes, forward.frequencies.tobytes()
-
-
-def _drop_vectors(connection: sqlite3.Connection) -> None:
-    for agent, seq in connection.execute(queries("sqlite")["agents"]).fetchall():
-        connection.execute(queries("sqlite")["purge_vectors"], span(agent))
-        connection.execute(
-            queries("sqlite")["advance_agent"], {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0}
-        )
-        connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
-    for name in ("embedding_name", "embedding_dimension"):
-        connection.execute(queries("sqlite")["remove_setting"], {"name": name})
 
 
 def _set(connection: sqlite3.Connection, name: str, value: str) -> None:

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound, StoreBusy, StoreError
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+from germane.retrieval.stemming import stemmer
 from germane.stores.sql import queries
 from germane.stores.sqlite.cache import AgentCache
 from germane.stores.sqlite.checking import check_agent, check_file
@@ -30,10 +31,13 @@ from germane.stores.sqlite.schema import prepare, version_of
 from germane.stores.sqlite.searching import search
 from germane.stores.sqlite.settings import (
     check_embedding,
+    check_language,
     check_tokenizer,
+    drop_vectors,
     note_erasure,
     owes_erasure,
     settle,
+    settle_language,
     store_embedding,
     stored_embedding,
 )
@@ -43,16 +47,26 @@ __all__ = ["SqliteStore"]
 
 _MOST_CACHE_BYTES: Final = 512 << 20
 _LONGEST_NAME: Final = 1000
+_ENGLISH: Final = "english"
+
+
+class _Agent(NamedTuple):
+    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
+
+    number: int = 0
+    seq: int = 0
+    language: str | None = None
+    embedding: EmbeddingIdentity | None = None
 
 
 class SqliteStore:
-    """A `Store` in one file, and `Checkable`. Threads and processes may share the file freely.
+    """A `Store` in one file, `Checkable` and `Multilingual`. Threads and processes may share the file freely.
 
     `path` names the file, which is created when it is missing, or is ":memory:". `embedding` names
     the model whose vectors are stored; without it none can be. `durability="full"` keeps what was
     acknowledged through a loss of power, "relaxed" through a crash of the process only. `timeout`
     is how many seconds to wait for other writers before StoreBusy. `replace_embedding` allows the
-    vectors of another model to be removed on opening.
+    vectors of another model to be removed on opening; all memories then wait for new ones.
 
     Raises StoreUnavailable, SchemaTooNew, EmbedderMismatch or StoreBusy.
     """
@@ -91,12 +105,14 @@ class SqliteStore:
         if not changes:
             return ()
         with self._connections.writing() as connection:
-            number, seq, embedding = self._agent(connection, agent, create=True)
+            known = self._agent(connection, agent, create=True)
             if any(_has_vector(each) for each in changes) and self._embedding is not None:
-                check_embedding(embedding, self._embedding)
-                if embedding is None:
+                check_embedding(known.embedding, self._embedding)
+                if known.embedding is None:
                     store_embedding(connection, self._embedding)
-            writing = Writing(connection, number, agent, seq, self._embedding)
+            writing = Writing(
+                connection, known.number, agent, known.seq, self._embedding, known.language or _ENGLISH
+            )
             applied = writing.apply(changes)
             purges = any(isinstance(each, Purge) for each in changes)
             if purges:
@@ -108,7 +124,7 @@ class SqliteStore:
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
         """The memories of these ids whatever their status, in the order asked; None where there is none."""
         with self._connections.reading() as connection:
-            number, _, _ = self._agent(connection, agent)
+            number = self._agent(connection, agent).number
             return tuple(_get(connection, number, agent, each) for each in ids)
 
     def find(
@@ -128,7 +144,7 @@ class SqliteStore:
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading() as connection:
-            number, _, _ = self._agent(connection, agent)
+            number = self._agent(connection, agent).number
             query, values = filtered(f"find_{order.value}", where)
             values |= {"agent": number, "limit": -1 if limit is None else limit}
             values |= _edge(connection, number, agent, after)
@@ -140,13 +156,21 @@ class SqliteStore:
         return tuple(found[num] for num in nums)
 
     def search(self, agent: str, query: Query) -> Found:
-        """The candidates for a query, from one snapshot of the store."""
+        """The candidates for a query, from one snapshot of the store.
+
+        Raises EmbedderMismatch for a vector when another model has made the stored ones by now, and
+        StoreUnavailable when the query's language isn't that of the agent any more.
+        """
         cache = self._cache(agent)
         with cache.lock, self._connections.reading() as connection:
-            number, seq, embedding = self._agent(connection, agent)
-            cache.agent = number
-            cache.catch_up(connection, seq)
-            found = search(connection, cache, query, embedding=embedding)
+            known = self._agent(connection, agent)
+            if known.language is not None:
+                check_language(known.language, query.language, self._connections.location)
+            if query.vector is not None:
+                check_embedding(known.embedding, self._embedding)
+            cache.agent = known.number
+            cache.catch_up(connection, known.seq)
+            found = search(connection, cache, query, embedding=known.embedding)
         self._keep_within_limit(agent)
         return found
 
@@ -155,9 +179,10 @@ class SqliteStore:
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading() as connection:
-            number, _, embedding = self._agent(connection, agent)
+            number, _, language, embedding = self._agent(connection, agent)
             rows = connection.execute(queries("sqlite")["counts"], span(number)).fetchall()
             (vectors,) = connection.execute(queries("sqlite")["count_vectors"], span(number)).fetchone()
+            (waiting,) = connection.execute(queries("sqlite")["count_unembedded"], span(number)).fetchone()
             version = version_of(connection)
         for kind, status, count, *_ in rows:
             by_kind[kind] = by_kind.get(kind, 0) + count
@@ -175,6 +200,8 @@ class SqliteStore:
             bytes=self._connections.size(),
             oldest=moment(min(row[4] for row in rows)) if rows else None,
             newest=moment(max(row[5] for row in rows)) if rows else None,
+            pending=waiting if embedding or self._embedding else 0,
+            language=language or _ENGLISH,
         )
 
     def check(self, agent: str) -> tuple[Finding, ...]:
@@ -186,8 +213,36 @@ class SqliteStore:
             damage = check_file(connection)
             if damage:
                 return damage
-            number, _, embedding = self._agent(connection, agent)
-            return check_agent(connection, number, embedding)
+            known = self._agent(connection, agent)
+            return check_agent(connection, known.number, known.embedding)
+
+    def settle_language(self, agent: str, language: str | None) -> str:
+        """The language of an agent's words, after it was made the one given, if one is.
+
+        Another one than before indexes all the agent's memories anew, in one transaction: about a
+        second for each 10,000. Raises InvalidInput for a language without a stemmer, and
+        StoreUnavailable when the store is only read.
+        """
+        if language is not None:
+            stemmer(language)
+            _check_name(agent)
+            with translated(self._connections.location):
+                settle_language(self._connections, agent, language)
+            return language
+        with self._connections.reading() as connection:
+            return self._agent(connection, agent).language or _ENGLISH
+
+    def agents(self) -> tuple[str, ...]:
+        """The names of all agents of the file, in the order in which they first wrote."""
+        with self._connections.reading() as connection:
+            return tuple(name for _, _, name, _ in connection.execute(queries("sqlite")["agents"]))
+
+    def drop_vectors(self) -> None:
+        """Remove the vectors of all agents: the model that the store was opened with shall make new ones."""
+        if self._embedding is None:
+            raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
+        with self._connections.writing() as connection:
+            drop_vectors(connection, self._embedding)
 
     def checkpoint(self) -> None:
         """Move what is in the write-ahead log into the file, and cut the log to no bytes.
@@ -211,21 +266,18 @@ class SqliteStore:
         with self._guard:
             self._caches.clear()
 
-    def _agent(
-        self, connection: sqlite3.Connection, name: str, *, create: bool = False
-    ) -> tuple[int, int, EmbeddingIdentity | None]:
-        """The agent's number and latest change (0 and 0 for an unknown one), and the vectors' model."""
+    def _agent(self, connection: sqlite3.Connection, name: str, *, create: bool = False) -> _Agent:
+        """What is stored of the agent itself, and the model of the vectors."""
         if create:
-            if not name or len(name) > _LONGEST_NAME:
-                raise InvalidInput(f"agent={name[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+            _check_name(name)
             connection.execute(queries("sqlite")["add_agent"], {"name": name})
         row = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
         if row is None:
-            return 0, 0, None
-        number, seq, tokenizer, model, dimension = row
+            return _Agent()
+        number, seq, language, tokenizer, model, dimension = row
         check_tokenizer(tokenizer, self._connections.location)
         settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
-        return number, seq, stored_embedding(settings)
+        return _Agent(number, seq, language, stored_embedding(settings))
 
     def _cache(self, agent: str) -> AgentCache:
         with self._guard:
@@ -273,6 +325,11 @@ class SqliteStore:
             )
         with self._connections.writing() as connection:
             note_erasure(connection, owed=False)
+
+
+def _check_name(agent: str) -> None:
+    if not agent or len(agent) > _LONGEST_NAME:
+        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
 
 
 def _has_vector(change: Change) -> bool:

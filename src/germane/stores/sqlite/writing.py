@@ -18,7 +18,7 @@ from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import Memory, Status
 from germane.model.stats import EmbeddingIdentity
-from germane.model.vector import Vector
+from germane.model.vector import NOWHERE, Vector
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
@@ -46,12 +46,17 @@ def span(agent: int, *, above: int = 0) -> dict[str, int]:
 
 
 def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
-    """A vector as it is stored: float16, little endian. Raises InvalidInput for what is no embedding."""
+    """A vector as it is stored: float16, little endian; nothing for NOWHERE.
+
+    Raises InvalidInput for what is no embedding.
+    """
     if embedding is None:
         raise InvalidInput(
             "A vector can't be stored without knowing which model made it. "
             "Open the store with embedding=EmbeddingIdentity(name=..., dimension=...)."
         )
+    if vector.shape == NOWHERE.shape:
+        return b""
     if vector.shape != (embedding.dimension,):
         raise InvalidInput(
             f"A vector of shape {vector.shape} is none of {embedding}; "
@@ -76,6 +81,7 @@ class Writing:
     name: str
     seq: int
     embedding: EmbeddingIdentity | None
+    language: str = "english"
     memories: int = 0
     terms: int = 0
     changes: list[tuple[int, int, int, str]] = field(default_factory=list)
@@ -179,7 +185,11 @@ class Writing:
         num = self._num(change.memory_id)
         self._note(num, "vector")
         vector = packed_vector(change.vector, self.embedding)
-        self._many("insert_vector", [(num, self.agent, vector)])
+        if vector:
+            self._many("insert_vector", [(num, self.agent, vector)])
+        else:
+            self._run("remove_vector", {"num": num, "agent": self.agent})
+        self._run("remove_unembedded", {"num": num, "agent": self.agent})
         return Applied(memory=self._load(num))
 
     def _purge(self, change: Purge) -> Applied:
@@ -202,6 +212,7 @@ class Writing:
             for num, _, vector in new
             if vector is not None
         ]
+        waiting = [(num, agent) for num, _, vector in new if vector is None]
         try:
             self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
         except sqlite3.IntegrityError as error:
@@ -210,14 +221,15 @@ class Writing:
         self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
         self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
         self._many("insert_lex", [self._forward_row(num, memory) for num, memory, _ in new])
-        self._many("insert_vector", vectors)
+        self._many("insert_vector", [row for row in vectors if row[2]])
+        self._many("insert_unembedded", waiting)
         self.memories += len(new)
 
     def _forward_row(self, num: int, memory: Memory) -> tuple[Any, ...]:
         text = indexed_text(
             memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata
         )
-        forward = index_terms(text)
+        forward = index_terms(text, language=self.language)
         self.terms += forward.length
         return (
             num,

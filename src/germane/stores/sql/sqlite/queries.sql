@@ -21,16 +21,16 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 DELETE FROM settings WHERE name = :name;
 
 -- name: agent
--- The agent's number and latest change, and the settings that a process has to agree with.
-SELECT agents.agent, agents.seq,
+-- The agent's number, latest change and language, and the settings that a process has to agree with.
+SELECT agents.agent, agents.seq, agents.language,
        (SELECT value FROM settings WHERE name = 'tokenizer'),
        (SELECT value FROM settings WHERE name = 'embedding_name'),
        (SELECT value FROM settings WHERE name = 'embedding_dimension')
 FROM agents WHERE agents.name = :name;
 
 -- name: agents
--- Every agent's number, for what has to be done to all of them.
-SELECT agent, seq FROM agents ORDER BY agent;
+-- Every agent's number, name and language, for what has to be done to all of them.
+SELECT agent, seq, name, language FROM agents ORDER BY agent;
 
 -- name: add_agent
 -- Give a new agent its number.
@@ -40,6 +40,10 @@ INSERT INTO agents (name) VALUES (:name) ON CONFLICT (name) DO NOTHING;
 -- Move the agent's change number and counters at the end of a transaction.
 UPDATE agents SET seq = :seq, memories = memories + :memories, terms = terms + :terms
 WHERE agent = :agent;
+
+-- name: set_agent_language
+-- Change the language of an agent whose memories are about to be indexed anew.
+UPDATE agents SET language = :language WHERE agent = :agent;
 
 -- name: set_agent_terms
 -- Count the agent's terms anew after a reindex, and note the change.
@@ -75,6 +79,24 @@ ON CONFLICT (num) DO UPDATE SET
 INSERT INTO vectors (num, agent, vector) VALUES (?, ?, ?)
 ON CONFLICT (num) DO UPDATE SET vector = excluded.vector;
 
+-- name: remove_vector
+-- Remove the vector of a memory that the model gives no direction.
+DELETE FROM vectors WHERE num = :num AND agent = :agent;
+
+-- name: insert_unembedded
+-- Note that a memory waits for a vector.
+INSERT INTO unembedded (num, agent) VALUES (?, ?) ON CONFLICT DO NOTHING;
+
+-- name: insert_all_unembedded
+-- Note that all of an agent's memories wait for vectors of another model.
+INSERT INTO unembedded (num, agent)
+SELECT num, agent FROM memories WHERE num > :above AND num < :below AND +memories.agent = :agent
+ON CONFLICT DO NOTHING;
+
+-- name: remove_unembedded
+-- Note that a memory was embedded.
+DELETE FROM unembedded WHERE num = :num AND agent = :agent;
+
 -- name: insert_change
 -- Note what happened to a memory.
 INSERT INTO changes (agent, seq, num, what) VALUES (?, ?, ?, ?);
@@ -95,7 +117,7 @@ UPDATE memories SET status = :status, updated_at = :updated_at
 WHERE num = :num AND agent = :agent;
 
 -- name: purge_memory
--- Remove a memory; its texts, tags, forward record and vector go with it by their foreign keys.
+-- Remove a memory; its texts, tags, forward record, vector and the like go with it by their foreign keys.
 DELETE FROM memories WHERE num = :num AND agent = :agent;
 
 -- name: purge_vectors
@@ -221,6 +243,20 @@ AND importance >= :min_importance
 -- A condition for {filter}.
 AND pinned = :pinned
 
+-- name: where_embedded
+-- A condition for {filter}. The numbers of an agent's memories begin with the agent's own.
+AND num NOT IN (
+    SELECT unembedded.num FROM unembedded
+    WHERE unembedded.agent = :agent AND unembedded.num BETWEEN :agent << 40 AND (:agent + 1) << 40
+)
+
+-- name: where_unembedded
+-- A condition for {filter}, as above.
+AND num IN (
+    SELECT unembedded.num FROM unembedded
+    WHERE unembedded.agent = :agent AND unembedded.num BETWEEN :agent << 40 AND (:agent + 1) << 40
+)
+
 -- name: where_tags
 -- A condition for {filter}. The semicolon is the character after the colon.
 AND num IN (
@@ -269,6 +305,12 @@ WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :age
 -- How many of the agent's memories have a vector.
 SELECT count(*) FROM vectors WHERE agent = :agent AND num > :above AND num < :below;
 
+-- name: count_unembedded
+-- How many of the agent's memories wait for a vector; what is forgotten doesn't.
+SELECT count(*) FROM unembedded CROSS JOIN memories USING (num)
+WHERE unembedded.agent = :agent AND unembedded.num > :above AND unembedded.num < :below
+  AND status <> 'forgotten';
+
 -- name: check_counters
 -- The agent's counters beside what is stored.
 SELECT memories, terms,
@@ -294,7 +336,15 @@ SELECT 'lex', count(*) FROM lex WHERE agent = :agent
     AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = lex.num AND m.agent = lex.agent)
 UNION ALL
 SELECT 'vectors', count(*) FROM vectors WHERE agent = :agent
-    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = vectors.num AND m.agent = vectors.agent);
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = vectors.num AND m.agent = vectors.agent)
+UNION ALL
+SELECT 'unembedded', count(*) FROM unembedded WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = unembedded.num AND m.agent = unembedded.agent);
+
+-- name: check_embedded
+-- Memories that have a vector and are listed as waiting for one.
+SELECT id FROM memories CROSS JOIN vectors USING (num) CROSS JOIN unembedded USING (num)
+WHERE memories.agent = :agent;
 
 -- name: check_forwards
 -- Forward records that can't be read: four bytes a hash, one byte a frequency.

@@ -19,13 +19,14 @@ CREATE TABLE settings (
 ) STRICT, WITHOUT ROWID;
 
 -- One row per agent. `seq` is the number of its latest change; `memories` and `terms` count what is
--- stored and how many terms it has, so that a check can compare.
+-- stored and how many terms it has, so that a check can compare. `language` names the stemmer of its words.
 CREATE TABLE agents (
     agent    INTEGER PRIMARY KEY,
     name     TEXT    NOT NULL UNIQUE,
     seq      INTEGER NOT NULL DEFAULT 0,
     memories INTEGER NOT NULL DEFAULT 0,
-    terms    INTEGER NOT NULL DEFAULT 0
+    terms    INTEGER NOT NULL DEFAULT 0,
+    language TEXT NOT NULL DEFAULT 'english'
 ) STRICT;
 
 -- What filters, orders and counters need of each memory; narrow, because counters change.
@@ -109,6 +110,13 @@ CREATE TABLE vectors (
     num    INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
     agent  INTEGER NOT NULL,
     vector BLOB    NOT NULL
+) STRICT;
+
+-- Memories that no model has embedded yet. One that is neither here nor among the vectors has been
+-- embedded, and has no direction: none of its words are known to the model.
+CREATE TABLE unembedded (
+    num   INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
+    agent INTEGER NOT NULL
 ) STRICT;
 
 -- What happened, without any text: caches catch up by it. A purged memory's num stays here as the
