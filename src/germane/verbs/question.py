@@ -26,20 +26,17 @@ __all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question with what is needed to search for its answer.
-
-    `informative` are the terms of the question without the time that it names.
-    """
+    """A question with what is needed to search for its answer."""
 
     question: Question
     vector: Vector | None
     where: Filter
     notes: tuple[Note, ...] = ()
+    language: str | None = None
 
     @property
     def prefers(self) -> TimeRange | None:
         """The time whose memories rank higher: the one that the question names beside other words."""
-    language: str | None = None
         return self.question.when if self.question.terms else None
 
 
@@ -65,14 +62,7 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
             notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
     elif when is not None:
         where = replace(where, when=when)
-    return Asked(
-        question=question,
-        vector=vector,
-        where=where,
-        informative=informative,
-        notes=notes,
-        language=session.language,
-    )
+    return Asked(question=question, vector=vector, where=where, notes=notes, language=session.language)
 
 
 def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
@@ -149,5 +139,5 @@ def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
         vector=asked.vector,
         filter=asked.where,
         slices=slices,
-    )
         language=asked.language,
+    )
