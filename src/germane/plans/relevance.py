@@ -29,7 +29,7 @@ def relevance(kinds: Kinds) -> Plan:
                 heading="## Relevant Memories",
                 kinds=tuple(kind.name for kind in kinds if kind.name not in always),
                 share=Share(weight=1),
-                limit=400,
+                limit=200,
                 levels=(Level.FULL,),
                 overflow=Overflow.SKIP,
                 by_session=True,
