@@ -9,6 +9,9 @@ from __future__ import annotations
 from germane.evaluation.comparison import Difference
 from germane.evaluation.configuration import Configuration, embedder_named
 from germane.evaluation.corpus import Corpus, Order, Reader, Retriever, Stored
+from germane.evaluation.gate import Floor, Judged, judged
+from germane.evaluation.lost import Loss, Losses, Lost, Stage, losses
+from germane.evaluation.page import page, write_page
 from germane.evaluation.plot import curve, plot
 from germane.evaluation.report import Report
 from germane.evaluation.result import Answer, Figures, Result
@@ -22,15 +25,25 @@ __all__ = [
     "Corpus",
     "Difference",
     "Figures",
+    "Floor",
+    "Judged",
+    "Loss",
+    "Losses",
+    "Lost",
     "Order",
     "Reader",
     "Report",
     "Result",
     "Retriever",
+    "Stage",
     "Stored",
     "curve",
     "embedder_named",
     "evaluate",
+    "judged",
+    "losses",
+    "page",
     "plot",
     "ranked_by",
+    "write_page",
 ]

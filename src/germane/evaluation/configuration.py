@@ -14,6 +14,7 @@ from germane.embedders.static import StaticEmbedder
 from germane.engine import Engine, open_engine
 from germane.errors import InvalidInput
 from germane.evaluation.corpus import Corpus, Retriever
+from germane.evaluation.greedy import Packed
 from germane.kinds import BUILT_IN
 from germane.model.context import Context
 from germane.model.plan import Plan
@@ -24,12 +25,17 @@ from germane.protocols import Embedder
 __all__ = ["EMBEDDERS", "GROUPING", "Configuration", "GermaneReader", "configured", "embedder_named"]
 
 GROUPING = "grouping"
-"""What `without` calls the standing together of a session's turns; it is no part of a score."""
+"""What `without` calls the standing together of a session's turns, which is no part of a score.
+
+Without it a context holds the same ranking, each memory on a dated line of its own.
+"""
 
 _AS_GIVEN = "default"
 _ITSELF = "germane"
 _WORDS_ONLY = "lexical"
 _JOINT = "+"
+_ANY_BUDGET = 1000
+"""The ranking doesn't depend on the budget; one that holds what a plan requires."""
 
 EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
     "none": lambda: None,
@@ -53,7 +59,7 @@ class Configuration:
     `germane` and `default` are the default: the relevance plan with the embedder of the run.
     `embedder=none|static|onnx` names another embedder (`lexical`, `static` and `onnx` are short for
     them), `plan=NAME` another plan, and `without=PART` leaves a part out of every score, or with
-    `without=grouping` the turns of a session ungrouped:
+    `without=grouping` what stands together for its session:
 
         Configuration.parse("onnx+without=window")
     """
@@ -108,10 +114,6 @@ class Configuration:
     def plan_of(self) -> Plan:
         """The plan, with what the configuration leaves out left out."""
         plan = plan_for(self.plan, kinds=BUILT_IN, frame=DEFAULT_FRAME)
-        if GROUPING in self.without:
-            plan = replace(
-                plan, sections=tuple(replace(section, by_session=False) for section in plan.sections)
-            )
         return replace(plan, without=tuple(part for part in self.without if part != GROUPING))
 
 
@@ -131,6 +133,8 @@ class GermaneReader:
         self.configuration = configuration
         self.parts: set[str] = set()
         self._plan = configuration.plan_of()
+        self._ungrouped = Packed(corpus) if GROUPING in configuration.without else None
+        self._places = {own: place for place, own in enumerate(corpus.ids)}
         self.engine = _opened(corpus, configuration)
         if corpus.stored is not None:
             self.ids = {each: each for each in corpus.ids}
@@ -144,12 +148,13 @@ class GermaneReader:
             self.parts.update(one.parts)
         if not self._plan.without:
             return [self.ids[one.memory.id] for one in found if one.memory.id in self.ids]
-        # A plan leaves parts out, and a recall has none; its ranking stands in the trace.
-        entries = sorted(self.context(question, limit).trace.entries, key=lambda entry: -entry.score)
-        return [self.ids[entry.memory_id] for entry in entries[:limit] if entry.memory_id in self.ids]
+        # A plan leaves parts out and a recall doesn't, so the ranking is the one of the trace.
+        return self._order(question, _ANY_BUDGET)[:limit]
 
     def assemble(self, question: str, budget: int) -> str:
-        return self.context(question, budget).text
+        if self._ungrouped is None:
+            return self.context(question, budget).text
+        return self._ungrouped.text([self._places[own] for own in self._order(question, budget)], budget)
 
     def context(self, question: str, budget: int) -> Context:
         """The context with its account."""
@@ -166,6 +171,11 @@ class GermaneReader:
 
     def close(self) -> None:
         self.engine.close()
+
+    def _order(self, question: str, budget: int) -> list[str]:
+        """The ids of all that was gathered, in rank order."""
+        entries = sorted(self.context(question, budget).trace.entries, key=lambda entry: -entry.score)
+        return [self.ids[entry.memory_id] for entry in entries if entry.memory_id in self.ids]
 
 
 def _opened(corpus: Corpus, configuration: Configuration) -> Engine:

@@ -6,6 +6,7 @@ of the run, so that systems are compared and not models.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -112,6 +113,8 @@ def _lancedb_hybrid(corpus: Corpus) -> Order:
 
 def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
     """A table with an index of its words, and how a question is put so that it can't be syntax."""
+    # It warns, from Rust, of every table that it makes anew.
+    os.environ.setdefault("LANCE_LOG", "error")
     lancedb: Any = import_module("lancedb")
     match: Any = import_module("lancedb.query").MatchQuery
     table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")

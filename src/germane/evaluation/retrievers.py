@@ -17,8 +17,8 @@ import numpy as np
 from germane.errors import InvalidInput
 from germane.evaluation.configuration import Configuration, configured
 from germane.evaluation.corpus import Corpus, Order, Retriever
+from germane.evaluation.greedy import Ranking
 from germane.evaluation.peers import PEERS, best_first, missing
-from germane.packing.render import fence
 from germane.protocols import Embedder
 from germane.retrieval.postings import Postings
 from germane.retrieval.terms import index_terms, query_terms, term_hash
@@ -28,7 +28,7 @@ __all__ = ["RETRIEVERS", "ranked_by", "retrievers_of"]
 
 def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
     """A retriever from a way to rank a corpus: its order, packed greedily."""
-    return lambda corpus: _Ranking(corpus, order_of(corpus))
+    return lambda corpus: Ranking(corpus, order_of(corpus))
 
 
 def retrievers_of(
@@ -64,30 +64,6 @@ def _configuration(name: str | Configuration) -> Configuration:
         raise InvalidInput(
             f"Unknown retriever {name!r}. Known retrievers: {', '.join(RETRIEVERS)}. {error}"
         ) from None
-
-
-class _Ranking:
-    """Packs what an order puts first. Lines are fenced as germane's are, so both are read alike."""
-
-    def __init__(self, corpus: Corpus, order: Order) -> None:
-        self._ids = corpus.ids
-        self._lines = ["\n".join(fence(text)) for text in corpus.texts]
-        self._costs = [corpus.counter.count(line) + 1 for line in self._lines]
-        self._order = order
-
-    def recall(self, question: str, limit: int) -> Sequence[str]:
-        return [self._ids[place] for place in self._order(question)[:limit]]
-
-    def assemble(self, question: str, budget: int) -> str:
-        room, taken = budget, []
-        for place in self._order(question):
-            if self._costs[place] <= room:
-                room -= self._costs[place]
-                taken.append(self._lines[place])
-        return "\n".join(taken)
-
-    def close(self) -> None:
-        pass
 
 
 def _recency(corpus: Corpus) -> Order:

@@ -6,76 +6,75 @@ Level: integrations.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from germane import InvalidInput, StoreUnavailable
+from germane.integrations.cli import evaluating_options as options
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text, warn
 
+if TYPE_CHECKING:
+    from germane.evaluation import Floor, Judged, Losses, Report
+
 __all__ = ["COMMANDS", "numbers_of"]
 
 _BUDGETS = "500,1000,2000,4000"
+_EMBEDDER = "static"
 _NOBODY = "none"
 _ITSELF = "germane"
 _STEPS = 10
+_MISSED = 1
+_EXPLAINED_AT = 1000
 
 
 def _eval(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Conversations and questions in LoCoMo's layout.")
-    ],
+    file: options.QuestionFile,
     *,
-    budgets: Annotated[
-        str, typer.Option("--budgets", metavar="N,N,...", help="The budgets to measure at, in o200k tokens.")
-    ] = _BUDGETS,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="SVG", help="Draw recall against budget into this file.")
-    ] = None,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit-questions", metavar="N", help="Ask only N of the questions, drawn by a seed."),
-    ] = None,
-    baselines: Annotated[
-        str | None,
-        typer.Option(
-            "--baselines",
-            metavar="NAMES",
-            help="What to compare with: names parted by commas, or none; all that are installed if not said.",
-        ),
-    ] = None,
-    database: Database = DEFAULT_DATABASE,  # noqa: ARG001 - Every command takes it; see the help.
-    agent: Agent = DEFAULT_AGENT,  # noqa: ARG001 - As above.
+    budgets: options.Budgets = _BUDGETS,
+    baselines: options.Baselines = None,
+    embedder: options.EmbedderName = _EMBEDDER,
+    compare: options.Compared = None,
+    ablate: options.Ablate = False,
+    limit: options.Limit = None,
+    plot: options.Plot = None,
+    html: options.HtmlFile = None,
+    min_recall: options.MinRecall = [],  # noqa: B006 - typer reads the default and never changes it.
+    min_all: options.MinAll = [],  # noqa: B006 - As above.
+    why: options.Why = None,
+    why_missing: options.WhyMissing = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
-) -> None:
+) -> int:
     """Measure how much of the evidence stands in the context.
 
     For each question: the share of the turns that answer it which stand whole in the text, beside
-    other retrievers. Each conversation is measured in a store of its own, in memory; --db and
-    --agent aren't used.
+    other retrievers. Conversations and probes are measured in stores of their own, in memory;
+    questions in JSON lines about the store of --db and --agent, which is only read. Exits with 1
+    when a floor is missed.
     """
     from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
 
+    floors = _floors(min_recall, min_all)
+    asked = _asked(limit, embedder, database, agent)
+    numbers = numbers_of(budgets, name="--budgets")
+    names = _retrievers(baselines, compare, alone=ablate)
     with _progress(quiet=as_json) as told:
+        if why is not None or why_missing is not None:
+            lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
+            return _tell_losses(lost, why_missing, as_json=as_json)
         report = evaluation.evaluate(
-            file,
-            budgets=numbers_of(budgets, name="--budgets"),
-            retrievers=_retrievers(baselines),
-            questions_limit=limit,
-            progress=told,
+            file, budgets=numbers, retrievers=names, ablate=ablate, progress=told, **asked
         )
-    if plot is not None:
-        with _writable(plot):
-            evaluation.plot(report, plot)
-    if as_json:
-        print_json(report.as_dict())
-    else:
-        print_text(report.to_text().removesuffix("\n"))
+    if compare is not None:
+        report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in compare))
+    gate = evaluation.judged(report, floors, retriever=report.results[0].retriever)
+    _write(report, gate, plot=plot, html=html)
+    return _tell(report, gate, as_json=as_json)
 
 
 def numbers_of(text: str, *, name: str) -> list[int]:
@@ -86,20 +85,87 @@ def numbers_of(text: str, *, name: str) -> list[int]:
         raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
 
 
-def _retrievers(baselines: str | None) -> list[str] | None:
+def _asked(limit: int | None, embedder: str, database: Path, agent: str) -> dict[str, Any]:
+    """What a measurement and a search for losses are told alike."""
+    from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
+
+    stored = Stored(database=database, agent=agent)
+    return {"questions_limit": limit, "embedder": embedder_named(embedder), "stored": stored}
+
+
+def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:
+    from germane.evaluation import Floor  # noqa: PLC0415 - Only this command needs it.
+
+    return [
+        *(Floor.parse(each, gauge="evidence_recall", name="--min-recall") for each in recall),
+        *(Floor.parse(each, gauge="all_evidence", name="--min-all") for each in whole),
+    ]
+
+
+def _retrievers(baselines: str | None, compare: tuple[str, str] | None, *, alone: bool) -> list[str] | None:
+    """Who takes part; None for all that can."""
+    configurations = [_ITSELF] if compare is None else list(compare)
     if baselines is None:
-        return None
+        return configurations if alone or compare is not None else None
     named = [name.strip() for name in baselines.split(",") if name.strip() and name.strip() != _NOBODY]
-    return [_ITSELF, *(name for name in dict.fromkeys(named) if name != _ITSELF)]
+    return list(dict.fromkeys([*configurations, *named]))
+
+
+def _losses(
+    file: Path, budgets: Sequence[int], compare: tuple[str, str] | None, *, why: str | None, **asked: Any
+) -> Losses:
+    """What was lost at 1,000 tokens, or at the first budget if that isn't among them."""
+    from germane.evaluation import Configuration, losses  # noqa: PLC0415 - Only this command needs it.
+
+    if not budgets:
+        raise InvalidInput("--budgets names no budget. Write 500,1000,2000.")
+    return losses(
+        file,
+        budget=_EXPLAINED_AT if _EXPLAINED_AT in budgets else budgets[0],
+        question=why,
+        configuration=Configuration.parse(_ITSELF if compare is None else compare[0]),
+        **asked,
+    )
+
+
+def _tell_losses(lost: Losses, worst: int | None, *, as_json: bool) -> int:
+    shown = lost if worst is None else lost.worst(worst)
+    if as_json:
+        print_json(lost.as_dict() | {"questions": [each.as_dict() for each in shown.questions]})
+    else:
+        totals, *_ = lost.to_text().split("\n\n")
+        print_text("\n\n".join([totals, *shown.to_text().split("\n\n")[1:]]))
+    return 0
+
+
+def _write(report: Report, gate: Sequence[Judged], *, plot: Path | None, html: Path | None) -> None:
+    from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
+
+    if plot is not None:
+        with _writable(plot, "--plot"):
+            evaluation.plot(report, plot)
+    if html is not None:
+        with _writable(html, "--html"):
+            evaluation.write_page(html, report, gate=gate)
+
+
+def _tell(report: Report, gate: Sequence[Judged], *, as_json: bool) -> int:
+    """Print the report and what became of the floors; 1 when one was missed."""
+    if as_json:
+        print_json(report.as_dict() | {"gate": [each.as_dict() for each in gate]})
+    else:
+        parts = [report.to_text().removesuffix("\n"), "\n".join(map(str, gate))]
+        print_text("\n\n".join(part for part in parts if part))
+    return _MISSED if any(not each.passed for each in gate) else 0
 
 
 @contextmanager
-def _writable(plot: Path) -> Iterator[None]:
+def _writable(file: Path, option: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise StoreUnavailable(
-            f"Can't write {plot}: {error.strerror or error}. Name a file that can be written with --plot."
+            f"Can't write {file}: {error.strerror or error}. Name a file that can be written with {option}."
         ) from error
 
 
