@@ -13,11 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.change import Applied, Change
+from germane.model.learning import Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Candidate, Filter, Found, Order, Query
 from germane.model.stats import Finding, StoreStats
 
-__all__ = ["Checkable", "Clock", "Embedder", "Multilingual", "Scorer", "Store", "Summarizer", "TokenCounter"]
+__all__ = [
+    "Checkable",
+    "Clock",
+    "Embedder",
+    "Learning",
+    "Multilingual",
+    "Scorer",
+    "Store",
+    "Summarizer",
+    "TokenCounter",
+]
 
 
 @runtime_checkable
@@ -41,7 +52,11 @@ class TokenCounter(Protocol):
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into vectors. `name` and `dimension` are stored with them."""
+    """Turns texts into vectors. `name` and `dimension` are stored with them.
+
+    An embedder may have an attribute `eager`. Where it is False, nothing waits for the embedder that
+    writes: a thread of the engine's embeds afterwards. Without it, what is stored has its vector at once.
+    """
 
     @property
     def name(self) -> str: ...
@@ -122,6 +137,27 @@ class Multilingual(Protocol):
 
         Raises InvalidInput for a language without a stemmer.
         """
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """What only some stores can do: keep what was used, for an agent that wants to learn from it.
+
+    Such a store keeps an example of each `Judge` that names parts, while the agent learns. It keeps
+    a bounded number for each agent, and the oldest leave; a purged memory takes its own with it.
+    """
+
+    def settle_learning(self, agent: str, on: bool | None) -> LearningState:
+        """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
+        ...
+
+    def examples(self, agent: str) -> tuple[Example, ...]:
+        """The agent's examples, by context and then by memory, from one snapshot of the store."""
+        ...
+
+    def unlearn(self, agent: str) -> int:
+        """Remove all examples of an agent, and return how many there were; uses stay counted."""
         ...
 
 

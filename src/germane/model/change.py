@@ -5,13 +5,14 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from germane.model.memory import Memory, Status
 from germane.model.vector import Vector
 
-__all__ = ["Applied", "Change", "Insert", "Purge", "Revise", "SetStatus", "SetVector"]
+__all__ = ["Applied", "Change", "Insert", "Judge", "Purge", "Revise", "SetStatus", "SetVector"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +69,32 @@ class Purge:
     at: datetime
 
 
-Change = Insert | Revise | SetStatus | SetVector | Purge
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """Say whether a memory that a context showed was used there.
+
+    A use adds one to `access_count` and moves `accessed_at` forward to `at`: once for each `context`
+    (32 hexadecimal digits), however often it is said; what was used once stays used. `parts`, those
+    of its score there, are kept as an example while the agent learns, in a store that can.
+    Raises NotFound when the agent has no such memory.
+    """
+
+    memory_id: str
+    context: str
+    used: bool
+    at: datetime
+    parts: Mapping[str, float] | None = None
+
+
+Change = Insert | Revise | SetStatus | SetVector | Purge | Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """What one change did: the memory as it is now stored (None after a purge).
 
-    `created` is False when an Insert met a memory that was already there.
+    `created` is False when an Insert met a memory that was already there, and for a Judge unless it
+    told of a use that wasn't known.
     """
 
     memory: Memory | None

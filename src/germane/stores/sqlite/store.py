@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound, StoreBusy, StoreError
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
+from germane.model.learning import Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
@@ -26,6 +27,7 @@ from germane.stores.sqlite.checking import check_agent, check_file
 from germane.stores.sqlite.connections import Connections, Durability
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
 from germane.stores.sqlite.schema import prepare, version_of
 from germane.stores.sqlite.searching import search
@@ -60,7 +62,7 @@ class _Agent(NamedTuple):
 
 
 class SqliteStore:
-    """A `Store` in one file, `Checkable` and `Multilingual`. Threads and processes may share the file freely.
+    """A `Store` in one file, `Checkable`, `Multilingual` and `Learning`; threads and processes may share it.
 
     `path` names the file, which is created when it is missing, or is ":memory:". `embedding` names
     the model whose vectors are stored; without it none can be. `durability="full"` keeps what was
@@ -231,6 +233,24 @@ class SqliteStore:
             return language
         with self._connections.reading() as connection:
             return self._agent(connection, agent).language or _ENGLISH
+
+    def settle_learning(self, agent: str, on: bool | None) -> LearningState:
+        """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
+        if on is not None:
+            with self._connections.writing() as connection:
+                set_learning(connection, self._agent(connection, agent, create=True).number, on=on)
+        with self._connections.reading() as connection:
+            return state_of(connection, self._agent(connection, agent).number)
+
+    def examples(self, agent: str) -> tuple[Example, ...]:
+        """What the agent's learning goes by: at most 5,000 judgements, the oldest leave."""
+        with self._connections.reading() as connection:
+            return examples_of(connection, self._agent(connection, agent).number)
+
+    def unlearn(self, agent: str) -> int:
+        """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        with self._connections.writing() as connection:
+            return unlearn(connection, self._agent(connection, agent).number)
 
     def agents(self) -> tuple[str, ...]:
         """The names of all agents of the file, in the order in which they first wrote."""

@@ -15,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStatus, SetVector
+from germane.model.change import Applied, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import Memory, Status
 from germane.model.stats import EmbeddingIdentity
 from germane.model.vector import NOWHERE, Vector
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
+from germane.stores.sqlite.learning import judge
 from germane.stores.sqlite.rows import (
     id_bytes,
     id_text,
@@ -108,7 +109,11 @@ class Writing:
             return self._set_vector(change)
         if isinstance(change, Purge):
             return self._purge(change)
-        raise InvalidInput(f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector or Purge.")
+        if isinstance(change, Judge):
+            return self._judge(change)
+        raise InvalidInput(
+            f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector, Purge or Judge."
+        )
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
         known = self._by_hash({each.memory.content_hash for each in inserts})
@@ -201,7 +206,16 @@ class Writing:
             self.memories -= 1
             self._note(num, "purge")
             self._run("purge_memory", {"agent": self.agent, "num": num})
+        # What was learned from it is gone as well.
+        self._run("count_judgement", {"agent": self.agent})
         return Applied(memory=None, purged=len(chain))
+
+    def _judge(self, change: Judge) -> Applied:
+        num = self._num(change.memory_id)
+        counted = judge(self.connection, self.agent, num, change)
+        if counted:
+            self._note(num, "see")
+        return Applied(memory=self._load(num), created=counted)
 
     def _store(self, new: Sequence[tuple[int, Memory, Vector | None]]) -> None:
         if not new:

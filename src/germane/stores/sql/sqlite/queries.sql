@@ -106,6 +106,11 @@ INSERT INTO changes (agent, seq, num, what) VALUES (?, ?, ?, ?);
 UPDATE memories SET seen_count = :seen_count, updated_at = :updated_at, status = :status
 WHERE num = :num AND agent = :agent;
 
+-- name: use_memory
+-- A memory was used in a context.
+UPDATE memories SET access_count = access_count + 1, accessed_at = max(coalesce(accessed_at, :at), :at)
+WHERE num = :num AND agent = :agent;
+
 -- name: supersede_memory
 -- A newer version stands in this memory's place.
 UPDATE memories SET status = 'superseded', superseded_by = :superseded_by, updated_at = :updated_at
@@ -123,6 +128,51 @@ DELETE FROM memories WHERE num = :num AND agent = :agent;
 -- name: purge_vectors
 -- Remove the agent's vectors, before another model makes new ones.
 DELETE FROM vectors WHERE agent = :agent AND num > :above AND num < :below;
+
+-- name: learning
+-- Whether an agent learns from use, and the number of its latest judgement.
+SELECT learning, judged FROM agents WHERE agent = :agent;
+
+-- name: set_learning
+-- Switch an agent's learning on or off.
+UPDATE agents SET learning = :on WHERE agent = :agent;
+
+-- name: judgement
+-- What is known of a memory in a context.
+SELECT used, parts FROM shown WHERE agent = :agent AND context = :context AND num = :num;
+
+-- name: count_judgement
+-- Give the next judgement its number, or note that some are gone.
+UPDATE agents SET judged = judged + 1 WHERE agent = :agent;
+
+-- name: insert_judgement
+-- Store a judgement under its number; what was used once stays used, and parts stay those of the first time.
+INSERT INTO shown (agent, context, num, given, used, parts)
+VALUES (:agent, :context, :num, (SELECT judged FROM agents WHERE agents.agent = :agent), :used, :parts)
+ON CONFLICT (agent, context, num) DO UPDATE SET
+    given = excluded.given, used = max(used, excluded.used), parts = coalesce(parts, excluded.parts);
+
+-- name: remove_old_judgements
+-- Remove all but the latest judgements of an agent.
+DELETE FROM shown
+WHERE agent = :agent AND given <= (SELECT judged FROM agents WHERE agents.agent = :agent) - :most;
+
+-- name: examples
+-- What an agent learns from, in a total order.
+SELECT context, memories.id, used, parts FROM shown CROSS JOIN memories USING (num)
+WHERE shown.agent = :agent AND parts IS NOT NULL ORDER BY context, memories.id;
+
+-- name: count_examples
+-- How many examples an agent has.
+SELECT count(*) FROM shown WHERE agent = :agent AND parts IS NOT NULL;
+
+-- name: remove_unused
+-- Remove what is known of memories that were not used.
+DELETE FROM shown WHERE agent = :agent AND used = 0;
+
+-- name: remove_parts
+-- Leave nothing to learn from.
+UPDATE shown SET parts = NULL WHERE agent = :agent AND parts IS NOT NULL;
 
 -- name: num
 -- The number that stands for an id.
@@ -339,7 +389,10 @@ SELECT 'vectors', count(*) FROM vectors WHERE agent = :agent
     AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = vectors.num AND m.agent = vectors.agent)
 UNION ALL
 SELECT 'unembedded', count(*) FROM unembedded WHERE agent = :agent
-    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = unembedded.num AND m.agent = unembedded.agent);
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = unembedded.num AND m.agent = unembedded.agent)
+UNION ALL
+SELECT 'shown', count(*) FROM shown WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = shown.num AND m.agent = shown.agent);
 
 -- name: check_embedded
 -- Memories that have a vector and are listed as waiting for one.

@@ -19,14 +19,17 @@ CREATE TABLE settings (
 ) STRICT, WITHOUT ROWID;
 
 -- One row per agent. `seq` is the number of its latest change; `memories` and `terms` count what is
--- stored and how many terms it has, so that a check can compare. `language` names the stemmer of its words.
+-- stored and how many terms it has, so that a check can compare. `language` names the stemmer of its words,
+-- `learning` says whether it learns from use, and `judged` numbers the latest judgement of what it was shown.
 CREATE TABLE agents (
     agent    INTEGER PRIMARY KEY,
     name     TEXT    NOT NULL UNIQUE,
     seq      INTEGER NOT NULL DEFAULT 0,
     memories INTEGER NOT NULL DEFAULT 0,
     terms    INTEGER NOT NULL DEFAULT 0,
-    language TEXT NOT NULL DEFAULT 'english'
+    language TEXT NOT NULL DEFAULT 'english',
+    learning INTEGER NOT NULL DEFAULT 0 CHECK (learning IN (0, 1)),
+    judged INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- What filters, orders and counters need of each memory; narrow, because counters change.
@@ -128,3 +131,19 @@ CREATE TABLE changes (
     what  TEXT    NOT NULL CHECK (what IN ('insert', 'see', 'supersede', 'status', 'vector', 'purge', 'reindex')),
     PRIMARY KEY (agent, seq)
 ) STRICT, WITHOUT ROWID;
+
+-- What became of memories that contexts showed, without any text: `context` is a hash, `given` the
+-- judgement's number, `parts` those of the score as JSON, or NULL where nothing is learned from it.
+CREATE TABLE shown (
+    agent   INTEGER NOT NULL,
+    context BLOB    NOT NULL CHECK (length(context) = 16),
+    num     INTEGER NOT NULL REFERENCES memories (num) ON DELETE CASCADE,
+    given   INTEGER NOT NULL,
+    used    INTEGER NOT NULL CHECK (used IN (0, 1)),
+    parts   TEXT,
+    PRIMARY KEY (agent, context, num)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX shown_by_memory ON shown (num);
+
+CREATE INDEX shown_by_age ON shown (agent, given);

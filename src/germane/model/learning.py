@@ -1,0 +1,98 @@
+"""What is learned from use: what a context showed, what became of it, and the weights that follow.
+
+Level: model (imports model only). No text of a memory or a question stands in any of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from germane.model.memory import Memory
+
+__all__ = ["Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights", "context_key"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a context or a recall showed: its key, and by memory id the unweighted parts of each score.
+
+    `Context` and `Recalled` are read by themselves; make one of these where only their JSON is left.
+    """
+
+    key: str
+    parts: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One memory that a context showed, the unweighted parts of its score, and whether it was used."""
+
+    context: str
+    memory_id: str
+    used: bool
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """What each part of a score is multiplied by; a part without a weight counts as it is.
+
+    `contexts` and `examples` say how many of them the weights come from.
+    """
+
+    values: Mapping[str, float]
+    contexts: int
+    examples: int
+
+    def of(self, part: str) -> float:
+        """The weight of a part."""
+        return self.values.get(part, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningState:
+    """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be kept."""
+
+    on: bool
+    stamp: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lessons:
+    """What an agent has learned from use.
+
+    `weights` are those that apply, None where the parts of a score count as they are: while
+    learning is off, and until a context with both used and unused memories was reported.
+    `examples` counts what is stored, whether learning is on or not.
+    """
+
+    on: bool
+    weights: Weights | None
+    examples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What a feedback changed: the used memories as they are stored now, in the order given.
+
+    `counted` says how many of them were not known to be used in this context before; `examples`
+    how many shown memories are kept to learn from, 0 while learning is off.
+    """
+
+    used: tuple[Memory, ...]
+    counted: int
+    examples: int = field(default=0)
+
+
+def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) -> str:
+    """A name for what was shown, 32 hexadecimal digits: the same for the same at the same time.
+
+    It is made of the kind ("context" or "recall"), the question's words, the moment and the ids in
+    any order, hashed, so that nothing of them can be read from it.
+    """
+    named = json.dumps([kind, question, now.isoformat(), sorted(ids)])
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]

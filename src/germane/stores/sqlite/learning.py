@@ -1,0 +1,99 @@
+"""Keeps what became of memories that were shown: uses counted once, and examples to learn from.
+
+Level: stores (imports model and errors). No text is kept: hashes, numbers and the parts of scores.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from typing import Final
+
+from germane.errors import InvalidInput
+from germane.model.change import Judge
+from germane.model.learning import Example, LearningState
+from germane.stores.sql import queries
+from germane.stores.sqlite.rows import id_text, microseconds
+
+__all__ = ["MOST_JUDGED", "examples_of", "judge", "set_learning", "state_of", "unlearn"]
+
+MOST_JUDGED: Final = 5000
+"""Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
+
+_DIGITS: Final = 6
+_KEY_BYTES: Final = 16
+
+
+def judge(connection: sqlite3.Connection, agent: int, num: int, change: Judge) -> bool:
+    """Store one judgement; returns whether it tells of a use that wasn't known.
+
+    Raises InvalidInput for a context that is no key, or parts that are no numbers.
+    """
+    values = {"agent": agent, "num": num, "context": _key(change.context)}
+    learns = state_of(connection, agent).on
+    parts = _packed(change) if learns and change.parts else None
+    known = connection.execute(queries("sqlite")["judgement"], values).fetchone()
+    counts = change.used and not (known and known[0])
+    if not counts and (parts is None or (known and known[1] is not None)):
+        return False
+    connection.execute(queries("sqlite")["count_judgement"], {"agent": agent})
+    connection.execute(
+        queries("sqlite")["insert_judgement"], {**values, "used": int(change.used), "parts": parts}
+    )
+    connection.execute(queries("sqlite")["remove_old_judgements"], {"agent": agent, "most": MOST_JUDGED})
+    if counts:
+        at = microseconds(change.at, name="at")
+        connection.execute(queries("sqlite")["use_memory"], {"agent": agent, "num": num, "at": at})
+    return counts
+
+
+def state_of(connection: sqlite3.Connection, agent: int) -> LearningState:
+    """Whether an agent learns; one that isn't known doesn't."""
+    row = connection.execute(queries("sqlite")["learning"], {"agent": agent}).fetchone()
+    return LearningState(on=bool(row and row[0]), stamp=row[1] if row else 0)
+
+
+def set_learning(connection: sqlite3.Connection, agent: int, *, on: bool) -> None:
+    """Switch an agent's learning on or off; its examples stay."""
+    connection.execute(queries("sqlite")["set_learning"], {"agent": agent, "on": int(on)})
+
+
+def examples_of(connection: sqlite3.Connection, agent: int) -> tuple[Example, ...]:
+    """The agent's examples, by context and then by memory."""
+    return tuple(
+        Example(context=context.hex(), memory_id=id_text(raw), used=bool(used), parts=json.loads(parts))
+        for context, raw, used, parts in connection.execute(queries("sqlite")["examples"], {"agent": agent})
+    )
+
+
+def unlearn(connection: sqlite3.Connection, agent: int) -> int:
+    """Remove the agent's examples and return how many there were; that uses were counted stays known."""
+    (count,) = connection.execute(queries("sqlite")["count_examples"], {"agent": agent}).fetchone()
+    connection.execute(queries("sqlite")["remove_unused"], {"agent": agent})
+    connection.execute(queries("sqlite")["remove_parts"], {"agent": agent})
+    connection.execute(queries("sqlite")["count_judgement"], {"agent": agent})
+    return int(count)
+
+
+def _key(context: str) -> bytes:
+    try:
+        key = bytes.fromhex(context)
+    except (TypeError, ValueError):
+        key = b""
+    if len(key) != _KEY_BYTES:
+        raise InvalidInput(
+            f"context={context!r} is no key of a context: give {2 * _KEY_BYTES} hexadecimal digits, as "
+            "germane.model.learning.context_key makes them."
+        )
+    return key
+
+
+def _packed(change: Judge) -> str:
+    parts = {name: round(float(part), _DIGITS) for name, part in sorted((change.parts or {}).items())}
+    if not all(math.isfinite(part) for part in parts.values()):
+        raise InvalidInput(
+            f"The parts {dict(change.parts or {})} of memory {change.memory_id!r} hold what is no number, "
+            "so nothing can be learned from them. Give finite numbers."
+        )
+    return json.dumps(parts)
