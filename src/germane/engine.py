@@ -255,6 +255,7 @@ class Engine:
         self,
         query: str,
         *,
+        gate: bool = True,
         limit: int = 10,
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
@@ -269,7 +270,8 @@ class Engine:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
         A time in the question ("last week", "in May 2023") restricts what is found. A question
-        that names nothing finds the newest memories. Raises InvalidInput.
+        that names nothing finds the newest memories. What has nothing to do with the question is
+        left out unless `gate` is False. Raises InvalidInput.
         """
         where = filter_of(
             kinds=kinds,
@@ -281,7 +283,7 @@ class Engine:
             min_importance=min_importance,
             include_superseded=include_superseded,
         )
-        return recall.recall(self._session, query, where=where, limit=limit, scorer=scorer)
+        return recall.recall(self._session, query, where=where, limit=limit, scorer=scorer, gated=gate)
 
     def assemble(
         self,

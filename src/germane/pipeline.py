@@ -11,7 +11,7 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -21,11 +21,12 @@ from germane.model.context import Context, Item
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
 from germane.model.query import Found, Query, TimeRange
-from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, SectionUse, Trace
+from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
 from germane.packing.fit import Block, Choice, Fitted, Line, fit
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines, render, session_of
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
@@ -48,7 +49,8 @@ RECENCY = Note(
 class Request:
     """What one assembly was asked for.
 
-    `lines` are those that were made before by this counter. They save work and change no result.
+    `coverage` is what the gate judges words by, by memory id; None leaves the gate out. `lines` are
+    those that were made before by this counter. They save work and change no result.
     """
 
     plan: Plan
@@ -61,6 +63,7 @@ class Request:
     pinned: frozenset[str] = frozenset()
     prefer: TimeRange | None = None
     scorer: Scorer | None = None
+    coverage: Mapping[str, float] | None = None
     notes: tuple[Note, ...] = ()
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
@@ -71,7 +74,8 @@ def assemble(request: Request, found: Found) -> Context:
     `found` holds one slice per section that shows memories, in the plan's order. Raises
     BudgetTooSmall when what is required doesn't fit.
     """
-    ranked = _rank(request, found)
+    sections = _rank(request, found)
+    ranked = [section.kept for section in sections]
     notes = list(request.notes)
     limit = spendable(request.budget, request.counter)
     if limit < request.budget:
@@ -90,9 +94,9 @@ def assemble(request: Request, found: Found) -> Context:
         budget=request.budget,
         counter=request.counter.name,
         now=request.now,
-        entries=tuple(_entries(fitted)),
-        sections=tuple(_use(block) for block in fitted.blocks),
-        notes=(*notes, *_notes(request, found, fitted)),
+        entries=tuple(_entries(fitted, sections)),
+        sections=tuple(_use(*each) for each in zip(fitted.blocks, sections, strict=True)),
+        notes=(*notes, *_notes(request, found, fitted, unsure=any(each.unsure for each in sections))),
         emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
     )
     return Context(text=text, tokens=tokens, items=tuple(_items(fitted)), trace=trace)
@@ -109,8 +113,8 @@ def emptiness_of(found: Found, ranked: Sequence[Sequence[Ranked]]) -> Emptiness:
     return Emptiness.OVER_BUDGET
 
 
-def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
-    """The candidates of each section in rank order.
+def _rank(request: Request, found: Found) -> list[Gated]:
+    """The candidates of each section in rank order, and those that have nothing to do with the question.
 
     All that relevance found is ranked together, so that scores compare across sections; what a
     section shows whatever the question comes in the order that the plan gives it.
@@ -140,12 +144,30 @@ def _rank(request: Request, found: Found) -> list[tuple[Ranked, ...]]:
         for section, candidates in zip(request.plan.sections, per_section, strict=True)
         for candidate in candidates
     }
+    passed = _gated(request, order, section_of)
     return [
-        tuple(one for one in order if section_of[one.memory.id] == section.name)
+        Gated(
+            kept=tuple(one for one in passed.kept if section_of[one.memory.id] == section.name),
+            dropped=tuple(one for one in passed.dropped if section_of[one.memory.id] == section.name),
+            unsure=passed.unsure,
+        )
         if section.order is None
-        else tuple(Ranked(candidate=one, score=0.0) for one in in_order(candidates, section.order))
+        else Gated(
+            kept=tuple(Ranked(candidate=one, score=0.0) for one in in_order(candidates, section.order))
+        )
         for section, candidates in zip(request.plan.sections, per_section, strict=True)
     ]
+
+
+def _gated(request: Request, order: tuple[Ranked, ...], section_of: Mapping[str, str]) -> Gated:
+    """What is left of the ranking after the gate; what is required or pinned never goes."""
+    if request.coverage is None:
+        return Gated(kept=order)
+    sections = {section.name: section for section in request.plan.sections}
+    exempt = {
+        one.memory.id for one in order if _required(request, sections[section_of[one.memory.id]], one.memory)
+    }
+    return gate(order, coverage=request.coverage, prefer=request.prefer, exempt=exempt)
 
 
 def _fit_to(request: Request, ranked: Sequence[Sequence[Ranked]], limit: int) -> tuple[Fitted, str]:
@@ -287,23 +309,31 @@ def _items(fitted: Fitted) -> list[Item]:
     ]
 
 
-def _entries(fitted: Fitted) -> list[Entry]:
+def _entries(fitted: Fitted, sections: Sequence[Gated]) -> list[Entry]:
+    """The account: per section what was tried, in rank order, and then what the gate left out."""
     return [
-        Entry(
-            memory_id=choice.ranked.memory.id,
-            kind=choice.ranked.memory.kind,
-            section=block.section.name,
-            score=choice.ranked.score,
-            parts=choice.ranked.parts,
-            level=choice.line.level if choice.line is not None else None,
-            reason=choice.reason,
-            tokens=choice.tokens,
-            short_by=choice.short_by,
-            label=_label(choice.ranked.memory),
+        _entry(block.section, choice)
+        for block, gated in zip(fitted.blocks, sections, strict=True)
+        for choice in (
+            *block.choices,
+            *(Choice(ranked=one, reason=Reason.NOT_RELEVANT) for one in gated.dropped),
         )
-        for block in fitted.blocks
-        for choice in block.choices
     ]
+
+
+def _entry(section: Section, choice: Choice) -> Entry:
+    return Entry(
+        memory_id=choice.ranked.memory.id,
+        kind=choice.ranked.memory.kind,
+        section=section.name,
+        score=choice.ranked.score,
+        parts=choice.ranked.parts,
+        level=choice.line.level if choice.line is not None else None,
+        reason=choice.reason,
+        tokens=choice.tokens,
+        short_by=choice.short_by,
+        label=_label(choice.ranked.memory),
+    )
 
 
 def _label(memory: Memory) -> str:
@@ -314,7 +344,7 @@ def _label(memory: Memory) -> str:
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
-def _use(block: Block) -> SectionUse:
+def _use(block: Block, gated: Gated) -> SectionUse:
     included = sum(1 for choice in block.choices if choice.line is not None)
     return SectionUse(
         name=block.section.name,
@@ -323,15 +353,17 @@ def _use(block: Block) -> SectionUse:
         used=block.used,
         flowed=block.flowed,
         included=included,
-        excluded=len(block.choices) - included,
+        excluded=len(block.choices) - included + len(gated.dropped),
     )
 
 
-def _notes(request: Request, found: Found, fitted: Fitted) -> list[Note]:
+def _notes(request: Request, found: Found, fitted: Fitted, *, unsure: bool) -> list[Note]:
     """What a reader of the trace should know about how this context came to be."""
     notes: list[Note] = []
     if not found.by_relevance:
         notes.append(RECENCY)
+    if unsure:
+        notes.append(LOW_CONFIDENCE)
     if fitted.lent:
         notes.append(
             Note(

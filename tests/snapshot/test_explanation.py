@@ -156,6 +156,7 @@ def test_every_reason_is_explained() -> None:
             "OUT: stopped (1), ranked below the first that didn't fit",
             "OUT: duplicate (1), the same text already stands in the context",
             "OUT: limit (1), its section holds as many memories as the plan allows",
+            "OUT: not_relevant (1), too little to do with the question",
         ]
     )
 

@@ -23,6 +23,7 @@ _REASONS = {
     Reason.STOPPED: "ranked below the first that didn't fit",
     Reason.DUPLICATE: "the same text already stands in the context",
     Reason.LIMIT: "its section holds as many memories as the plan allows",
+    Reason.NOT_RELEVANT: "too little to do with the question",
 }
 _EMPTINESS = {
     Emptiness.NOTHING_STORED: "this agent has no memories yet.",

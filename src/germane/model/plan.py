@@ -91,7 +91,8 @@ class Plan:
     `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"),
     or by reciprocal ranks ("rrf"). `without` names parts that are left out of every score
     ("window", "speaker"), which shows what they are worth; what is gathered stays the same, and a
-    name that no score has a part of leaves nothing out.
+    name that no score has a part of leaves nothing out. With `gate` set, what has nothing to do with
+    the question stays out of the sections that relevance fills, however much room they have.
     """
 
     name: str
@@ -99,6 +100,7 @@ class Plan:
     roll_over: RollOver = RollOver.PRIORITY
     fusion: Literal["floored", "rrf"] = "floored"
     without: tuple[str, ...] = ()
+    gate: bool = False
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]

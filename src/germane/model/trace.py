@@ -23,6 +23,7 @@ class Reason(StrEnum):
     STOPPED = "stopped"  # Ranked below the first that didn't fit, in a section that stops there.
     DUPLICATE = "duplicate"  # The same text already stands in the context.
     LIMIT = "limit"  # The section already holds as many items as its plan allows.
+    NOT_RELEVANT = "not_relevant"  # It has too little to do with the question to take part.
 
 
 class Emptiness(StrEnum):

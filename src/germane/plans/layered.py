@@ -45,6 +45,7 @@ def layered(kinds: Kinds, frame: Frame) -> Plan:
     return Plan(
         name="layered",
         roll_over=RollOver.PRIORITY,
+        gate=True,
         sections=(
             _always("identity", "## Identity", 500, kinds, priority=4.0, required=True),
             _always("censors", "## Active Constraints", 300, kinds, priority=3.0),

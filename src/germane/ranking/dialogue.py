@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from germane.model.query import Candidate
 from germane.ranking.fusion import floored_lexical, floored_semantic
 
-__all__ = ["SPEAKER", "TURN_SIGNALS", "turn_parts"]
+__all__ = ["SPEAKER", "TURN_SIGNALS", "is_turn", "turn_parts"]
 
 TURN_SIGNALS = ("window_lexical", "window_semantic")
 """The signals that only a turn of a session has."""
@@ -46,14 +46,14 @@ def turn_parts(
     }
     best: dict[str, float] = {}
     for one in candidates:
-        if _is_turn(one):
+        if is_turn(one):
             mean = _HALF * sum(alone[one.memory.id].values())
             best[one.memory.scope.value] = max(best.get(one.memory.scope.value, 0.0), mean)
     named = _named_speaker(candidates, question)
 
     def parts(candidate: Candidate) -> Mapping[str, float]:
         own = alone[candidate.memory.id]
-        if not _is_turn(candidate):
+        if not is_turn(candidate):
             return own
         found = {name: _HALF * value for name, value in own.items()}
         signals = candidate.signals
@@ -77,8 +77,10 @@ def speaker_of(candidate: Candidate) -> str | None:
     return speaker if isinstance(speaker, str) else None
 
 
-def _is_turn(candidate: Candidate) -> bool:
-    return any(name in candidate.signals for name in TURN_SIGNALS)
+def is_turn(candidate: Candidate) -> bool:
+    """Whether a candidate is a turn of dialogue, with the signals of the turns around it."""
+    signals = candidate.signals
+    return "window_lexical" in signals or "window_semantic" in signals
 
 
 def _named_speaker(candidates: Sequence[Candidate], question: str) -> str | None:

@@ -18,12 +18,12 @@ from germane.protocols import Scorer
 from germane.ranking.dialogue import TURN_SIGNALS, turn_parts
 from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
 
-__all__ = ["Method", "rank"]
+__all__ = ["WHEN_BOOST", "Method", "rank"]
 
 Method: TypeAlias = Literal["floored", "rrf"]
 
 _SIGNALS = ("lexical", "semantic")
-_WHEN_BOOST = 0.5
+WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
 
 _Parts: TypeAlias = Callable[[Candidate], Mapping[str, float]]
@@ -135,7 +135,7 @@ def _preferring(
     """The parts with the boost of the time that the question names; it multiplies into the score."""
     if prefer is None or candidate.memory.created_at not in prefer:
         return parts
-    return {**parts, "when": _WHEN_BOOST * math.fsum(parts.values())}
+    return {**parts, "when": WHEN_BOOST * math.fsum(parts.values())}
 
 
 def _ranked(candidate: Candidate, parts: Mapping[str, float]) -> Ranked:

@@ -87,7 +87,16 @@ def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> N
     asked = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
     weights = english_idf().of(asked)
     shares = weights / weights.sum()
-    return np.array([float(shares[np.isin(asked, hashes)].sum()) for hashes in memories])
+    joined = np.concatenate(memories)
+    places = np.minimum(np.searchsorted(asked, joined), len(asked) - 1)
+    held = np.where(asked[places] == joined, shares[places], 0.0)
+    # A memory without terms has no place in the joined array, so it stays out of the sums.
+    sizes = np.array([len(hashes) for hashes in memories])
+    covered = np.zeros(len(memories))
+    having = np.flatnonzero(sizes)
+    if len(having):
+        covered[having] = np.add.reduceat(held, (np.cumsum(sizes) - sizes)[having])
+    return covered
 
 
 @cache

@@ -19,7 +19,7 @@ from germane.pipeline import assemble as assemble_context
 from germane.plans.registry import plan_for
 from germane.protocols import Scorer, TokenCounter
 from germane.verbs.checks import checked_count, checked_words
-from germane.verbs.question import query_of, search, understand
+from germane.verbs.question import covered, query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["assemble"]
@@ -66,6 +66,7 @@ def assemble(
         pinned=frozenset(memory.id for memory in pinned),
         prefer=asked.prefers,
         scorer=scorer,
+        coverage=covered(session, asked, found) if chosen.gate and scorer is None else None,
         notes=asked.notes,
         lines=session.lines if counter is session.counter else RememberedLines(),
     )

@@ -96,7 +96,8 @@ def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
         raise PurgeNotConfirmed
     now = as_utc(session.clock(), name="clock")
     purged = session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
-    session.lines.clear()  # They hold its text.
+    session.lines.clear()  # They hold its text, and so do the next.
+    session.known_terms.clear()
     return purged
 
 

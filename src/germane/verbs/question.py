@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,22 +15,29 @@ from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRang
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
+from germane.ranking.dialogue import is_turn
+from germane.ranking.gate import FEW
+from germane.retrieval.informative import coverages
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
 from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
 from germane.verbs.embed import embed_texts
 from germane.verbs.session import Session
 
-__all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
+__all__ = ["Asked", "covered", "filter_of", "query_of", "search", "understand"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question with what is needed to search for its answer."""
+    """A question with what is needed to search for its answer.
+
+    `informative` are the terms of the question without the time that it names.
+    """
 
     question: Question
     vector: Vector | None
     where: Filter
+    informative: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     language: str | None = None
 
@@ -62,7 +69,14 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
             notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
     elif when is not None:
         where = replace(where, when=when)
-    return Asked(question=question, vector=vector, where=where, notes=notes, language=session.language)
+    return Asked(
+        question=question,
+        vector=vector,
+        where=where,
+        informative=informative,
+        notes=notes,
+        language=session.language,
+    )
 
 
 def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
@@ -85,6 +99,24 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
         for part, candidates in zip(slices, found.slices, strict=False)
     )
     return replace(found, slices=united)
+
+
+def covered(session: Session, asked: Asked, found: Found) -> Mapping[str, float] | None:
+    """How much of the question each candidate has in its words, by memory id, for the gate to judge.
+
+    None where there is nothing to judge: a question that names nothing, or a store too small to
+    leave anything out. Turns of dialogue, which the gate doesn't judge, are left out.
+    """
+    if not found.by_relevance or found.admitted <= FEW:
+        return None
+    sharing = {
+        candidate.memory.id: candidate.memory
+        for part in found.slices
+        for candidate in part
+        if candidate.signals.get("lexical", 0.0) > 0 and not is_turn(candidate)
+    }
+    hashes = [session.known_terms.of(memory, language=session.language) for memory in sharing.values()]
+    return dict(zip(sharing, coverages(asked.informative, hashes).tolist(), strict=True))
 
 
 def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

@@ -14,9 +14,10 @@ from germane.model.query import Filter, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
+from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
 from germane.ranking.relevance import rank
 from germane.verbs.checks import checked_count
-from germane.verbs.question import query_of, search, understand
+from germane.verbs.question import covered, query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["Recalled", "recall"]
@@ -49,9 +50,18 @@ class Recalled(Sequence[Ranked]):
 
 
 def recall(
-    session: Session, query: str, *, where: Filter, limit: int = 10, scorer: Scorer | None = None
+    session: Session,
+    query: str,
+    *,
+    where: Filter,
+    limit: int = 10,
+    scorer: Scorer | None = None,
+    gated: bool = True,
 ) -> Recalled:
-    """The best `limit` memories for a question. Reading changes nothing."""
+    """The best `limit` memories for a question. Reading changes nothing.
+
+    Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
+    """
     checked_count(limit, name="limit", least=1)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
@@ -66,9 +76,18 @@ def recall(
         query=query_of(asked, slices),
         prefer=asked.prefers,
     )
+    coverage = covered(session, asked, found) if gated and scorer is None else None
+    passed = Gated(kept=ranked)
+    if coverage is not None:
+        passed = gate(ranked, coverage=coverage, prefer=asked.prefers)
+    notes = [*asked.notes]
+    if not found.by_relevance:
+        notes.append(RECENCY)
+    if passed.unsure:
+        notes.append(LOW_CONFIDENCE)
     return Recalled(
-        ranked=ranked[:limit],
+        ranked=passed.kept[:limit],
         question=asked.question,
-        notes=asked.notes if found.by_relevance else (*asked.notes, RECENCY),
-        emptiness=None if ranked else emptiness_of(found, [ranked]),
+        notes=tuple(notes),
+        emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
     )

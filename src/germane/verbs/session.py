@@ -11,6 +11,7 @@ from germane.ids import IdSequence
 from germane.kinds import Kinds
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.verbs.known_terms import KnownTerms
 
 __all__ = ["Session"]
 
@@ -19,7 +20,8 @@ __all__ = ["Session"]
 class Session:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
-    `lines` remembers how memories look in a context and what they cost there, by `counter`.
+    `lines` remembers how memories look in a context and what they cost there, by `counter`;
+    `known_terms` which terms stand in them.
     """
 
     agent: str
@@ -32,3 +34,4 @@ class Session:
     summarizer: Summarizer | None = None
     language: str = "english"
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
+    known_terms: KnownTerms = field(default_factory=KnownTerms, repr=False, compare=False)

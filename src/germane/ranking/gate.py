@@ -1,0 +1,101 @@
+"""Tells what has to do with a question from what was merely found beside it.
+
+Level: ranking (imports model and ranking only; never retrieval or stores). Pure.
+
+A score that only orders can't say that nothing fits. The gate looks at two measures that mean the
+same in every store: the cosine of a memory with the question, and the share of the question's
+information that stands in the memory. It removes and never reorders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from germane.model.query import Candidate, TimeRange
+from germane.model.trace import Note, Ranked
+from germane.ranking.dialogue import is_turn
+from germane.ranking.relevance import WHEN_BOOST
+
+__all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate"]
+
+FEW = 5
+"""A store of so few memories is shown whole: leaving out one that matters costs more than it saves."""
+
+LEAST_COSINE = 0.15
+"""Below it two texts have nothing in common that a small model could tell from chance."""
+
+LEAST_COVERAGE = 0.3
+"""The share of a question's information below which its words say as little as a cosine of 0.15."""
+
+_OF_THE_BEST = 0.4
+_HOPELESS = 0.5
+
+LOW_CONFIDENCE = Note(
+    code="low_confidence", text="Nothing matches the question well; the best match is shown all the same."
+)
+"""What a trace says when the gate would have left nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """What passed and what didn't, each in rank order.
+
+    `unsure` says that nothing did, so that the best match stands although it is weak.
+    """
+
+    kept: tuple[Ranked, ...]
+    dropped: tuple[Ranked, ...] = ()
+    unsure: bool = False
+
+
+def gate(
+    ranked: Sequence[Ranked],
+    *,
+    coverage: Mapping[str, float],
+    prefer: TimeRange | None = None,
+    exempt: Collection[str] = (),
+) -> Gated:
+    """Part what has to do with the question from what doesn't.
+
+    `coverage` holds, by memory id, the share of the question's information that stands in a memory;
+    an absent one has none. A memory passes by meaning, with a cosine of at least `LEAST_COSINE` and
+    0.4 of the best one, or by words, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
+    best one: each is held against its own best, since a memory that repeats the question's words is
+    no reason to doubt one that answers in others. Both count half as much again in a memory of the
+    time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
+    so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
+    first in rank order does that shares a word with the question or has half of the least cosine.
+    """
+    judged = {
+        one.memory.id: _measures(one.candidate, coverage, prefer)
+        for one in ranked
+        if one.candidate.signals and one.memory.id not in exempt and not is_turn(one.candidate)
+    }
+    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each[0] for each in judged.values()), default=0.0))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each[1] for each in judged.values()), default=0.0))
+    out = {memory_id for memory_id, (near, has) in judged.items() if near < cosine and has < share}
+    unsure = False
+    if len(out) == len(ranked):
+        best = next((one.memory.id for one in ranked if _says_something(*judged[one.memory.id])), None)
+        unsure = best is not None
+        out.discard(best or "")
+    return Gated(
+        kept=tuple(one for one in ranked if one.memory.id not in out),
+        dropped=tuple(one for one in ranked if one.memory.id in out),
+        unsure=unsure,
+    )
+
+
+def _measures(
+    candidate: Candidate, coverage: Mapping[str, float], prefer: TimeRange | None
+) -> tuple[float, float]:
+    lift = 1.0 + WHEN_BOOST if prefer is not None and candidate.memory.created_at in prefer else 1.0
+    return (
+        lift * candidate.signals.get("semantic", 0.0),
+        lift * coverage.get(candidate.memory.id, 0.0),
+    )
+
+
+def _says_something(cosine: float, share: float) -> bool:
+    return share > 0 or cosine >= _HOPELESS * LEAST_COSINE
