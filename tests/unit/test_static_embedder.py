@@ -18,7 +18,7 @@ from germane.protocols import Embedder
 
 DATA = files("germane.embedders").joinpath("data")
 CHECKSUMS = {
-    "static-1.bin": "STATIC_SHA",
+    "static-1.bin": "b20f5f76ea9f20b4a8014dd920d40cbb1581144668547b365faf8d671bd44ece",
     "bert-uncased.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 MOST_BYTES = 5_500_000

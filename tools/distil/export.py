@@ -3,8 +3,6 @@
 python tools/distil/export.py --work FOLDER --out src/germane/embedders/data/static-1.bin
 """
 
-# ruff: noqa: INP001, T201 - a script that prints, no package.
-
 from __future__ import annotations
 
 import argparse

@@ -5,7 +5,7 @@
 `FOLDER/NAME` holds what package NAME unpacks to. Writes `text.tsv`: the source, a tab, the sentence.
 """
 
-# ruff: noqa: INP001, S311, T201 - a script that prints, and a seeded order that guards no secret.
+# ruff: noqa: S311 - a script that prints, and a seeded order that guards no secret.
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 python tools/distil/idf.py --work FOLDER --out src/germane/retrieval/data/idf-1.bin
 """
 
-# ruff: noqa: INP001, T201 - a script that prints, no package.
-
 from __future__ import annotations
 
 import argparse

@@ -3,8 +3,6 @@
 Each reader takes the folder that a package was unpacked into and yields paragraphs or sentences.
 """
 
-# ruff: noqa: INP001 - a module beside a script, no package.
-
 from __future__ import annotations
 
 import gzip

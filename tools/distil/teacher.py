@@ -6,8 +6,6 @@ Writes `text-000.npy` … (or `words-000.npy` …): float16 sentence vectors of 
 of the lines of `text.tsv` (of `words.txt`). A part that is there is not made again.
 """
 
-# ruff: noqa: INP001, T201 - a script that prints, no package.
-
 from __future__ import annotations
 
 import argparse

@@ -6,8 +6,6 @@ Needs the parts that `teacher.py` wrote for the text and for the words (of the t
 suffice). Writes `student.npy`: float32, a row for each line of `words.txt`.
 """
 
-# ruff: noqa: INP001, T201 - a script that prints, no package.
-
 from __future__ import annotations
 
 import argparse
@@ -25,7 +23,7 @@ _DIMENSION = 256
 _LONGEST = 128
 _HELD_OUT = 2_000
 _BATCH = 512
-_EPOCHS = 4
+_EPOCHS = 2
 _RATE, _WARM_UP, _LEAST = 2e-3, 100, 0.02
 _DROPOUT = 0.1
 _SMOOTHING = 1e-3  # Of the inverse frequency that a piece's first vector is weighed by.

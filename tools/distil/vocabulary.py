@@ -6,8 +6,6 @@ BERT's uncased pieces of ASCII characters, and the most frequent words of the te
 break up. Writes `words.txt`, one piece a line, and `counts.npy`, how often each occurs.
 """
 
-# ruff: noqa: INP001, T201 - a script that prints, no package.
-
 from __future__ import annotations
 
 import argparse

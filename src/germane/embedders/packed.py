@@ -22,8 +22,6 @@ __all__ = ["PackedVectors"]
 _FORMAT = b"germane packed vectors 1\n"
 _LARGEST = 7  # Four bits hold -8 to 7; -8 stays unused, so that the range is symmetrical.
 _ZERO = 8
-# The two numbers of every byte.
-_PAIRS = np.array([[(byte & 15) - _ZERO, (byte >> 4) - _ZERO] for byte in range(256)], dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,9 +55,13 @@ class PackedVectors:
 
     def rows(self, ids: NDArray[np.intp]) -> NDArray[np.float32]:
         """The vectors of these words, float32 of shape (ids, dimension)."""
-        pairs = _PAIRS[self.numbers[ids]].reshape(len(ids), self.dimension)
-        pairs *= self.scales[ids].astype(np.float32)[:, None]
-        return pairs
+        packed = self.numbers[ids]
+        vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
+        vectors[:, 0::2] = packed & 15
+        vectors[:, 1::2] = packed >> 4
+        vectors -= _ZERO
+        vectors *= self.scales[ids].astype(np.float32)[:, None]
+        return vectors
 
     def to_bytes(self) -> bytes:
         """The file."""

@@ -1,0 +1,120 @@
+"""How often the answer is among the first 1, 5 and 10 when it shares no stem with the question.
+
+    python bench/probes.py [--half open|held|both]
+
+Every memory of `data/probes.jsonl`, answers and near-topic distractors alike, goes into one store;
+each question is recalled from it by words alone, by the bundled embedder and, where installed, by
+MiniLM. "vectors" ranks by cosine only; "recall" is what the engine returns. "meaning" passes over
+distractors that share a stem with the question, as no answer does; "and decoys" counts them too:
+many use the question's words in another sense. The questions marked `held` are for a last look:
+nothing may be fitted to them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import germane
+from germane.embedders.onnx import OnnxEmbedder
+from germane.embedders.static import StaticEmbedder
+from germane.errors import MissingExtra
+from germane.protocols import Embedder
+from germane.retrieval.terms import index_terms, query_terms, term_hash
+
+_PROBES = Path(__file__).parent / "data" / "probes.jsonl"
+_DEPTHS = (1, 5, 10)
+_NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def main() -> None:
+    """Ask every question of every way to find answers, and print the shares."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=["open", "held", "both"], default="both")
+    given = parser.parse_args()
+    every = [json.loads(line) for line in _PROBES.read_text(encoding="utf-8").splitlines()]
+    for probe in every:
+        _check(probe)
+    texts = [text for probe in every for text in (probe["memory"], *probe["near"])]
+    asked = [probe for probe in every if given.half in ("both", probe["half"])]
+    decoys = [{text for text in texts if _shares_a_stem(probe["question"], text)} for probe in asked]
+    print(f"{len(asked)} questions, {len(texts)} memories")
+    heading = [f"{f'recall@{depth}':>11}" for depth in _DEPTHS]
+    print(f"{'':20}{'':10}{'meaning':>23}{'':10}{'and decoys':>23}\n{'':20}" + "".join(heading + heading))
+    ways: dict[str, Callable[[str], list[str]]] = {"words alone": _recalling(texts, None)}
+    for name, embedder in _embedders().items():
+        ways[f"{name}, vectors"] = _by_cosine(texts, embedder)
+        ways[f"{name}, recall"] = _recalling(texts, embedder)
+    for name, find in ways.items():
+        found = [find(probe["question"]) for probe in asked]
+        answers = [probe["memory"] for probe in asked]
+        plain = [
+            [text for text in each if text not in aside] for each, aside in zip(found, decoys, strict=True)
+        ]
+        print(f"{name:20}" + _shares(plain, answers) + _shares(found, answers))
+
+
+def _check(probe: Mapping[str, Any]) -> None:
+    """A probe that shares a stem with its answer would be found by its words."""
+    assert not _shares_a_stem(probe["question"], probe["memory"]), probe
+
+
+def _shares_a_stem(question: str, text: str) -> bool:
+    terms = {term_hash(term) for term in query_terms(question)}
+    return bool(terms & set(index_terms(text).hashes.tolist()))
+
+
+def _embedders() -> dict[str, Embedder]:
+    found: dict[str, Embedder] = {"bundled": StaticEmbedder()}
+    try:
+        found["onnx"] = OnnxEmbedder()
+        found["onnx"].embed(["here?"])
+    except MissingExtra as missing:
+        del found["onnx"]
+        print(missing)
+    return found
+
+
+def _by_cosine(texts: Sequence[str], embedder: Embedder) -> Callable[[str], list[str]]:
+    memories = _unit(embedder.embed(texts))
+
+    def find(question: str) -> list[str]:
+        cosines = memories @ _unit(embedder.embed([question]))[0]
+        return [texts[place] for place in np.argsort(-cosines, kind="stable")]
+
+    return find
+
+
+def _recalling(texts: Sequence[str], embedder: Embedder | None) -> Callable[[str], list[str]]:
+    engine = germane.open(":memory:", agent="probes", embedder=embedder, clock=lambda: _NOW)
+    engine.remember_many([{"content": text, "kind": "fact"} for text in texts])
+
+    def find(question: str) -> list[str]:
+        # More than the deepest look, for the decoys that are passed over.
+        return [each.memory.content for each in engine.recall(question, limit=4 * max(_DEPTHS))]
+
+    return find
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    unit: NDArray[np.float32] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit
+
+
+def _shares(found: Sequence[Sequence[str]], answers: Sequence[str]) -> str:
+    shares = (
+        np.mean([answer in each[:depth] for each, answer in zip(found, answers, strict=True)])
+        for depth in _DEPTHS
+    )
+    return "".join(f"{100 * float(share):10.0f}%" for share in shares)
+
+
+if __name__ == "__main__":
+    main()
