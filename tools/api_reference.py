@@ -33,7 +33,7 @@ __all__ = ["GROUPS", "ROOMS", "outdated"]
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Opening a memory": ("open", "Engine"),
+    "Opening a memory": ("open", "Engine", "reembed"),
     "What you hand in": ("Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust"),
     "What you get back": (
         "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",

@@ -39,6 +39,7 @@ from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason
 from germane.protocols import Checkable, Clock, Embedder, Multilingual, Scorer, Store, Summarizer, TokenCounter
 from germane.tokens import get_counter, register_counter
 from germane.verbs.recall import Recalled
+from germane.verbs.reembed import reembed
 
 __version__ = "0.1.0"
 
@@ -109,5 +110,6 @@ __all__ = [
     "__version__",
     "get_counter",
     "open",
+    "reembed",
     "register_counter",
 ]

@@ -68,6 +68,7 @@ class AsyncEngine:
     recall = _awaited(Engine.recall)
     assemble = _awaited(Engine.assemble)
     expand = _awaited(Engine.expand)
+    embed_pending = _awaited(Engine.embed_pending)
     stats = _awaited(Engine.stats)
     doctor = _awaited(Engine.doctor)
     close = _awaited(Engine.close)

@@ -6,6 +6,7 @@ Level: engine (imports verbs and everything above them).
 from __future__ import annotations
 
 import secrets
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,23 +22,18 @@ from germane.model.memory import Memory, Outcome, Trust
 from germane.model.plan import Frame, Plan
 from germane.model.query import Filter, Order
 from germane.model.scope import GLOBAL, Scope
-from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+from germane.model.stats import Finding, StoreStats
 from germane.plans.frames import DEFAULT_FRAME
-from germane.protocols import (
-    Checkable,
-    Clock,
-    Embedder,
-    Multilingual,
-    Scorer,
-    Store,
-    Summarizer,
-    TokenCounter,
-)
+from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
 from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, lifecycle, read, recall, remember
 from germane.verbs.checks import checked_text
+from germane.verbs.embed import is_eager
+from germane.verbs.embedding import Embedding, Progress
+from germane.verbs.language import settled_language
 from germane.verbs.question import filter_of
+from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open_engine"]
@@ -72,12 +68,16 @@ def open_engine(
         raise InvalidInput(f"agent={agent!r} is empty: every memory belongs to a named agent.")
     counting = CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
-        identity = (
-            None if embedder is None else EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
-        )
+        identity = None if embedder is None else identity_of(embedder)
         store: Store = SqliteStore(location, embedding=identity, durability=durability, read_only=read_only)
     else:
         store = location
+    try:
+        spoken = settled_language(store, agent, language)
+    except BaseException:
+        if store is not location:
+            store.close()
+        raise
     session = Session(
         agent=agent,
         store=store,
@@ -87,21 +87,10 @@ def open_engine(
         ids=IdSequence(secrets.randbits),
         embedder=embedder,
         summarizer=summarizer,
-        language=_language(store, agent, language),
+        language=spoken,
     )
-    return Engine(session)
-
-
-def _language(store: Store, agent: str, given: str | None) -> str:
-    """The language of an agent's words; a store that knows of none indexes them as English."""
-    if isinstance(store, Multilingual):
-        return store.settle_language(agent, given)
-    if given not in {None, "english"}:
-        raise InvalidInput(
-            f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
-            "Leave the language out, or give the store a method settle_language (germane.Multilingual)."
-        )
-    return "english"
+    in_background = embedder is not None and not is_eager(embedder) and not read_only
+    return Engine(session, embed_in_background=in_background)
 
 
 def _system_clock() -> datetime:
@@ -115,8 +104,12 @@ class Engine:
     do what is asked; what else it raises is named there.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
         self._session = session
+        self._embedding = Embedding(session, in_background=embed_in_background)
+        if embed_in_background:
+            # The thread must not outlive an engine that nobody closed.
+            weakref.finalize(self, self._embedding.stop)
 
     @property
     def agent(self) -> str:
@@ -175,7 +168,8 @@ class Engine:
         `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
         should. Raises InvalidInput or UnknownKind.
         """
-        return remember.remember_many(self._session, drafts, revive=revive)
+        with self._embedding.woken():
+            return remember.remember_many(self._session, drafts, revive=revive)
 
     def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
         """Store whole memories as they are: from an export, or from another store.
@@ -183,7 +177,8 @@ class Engine:
         Ids, versions, statuses and times are kept; the memories become this agent's. One that is
         there already changes nothing but its count.
         """
-        return remember.adopt(self._session, memories)
+        with self._embedding.woken():
+            return remember.adopt(self._session, memories)
 
     def get(self, memory_id: str) -> Memory:
         """The memory of that id, whatever its status. Raises NotFound."""
@@ -233,7 +228,8 @@ class Engine:
             outcome=outcome,
             metadata=metadata,
         )
-        return lifecycle.revise(self._session, memory_id, changes)
+        with self._embedding.woken():
+            return lifecycle.revise(self._session, memory_id, changes)
 
     def forget(self, memory_id: str) -> Memory:
         """Keep a memory out of every result until it is restored. Raises NotFound."""
@@ -241,7 +237,8 @@ class Engine:
 
     def restore(self, memory_id: str) -> Memory:
         """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
-        return lifecycle.restore(self._session, memory_id)
+        with self._embedding.woken():
+            return lifecycle.restore(self._session, memory_id)
 
     def purge(self, memory_id: str, *, confirm: bool = False) -> int:
         """Remove a memory, all its versions, and every trace of their text from the store.
@@ -327,6 +324,15 @@ class Engine:
         """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
         return read.expand(self._session, memory_id)
 
+    def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
+        """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.
+
+        Memories wait that were stored without an embedder or with one that isn't `eager`. `progress` is
+        told after each batch how many are embedded, and of how many. Raises InvalidInput without an
+        embedder, and EmbeddingFailed for what can't be embedded, after all else is.
+        """
+        return self._embedding.embed_pending(limit=limit, progress=progress)
+
     def stats(self) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
         return self._session.store.stats(self.agent)
@@ -334,10 +340,15 @@ class Engine:
     def doctor(self) -> tuple[Finding, ...]:
         """What is wrong with the store, each finding with its remedy; empty when nothing is."""
         store = self._session.store
-        return store.check(self.agent) if isinstance(store, Checkable) else ()
+        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        return (*found, *self._embedding.findings())
 
     def close(self) -> None:
-        """Release the store. Closing twice is fine."""
+        """Release the store. Closing twice is fine.
+
+        What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
+        """
+        self._embedding.stop()
         self._session.store.close()
 
     def __enter__(self) -> Self:

@@ -154,8 +154,8 @@ class EmbedderMismatch(StoreError):
         self.given = given
         super().__init__(
             f"The vectors in this store were made by {stored}, and this engine embeds with {given}. "
-            "Open it with the first, or embed everything anew with `germane reembed` "
-            "(Engine.reembed in Python)."
+            "Open it with the first, or replace all vectors by those of the second: "
+            "germane.reembed(path, embedder=...), or `germane reembed --yes` for the model in germane."
         )
 
 

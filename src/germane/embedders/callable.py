@@ -22,18 +22,21 @@ class CallableEmbedder:
     Lists, tuples, numpy arrays and iterators of them are accepted, of any kind of real number.
     `name` is stored with the vectors: give it another name when the function's vectors change.
     An exception from the function, and anything that is no table of finite numbers, becomes
-    EmbeddingFailed.
+    EmbeddingFailed. Say `eager=False` for a function so slow that no write should wait for it.
 
         embedder = CallableEmbedder(model.encode, name="my-model-v2", dimension=384)
     """
 
-    def __init__(self, function: Callable[[list[str]], object], *, name: str, dimension: int) -> None:
+    def __init__(
+        self, function: Callable[[list[str]], object], *, name: str, dimension: int, eager: bool = True
+    ) -> None:
         if not name.strip():
             raise InvalidInput("An embedder's name is empty. Name the model: vectors carry it.")
         if dimension < 1:
             raise InvalidInput(f"A dimension of {dimension} is none. Give the length of the model's vectors.")
         self.name = name
         self.dimension = dimension
+        self.eager = eager
         self._function = function
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:

@@ -36,7 +36,8 @@ class OnnxEmbedder:
 
     The model comes with the extra, so nothing is downloaded. `threads` is how many the runtime may
     use for one text. Each text is run by itself: int8 rounds by what else is in a batch, and the
-    same text has to give the same vector always. The first 254 pieces of a text count. Raises
+    same text has to give the same vector always. Memories are embedded in the background unless
+    `eager` is set to True. The first 254 pieces of a text count. Raises
     MissingExtra without the extra, EmbeddingFailed when the model isn't the one that `name` means.
 
         vectors = OnnxEmbedder().embed(["a text", "another"])  # float32, shape (2, 384)
@@ -48,6 +49,7 @@ class OnnxEmbedder:
     def __init__(self, *, threads: int = 1) -> None:
         if threads < 1:
             raise InvalidInput(f"threads is {threads}; it has to be 1 or more.")
+        self.eager = False
         self._threads = threads
         self._session: _Session | None = None
         self._opening = Lock()

@@ -39,7 +39,8 @@ class HttpEmbedder:
     and failed connections are tried again up to `retries` times, after the wait that the server
     asks for (30 s at most) or 0.5, 1, 2 … s. `timeout` is in seconds for each request.
     `shorten=True` sends `dimension` along, for models that can make shorter vectors. Raises
-    EmbeddingFailed for anything that is no embedding, and MissingExtra without `httpx`.
+    EmbeddingFailed for anything that is no embedding, and MissingExtra without `httpx`. Memories are
+    embedded in the background unless `eager` is set to True.
 
         with HttpEmbedder("http://localhost:11434/v1", model="nomic-embed-text", dimension=768) as embedder:
             vectors = embedder.embed(["a text"])
@@ -64,6 +65,7 @@ class HttpEmbedder:
         self.model = model
         self.name = name or model
         self.dimension = dimension
+        self.eager = False
         if not self.name.strip():
             raise InvalidInput("An embedding model's name is empty. Name the model that the server offers.")
         for what, value, least in (("dimension", dimension, 1), ("retries", retries, 0), ("batch", batch, 1)):
@@ -128,7 +130,7 @@ class HttpEmbedder:
                 return answer
             if wait is None or attempt == self._retries:
                 tries = "" if attempt == 0 else f" after {attempt + 1} tries"
-                raise EmbeddingFailed(f"{self._who()} failed{tries}: {trouble}. Nothing was stored.")
+                raise EmbeddingFailed(f"{self._who()} failed{tries}: {trouble}.")
             self._sleep(max(wait, min(0.5 * 2**attempt, _LONGEST_WAIT)))
             attempt += 1
 

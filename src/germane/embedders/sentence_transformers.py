@@ -26,7 +26,8 @@ class SentenceTransformersEmbedder:
 
     A model given by name is loaded at the first text, or when `dimension` is first asked for;
     that raises MissingExtra when the library isn't installed, EmbeddingFailed when it can't load the model.
-    A loaded model needs a `name`, which is stored with its vectors.
+    A loaded model needs a `name`, which is stored with its vectors. Memories are embedded in the
+    background unless `eager` is set to True.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class SentenceTransformersEmbedder:
         if batch < 1:
             raise InvalidInput(f"A batch of {batch} texts embeds nothing. Give 1 or more.")
         self.name = known
+        self.eager = False
         self._wanted = model
         self._device = device
         self._batch = batch

@@ -142,12 +142,14 @@ def stats_shape(stats: StoreStats) -> Shape:
         "by_status": {str(status): count for status, count in sorted(stats.by_status.items())},
         "tokens": stats.tokens,
         "vectors": stats.vectors,
+        "pending": stats.pending,
         "embedding": None
         if embedding is None
         else {"name": embedding.name, "dimension": embedding.dimension},
         "bytes": stats.bytes,
         "oldest": _moment(stats.oldest),
         "newest": _moment(stats.newest),
+        "language": stats.language,
     }
 
 

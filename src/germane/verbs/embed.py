@@ -11,11 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed
-from germane.model.vector import Vector
+from germane.model.vector import NOWHERE, Vector
 from germane.protocols import Embedder
 from germane.retrieval.vectors import validate
 
-__all__ = ["embed_texts"]
+__all__ = ["embed_texts", "is_eager", "vectors_to_store"]
+
+
+def is_eager(embedder: Embedder) -> bool:
+    """Whether a write waits for the embedder: unless its attribute `eager` says no.
+
+    The vectors of one that isn't eager follow later, so that no write waits for a network or a model.
+    """
+    return bool(getattr(embedder, "eager", True))
+
+
+def vectors_to_store(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector | None]:
+    """What a write stores beside each text: its vector, or None where it shall wait for one.
+
+    Raises EmbeddingFailed.
+    """
+    if embedder is None or not is_eager(embedder):
+        return [None] * len(texts)
+    try:
+        return [NOWHERE if vector is None else vector for vector in embed_texts(embedder, texts)]
+    except EmbeddingFailed as error:
+        raise EmbeddingFailed(
+            f"{error} Nothing was stored; try again, or open the store without an embedder."
+        ) from error
 
 
 def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector | None]:
@@ -32,18 +55,19 @@ def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector 
         raise
     except Exception as error:
         raise EmbeddingFailed(
-            f"The embedder {embedder.name!r} failed on {len(texts)} texts: {error}. "
-            "Nothing was stored; try again, or open the store without an embedder."
+            f"The embedder {embedder.name!r} failed on {len(texts)} texts: {error}."
         ) from error
     return _unit_vectors(vectors, rows=len(texts), dimension=embedder.dimension)
 
 
 def _unit_vectors(vectors: NDArray[np.float32], *, rows: int, dimension: int) -> list[Vector | None]:
     """The rows at unit length; a row of zeros, which points nowhere, becomes None."""
-    meant = [True] * rows
+    meant: list[bool] = [True] * rows
     if np.shape(vectors) == (rows, dimension):
-        meant = [bool(row.any()) for row in np.asarray(vectors)]
-        vectors = np.asarray(vectors)[meant]
-        rows = sum(meant)
+        counts: NDArray[np.intp] = np.count_nonzero(np.asarray(vectors), axis=1)
+        meant = (counts > 0).tolist()
+        if not all(meant):
+            vectors = np.asarray(vectors)[meant]
+            rows = sum(meant)
     unit = iter(validate(vectors, rows=rows, dimension=dimension))
     return [next(unit) if has_meaning else None for has_meaning in meant]

@@ -20,7 +20,7 @@ from germane.verbs.checks import (
     checked_text,
     checked_word,
 )
-from germane.verbs.embed import embed_texts
+from germane.verbs.embed import vectors_to_store
 from germane.verbs.read import get
 from germane.verbs.remember import renew_renditions
 from germane.verbs.session import Session
@@ -69,7 +69,7 @@ def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
             accessed_at=None,
         ),
     )
-    vector = embed_texts(session.embedder, [new.content])[0]
+    vector = vectors_to_store(session.embedder, [new.content])[0]
     applied = session.store.apply(session.agent, [Revise(memory=new, vector=vector)])
     return _stored(applied[0])
 

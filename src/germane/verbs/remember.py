@@ -29,7 +29,7 @@ from germane.verbs.checks import (
     checked_text,
     checked_word,
 )
-from germane.verbs.embed import embed_texts
+from germane.verbs.embed import vectors_to_store
 from germane.verbs.session import Session
 
 __all__ = ["adopt", "draft_of", "memory_of", "remember_many", "renew_renditions"]
@@ -141,7 +141,7 @@ def renew_renditions(session: Session, memory: Memory) -> Memory:
 def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> Iterator[Remembered]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
-        vectors = embed_texts(session.embedder, [memory.content for memory in batch])
+        vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
         changes = [
             Insert(memory=memory, vector=vector, revive=revive)
             for memory, vector in zip(batch, vectors, strict=True)
@@ -160,7 +160,7 @@ def _said_again(session: Session, remembered: Remembered, given: Memory) -> Reme
             return remembered
         head = after
     again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
-    vector = embed_texts(session.embedder, [again.content])[0]
+    vector = vectors_to_store(session.embedder, [again.content])[0]
     applied = session.store.apply(session.agent, [Revise(memory=again, vector=vector)])
     return _remembered(applied[0])
 

@@ -33,6 +33,8 @@ COMMANDS: Mapping[str, str] = {
     "purge": "remembering",
     "import": "exchanging",
     "export": "exchanging",
+    "embed": "embedding",
+    "reembed": "embedding",
     "stats": "inspecting",
     "doctor": "inspecting",
     "eval": "evaluating",

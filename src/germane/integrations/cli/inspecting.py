@@ -20,6 +20,7 @@ from germane.model.columns import bar, table
 __all__ = ["COMMANDS"]
 
 _BAR = 40
+_USUAL_LANGUAGE = "english"
 _FOUND_WRONG = 1
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _STEP = 1000
@@ -71,7 +72,10 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
     if stats.oldest is not None and stats.newest is not None:
         rows.append(("Made", f"{stats.oldest:%Y-%m-%d} to {stats.newest:%Y-%m-%d}"))
     if stats.embedding is not None:
-        rows.append(("Vectors", f"{stats.vectors:,} by {stats.embedding}"))
+        waiting = f", {stats.pending:,} memories wait for one" if stats.pending else ""
+        rows.append(("Vectors", f"{stats.vectors:,} by {stats.embedding}{waiting}"))
+    if stats.language != _USUAL_LANGUAGE:
+        rows.append(("Language", stats.language))
     return rows
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "DEFAULT_AGENT",
     "DEFAULT_DATABASE",
     "all_memories",
+    "check_is_there",
     "fields_of",
     "id_of",
     "moment_of",
@@ -43,13 +44,13 @@ def open_to_write(database: Path, agent: str) -> Engine:
 
 def open_to_change(database: Path, agent: str) -> Engine:
     """An engine that writes to a file that is there already."""
-    _check_is_there(database)
+    check_is_there(database)
     return germane.open(database, agent=agent)
 
 
 def open_to_read(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
     """An engine that reads a file that is there, at a given moment if there is one."""
-    _check_is_there(database)
+    check_is_there(database)
     clock = None if now is None else lambda: now
     return germane.open(database, agent=agent, read_only=True, clock=clock)
 
@@ -122,7 +123,8 @@ def _ambiguous(text: str, found: Sequence[Memory]) -> str:
     return f"{text!r} names {len(found)} memories: {named}{more}. Give more of the id."
 
 
-def _check_is_there(database: Path) -> None:
+def check_is_there(database: Path) -> None:
+    """Raise StoreUnavailable where there is no store: only some commands make one."""
     if not database.exists():
         raise StoreUnavailable(
             f"There is no store at {database}. `germane remember` and `germane import` make one; "

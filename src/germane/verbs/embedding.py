@@ -1,0 +1,284 @@
+"""What waits for a vector, embedded batch by batch: in the foreground, or by a thread of its own.
+
+Level: verbs. Nothing is kept here that a crash could lose: which memories wait, the store knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread, current_thread
+from typing import Final
+
+from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
+from germane.model.change import SetVector
+from germane.model.memory import Memory, Status
+from germane.model.query import Filter
+from germane.model.stats import Finding
+from germane.model.vector import NOWHERE
+from germane.protocols import Embedder, Store
+from germane.verbs.checks import checked_count
+from germane.verbs.embed import embed_texts, is_eager
+from germane.verbs.session import Session
+
+__all__ = ["BackgroundEmbedding", "Backlog", "Embedding", "Progress"]
+
+Progress = Callable[[int, int], None]
+"""Called after each batch with how many memories are embedded and how many there were to embed."""
+
+_EAGER_BATCH: Final = 1000
+_SLOW_BATCH: Final = 64
+_BATCHES_OF_A_PAGE: Final = 8
+_FEWER: Final = 4  # A batch that failed is tried again with a quarter as many.
+_FAILURES_IN_A_ROW: Final = 8
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_LOOK_AGAIN: Final = 30.0
+_LONGEST_PATIENCE: Final = 3600.0
+_MOST_DOUBLINGS: Final = 10
+_GOODBYE: Final = 5.0
+
+_WAITING: Final = Filter(embedded=False, statuses=(Status.ACTIVE, Status.SUPERSEDED, Status.ARCHIVED))
+"""What is forgotten isn't shown to any model; restored, it waits again."""
+
+
+class Embedding:
+    """An engine's side of it: its agent's backlog if there is an embedder, a thread if that is slow."""
+
+    def __init__(self, session: Session, *, in_background: bool) -> None:
+        self._backlog = (
+            None if session.embedder is None else Backlog(session.store, session.agent, session.embedder)
+        )
+        self._background: BackgroundEmbedding | None = None
+        if self._backlog is not None and in_background:
+            self._background = BackgroundEmbedding(self._backlog)
+
+    def embed_pending(self, *, limit: int | None, progress: Progress | None) -> int:
+        """Embed what waits, as `Backlog.drain` does. Raises InvalidInput where there is no embedder."""
+        if self._backlog is None:
+            raise InvalidInput("There is no embedder to do it. Open the store with embedder=...")
+        if limit is not None:
+            checked_count(limit, name="limit")
+        return self._backlog.drain(limit=limit, progress=progress)
+
+    @contextmanager
+    def woken(self) -> Iterator[None]:
+        """Whatever is stored inside, even by half, is embedded soon."""
+        try:
+            yield
+        finally:
+            if self._background is not None:
+                self._background.wake()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What `doctor` has to say of the backlog."""
+        if self._backlog is None:
+            return ()
+        attended = self._background is not None and self._background.is_alive
+        return self._backlog.findings(attended=attended)
+
+    def stop(self) -> None:
+        """End the thread, if there is one."""
+        if self._background is not None:
+            self._background.stop()
+
+
+class Backlog:
+    """The memories of an agent that wait for a vector, newest first: they are asked for soonest.
+
+    Threads may share it. A batch that the embedder refuses is made smaller, until the text that it
+    refuses is alone; that one is set aside, so that it holds up no other, and tried again last.
+    Several processes may embed the same memory at the same time: the same vector is then stored twice.
+    """
+
+    def __init__(self, store: Store, agent: str, embedder: Embedder) -> None:
+        self._store = store
+        self._agent = agent
+        self._embedder = embedder
+        self._most = _EAGER_BATCH if is_eager(embedder) else _SLOW_BATCH
+        self._size = self._most
+        self._page: list[str] = []
+        self._aside: set[str] = set()
+        self._turn = Lock()
+        self.failures = 0
+        self.last_error: GermaneError | None = None
+
+    def step(self, most: int | None = None) -> int:
+        """Embed a batch of at most so many memories: how many; 0 when none waits that isn't set aside.
+
+        Raises EmbeddingFailed or StoreError. What was embedded before stays.
+        """
+        with self._turn:
+            batch = self._next(self._size if most is None else min(self._size, most))
+            if not batch:
+                return 0
+            try:
+                self._embed(batch)
+            except GermaneError as error:
+                self._note(error, batch)
+                raise
+            self.failures = 0
+            if not self._aside:
+                self.last_error = None
+            self._size = min(self._most, self._size * _FEWER)
+            return len(batch)
+
+    def drain(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
+        """Embed all that waits, or `limit` memories of it: how many it was.
+
+        Raises EmbeddingFailed when some of it can't be, after everything else is done, or after
+        failures in a row that tell of an embedder that doesn't work at all; StoreError at once.
+        """
+        self._begin_again()
+        done = 0
+        waiting = self._store.stats(self._agent).pending if progress else 0
+        while limit is None or done < limit:
+            try:
+                count = self.step(None if limit is None else limit - done)
+            except EmbeddingFailed:
+                if self.failures >= _FAILURES_IN_A_ROW:
+                    break
+                continue
+            if not count:
+                break
+            done += count
+            if progress is not None:
+                progress(done, max(done, waiting if limit is None else min(waiting, limit)))
+        if self.last_error is not None:
+            left = self._store.stats(self._agent).pending
+            raise EmbeddingFailed(
+                f"{done} memories were embedded, {left} still wait for a vector: {self.last_error} "
+                "They are found by their words until then; mend the embedder, and call again."
+            ) from self.last_error
+        return done
+
+    @property
+    def has_set_aside(self) -> bool:
+        """Whether some memory waits that the embedder refused."""
+        return bool(self._aside)
+
+    def retry_aside(self) -> None:
+        """Let what was set aside wait like everything else."""
+        with self._turn:
+            self._aside.clear()
+
+    def findings(self, *, attended: bool) -> tuple[Finding, ...]:
+        """What `doctor` says of it: nothing while all is embedded, or an attended backlog makes progress."""
+        pending = self._store.stats(self._agent).pending
+        error = self.last_error
+        if not pending or (attended and error is None):
+            return ()
+        failed = f"; the last of {self.failures or 'several'} failures: {error}" if error is not None else ""
+        return (
+            Finding(
+                code="pending-vectors",
+                text=f"{pending} memories wait for a vector of {self._embedder.name!r}{failed}.",
+                remedy="They are found by their words meanwhile. Embed them now with `germane embed` "
+                "(Engine.embed_pending in Python).",
+            ),
+        )
+
+    def _begin_again(self) -> None:
+        with self._turn:
+            self._aside.clear()
+            self._page.clear()
+            self._size = self._most
+            self.failures = 0
+            self.last_error = None
+
+    def _next(self, count: int) -> list[Memory]:
+        """The next memories to embed, as they are now: some of the page may be gone or forgotten."""
+        while True:
+            if not self._page:
+                limit = self._most * _BATCHES_OF_A_PAGE + len(self._aside)
+                found = self._store.find(self._agent, _WAITING, limit=limit)
+                self._page = [memory.id for memory in found if memory.id not in self._aside]
+                if not self._page:
+                    return []
+            ids, self._page = self._page[:count], self._page[count:]
+            stored = self._store.get(self._agent, ids)
+            batch = [each for each in stored if each is not None and each.status in _WAITING.statuses]
+            if batch:
+                return batch
+
+    def _embed(self, batch: list[Memory]) -> None:
+        vectors = embed_texts(self._embedder, [memory.content for memory in batch])
+        changes = [
+            SetVector(memory_id=memory.id, vector=NOWHERE if vector is None else vector)
+            for memory, vector in zip(batch, vectors, strict=True)
+        ]
+        while changes:
+            try:
+                self._store.apply(self._agent, changes)
+            except NotFound as purged:
+                # Somebody purged it while its vector was made.
+                changes = [each for each in changes if each.memory_id != purged.memory_id]
+            else:
+                return
+
+    def _note(self, error: GermaneError, batch: list[Memory]) -> None:
+        self.failures += 1
+        self.last_error = error
+        self._page.clear()
+        if not isinstance(error, EmbeddingFailed):
+            return
+        if len(batch) == 1:
+            self._aside.add(batch[0].id)
+        else:
+            self._size = max(1, len(batch) // _FEWER)
+
+
+class BackgroundEmbedding:
+    """A daemon thread that embeds a backlog: when woken, every half minute, and after a crash at once.
+
+    After a failure it waits 1, 2, 4 … 60 seconds. What was set aside is tried again when all else is
+    done: after half a minute, then a minute, and so on up to an hour.
+    """
+
+    def __init__(self, backlog: Backlog) -> None:
+        self._backlog = backlog
+        self._woken = Event()
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, name="germane-embedding", daemon=True)
+        self._patience = _LOOK_AGAIN
+        self._idle = 0.0
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread still works."""
+        return self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Say that something was stored."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End the thread; a batch that takes longer than 5 seconds is left to end by itself."""
+        self._stopped.set()
+        self._woken.set()
+        if self._thread is not current_thread():
+            self._thread.join(_GOODBYE)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._woken.clear()
+            try:
+                count = self._backlog.step()
+            except GermaneError:
+                # The backlog keeps the error for `doctor`. A write doesn't cut this pause short: the
+                # embedder is no better for it.
+                doublings = min(self._backlog.failures - 1, _MOST_DOUBLINGS)
+                self._stopped.wait(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**doublings))
+                continue
+            if not count and not self._woken.wait(_LOOK_AGAIN):
+                self._look_again()
+
+    def _look_again(self) -> None:
+        if not self._backlog.has_set_aside:
+            self._patience, self._idle = _LOOK_AGAIN, 0.0
+            return
+        self._idle += _LOOK_AGAIN
+        if self._idle >= self._patience:
+            self._backlog.retry_aside()
+            self._patience, self._idle = min(2 * self._patience, _LONGEST_PATIENCE), 0.0
