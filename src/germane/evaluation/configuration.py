@@ -22,13 +22,16 @@ from germane.plans.frames import DEFAULT_FRAME
 from germane.plans.registry import PLANS, plan_for
 from germane.protocols import Embedder
 
-__all__ = ["EMBEDDERS", "GROUPING", "Configuration", "GermaneReader", "configured", "embedder_named"]
+__all__ = ["EMBEDDERS", "GATE", "GROUPING", "Configuration", "GermaneReader", "configured", "embedder_named"]
 
 GROUPING = "grouping"
 """What `without` calls the standing together of a session's turns, which is no part of a score.
 
 Without it a context holds the same ranking, each memory on a dated line of its own.
 """
+
+GATE = "gate"
+"""What `without` calls the gate that keeps out what has nothing to do with the question."""
 
 _AS_GIVEN = "default"
 _ITSELF = "germane"
@@ -59,7 +62,7 @@ class Configuration:
     `germane` and `default` are the default: the relevance plan with the embedder of the run.
     `embedder=none|static|onnx` names another embedder (`lexical`, `static` and `onnx` are short for
     them), `plan=NAME` another plan, and `without=PART` leaves a part out of every score, or with
-    `without=grouping` what stands together for its session:
+    `without=grouping` or `without=gate` what isn't part of a score:
 
         Configuration.parse("onnx+without=window")
     """
@@ -114,7 +117,8 @@ class Configuration:
     def plan_of(self) -> Plan:
         """The plan, with what the configuration leaves out left out."""
         plan = plan_for(self.plan, kinds=BUILT_IN, frame=DEFAULT_FRAME)
-        return replace(plan, without=tuple(part for part in self.without if part != GROUPING))
+        parts = tuple(part for part in self.without if part not in (GROUPING, GATE))
+        return replace(plan, without=parts, gate=plan.gate and GATE not in self.without)
 
 
 def configured(configuration: Configuration) -> Retriever:
@@ -143,7 +147,8 @@ class GermaneReader:
             self.ids = {each.memory.id: own for each, own in zip(stored, corpus.ids, strict=True)}
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
-        found = self.engine.recall(question, limit=limit)
+        """The corpus's ids, best first, by what the configuration ranks with."""
+        found = self.engine.recall(question, limit=limit, gate=GATE not in self.configuration.without)
         for one in found:
             self.parts.update(one.parts)
         if not self._plan.without:
@@ -152,6 +157,7 @@ class GermaneReader:
         return self._order(question, _ANY_BUDGET)[:limit]
 
     def assemble(self, question: str, budget: int) -> str:
+        """The context's text."""
         if self._ungrouped is None:
             return self.context(question, budget).text
         return self._ungrouped.text([self._places[own] for own in self._order(question, budget)], budget)
@@ -170,6 +176,7 @@ class GermaneReader:
         return any(kind in section.kinds for section in self._plan.sections)
 
     def close(self) -> None:
+        """Close the engine."""
         self.engine.close()
 
     def _order(self, question: str, budget: int) -> list[str]:

@@ -39,10 +39,12 @@ class Ranking:
         self._order = order
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
+        """The first ids of the order."""
         return [self._ids[place] for place in self._order(question)[:limit]]
 
     def assemble(self, question: str, budget: int) -> str:
+        """The lines of the order that fit."""
         return self._packed.text(self._order(question), budget)
 
     def close(self) -> None:
-        pass
+        """Nothing is held."""

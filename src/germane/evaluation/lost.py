@@ -2,7 +2,7 @@
 
 Level: evaluation.
 
-    stored  ->  admitted  ->  gathered  ->  ranked and fitted  ->  shown whole
+    stored  ->  admitted  ->  gathered  ->  past the gate  ->  ranked and fitted  ->  shown whole
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Stage(StrEnum):
     NOT_STORED = "not_stored"  # No memory has that id or source.
     NOT_ADMITTED = "not_admitted"  # It was superseded or forgotten, or the plan doesn't show its kind.
     NOT_GATHERED = "not_gathered"  # No signal put it among its candidates.
+    GATED = "gated"  # It seemed to have nothing to do with the question.
     OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the room.
     CUT = "cut"  # It stands in the context, but not whole.
 
@@ -50,6 +51,7 @@ _REMEDIES = {
     Stage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its kind",
     Stage.NOT_GATHERED: "the question shares too little with it: say it in words that a question would use, "
     "use an embedder, or gather more (the limit of the plan's section)",
+    Stage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
     Stage.OUTRANKED: "raise the budget, shorten what ranks above it, or see which part of its score is low",
     Stage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
 }
@@ -292,7 +294,7 @@ class _Ranking:
         entry = self._entries[place - 1]
         return Lost(
             evidence=name,
-            stage=Stage.CUT if entry.included else Stage.OUTRANKED,
+            stage=_stage(entry),
             label=label,
             detail=_detail(entry),
             ranks=self._ranks(entry.memory_id),
@@ -306,7 +308,8 @@ class _Ranking:
     def _ranks(self, memory_id: str) -> dict[str, int]:
         """The place by each signal among all memories. One that matches nothing has no place."""
         if self._signals is None:
-            self._signals = _places_by_signal(self._reader.engine.recall(self._question, limit=_EVERYTHING))
+            every = self._reader.engine.recall(self._question, limit=_EVERYTHING, gate=False)
+            self._signals = _places_by_signal(every)
         return {name: of[memory_id] for name, of in self._signals.items() if memory_id in of}
 
 
@@ -318,6 +321,12 @@ def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
         having.sort(key=lambda one: -one.candidate.signals[name])
         places[name] = {one.memory.id: place for place, one in enumerate(having, 1)}
     return places
+
+
+def _stage(entry: Entry) -> Stage:
+    if entry.included:
+        return Stage.CUT
+    return Stage.GATED if entry.reason is Reason.NOT_RELEVANT else Stage.OUTRANKED
 
 
 def _detail(entry: Entry) -> str:

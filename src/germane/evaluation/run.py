@@ -14,7 +14,7 @@ from germane.embedders.static import StaticEmbedder
 from germane.errors import InvalidInput
 from germane.evaluation.asked import Asked, Material, found_pieces
 from germane.evaluation.comparison import Difference, differences
-from germane.evaluation.configuration import GROUPING, Configuration, GermaneReader, configured
+from germane.evaluation.configuration import GATE, GROUPING, Configuration, GermaneReader, configured
 from germane.evaluation.corpus import Reader, Retriever, Stored
 from germane.evaluation.material import drawn, read_material
 from germane.evaluation.metrics import (
@@ -176,6 +176,8 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Differ
     parts = sorted(run.parts[name] - set(whole.without))
     if run.grouped and GROUPING not in whole.without:
         parts.append(GROUPING)
+    if whole.plan_of().gate:
+        parts.append(GATE)
     variants = [whole.leaving_out(part) for part in parts]
     if "semantic" in parts:
         variants.append(replace(whole, embedder=_WORDS_ONLY.embedder))
