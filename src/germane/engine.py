@@ -252,7 +252,6 @@ class Engine:
         self,
         query: str,
         *,
-        gate: bool = True,
         limit: int = 10,
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
@@ -262,6 +261,7 @@ class Engine:
         until: datetime | None = None,
         min_importance: float | None = None,
         include_superseded: bool = False,
+        gate: bool = True,
         scorer: Scorer | None = None,
     ) -> recall.Recalled:
         """The memories that have most to do with a question, best first, with the parts of their scores.
