@@ -47,12 +47,12 @@ class Stage(StrEnum):
 
 _ORDER = tuple(Stage)
 _REMEDIES = {
-    Stage.NOT_STORED: "import it, or mend the question's evidence: no memory has that id or source",
+    Stage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
     Stage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its kind",
     Stage.NOT_GATHERED: "the question shares too little with it: say it in words that a question would use, "
     "use an embedder, or gather more (the limit of the plan's section)",
     Stage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
-    Stage.OUTRANKED: "raise the budget, shorten what ranks above it, or see which part of its score is low",
+    Stage.OUTRANKED: "raise the budget, or see which part of its score is low",
     Stage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
 }
 
