@@ -136,6 +136,7 @@ def _rank(request: Request, found: Found) -> list[Gated]:
         scorer=request.scorer,
         query=request.query,
         prefer=request.prefer,
+        order=request.question.order if found.by_relevance else None,
         without=request.plan.without,
     )
     # A pinned memory of a kind that the plan doesn't show is a guest in another's section.

@@ -17,13 +17,14 @@ import regex
 
 from germane.kinds import Kinds
 from germane.model.days import day_in_words
-from germane.model.memory import Level, Memory
+from germane.model.memory import Level, Memory, Status
 from germane.model.plan import Section
 from germane.renditions import render_title
 
 __all__ = ["fence", "heading_of", "item_lines", "render", "session_of"]
 
 _BULLET, _INDENT = "- ", "  "
+_SUPERSEDED = "(superseded by a newer version)"
 # Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
 # Everything that some reader takes for the end of a line.
 _LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -59,6 +60,8 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
     lines = fence(memory.renditions.at(level).text)
     if not lines:
         return ""
+    if memory.status is Status.SUPERSEDED:
+        lines[0] = f"{lines[0]} {_SUPERSEDED}"
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     return "\n".join([_BULLET + lines[0].strip(), *(_INDENT + line for line in lines[1:])])

@@ -18,6 +18,7 @@ from germane.model.vector import Vector
 from germane.ranking.dialogue import is_turn
 from germane.ranking.gate import FEW
 from germane.retrieval.informative import coverages
+from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
 from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
@@ -59,7 +60,8 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
     cleaned, when = (text, None) if where.when is not None else parse_when(text, now=now)
     informative = query_terms(cleaned, language=session.language)
     terms = query_terms(text, language=session.language) if informative else ()
-    question = Question(text=text, cleaned=cleaned, terms=terms, when=when)
+    order = parse_order(cleaned) if session.language == "english" else None
+    question = Question(text=text, cleaned=cleaned, terms=terms, when=when, order=order)
     notes: tuple[Note, ...] = ()
     vector: Vector | None = None
     if informative:

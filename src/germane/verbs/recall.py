@@ -16,6 +16,7 @@ from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
 from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
 from germane.ranking.relevance import rank
+from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
 from germane.verbs.question import covered, query_of, search, understand
 from germane.verbs.session import Session
@@ -75,6 +76,7 @@ def recall(
         scorer=scorer,
         query=query_of(asked, slices),
         prefer=asked.prefers,
+        order=asked.question.order if found.by_relevance else None,
     )
     coverage = covered(session, asked, found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
@@ -85,9 +87,10 @@ def recall(
         notes.append(RECENCY)
     if passed.unsure:
         notes.append(LOW_CONFIDENCE)
+    best = passed.kept[:limit]
     return Recalled(
-        ranked=passed.kept[:limit],
+        ranked=best,
         question=asked.question,
-        notes=tuple(notes),
+        notes=(*notes, *superseded_notes([one.memory for one in best])),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
     )

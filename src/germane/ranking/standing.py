@@ -1,0 +1,77 @@
+"""What a memory's place in time adds to its score, and what being superseded takes from it.
+
+Level: ranking (imports model only; never retrieval or stores). Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from germane.model.memory import Memory, Status
+from germane.model.query import Order
+from germane.model.trace import Note, Ranked
+
+__all__ = ["ORDER_BOOST", "leaning", "superseded_notes", "under_successors"]
+
+ORDER_BOOST = 0.5
+"""As much as a time that the question names adds: enough between memories that match about alike."""
+
+_RELEVANT = 0.5
+_OUTDATED = 0.5
+_BELOW = 0.99
+
+
+def leaning(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
+    """The memories with part `order`: up to half of the score more, for the first or the last in time.
+
+    Only those that score at least half of the best take part, so that the newest of all memories
+    isn't the answer to a question about the last of a few. Among them the one at the end that is
+    asked for gets all of it, the one at the other end nothing, and the rest by their place in time.
+    """
+    least = _RELEVANT * max((one.score for one in ranked), default=0.0)
+    times = [one.memory.created_at for one in ranked if one.score >= least]
+    if least <= 0 or min(times) == max(times):
+        return list(ranked)
+    oldest, newest = min(times), max(times)
+
+    def lifted(one: Ranked) -> Ranked:
+        place = (one.memory.created_at - oldest) / (newest - oldest)
+        boost = ORDER_BOOST * (1.0 - place if order is Order.OLDEST else place) * one.score
+        return _with_part(one, "order", boost) if one.score >= least and boost > 0 else one
+
+    return [lifted(one) for one in ranked]
+
+
+def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
+    """The memories with part `superseded`: half of the score less for what a newer version replaces.
+
+    Such a memory also stays below its successor, where that was found too.
+    """
+    if all(one.memory.status is not Status.SUPERSEDED for one in ranked):
+        return list(ranked)
+    found = {one.memory.id: one for one in ranked}
+    # Later versions first: each is what the one before it has to stay below.
+    for one in sorted(ranked, key=lambda each: each.memory.version, reverse=True):
+        if one.memory.status is Status.SUPERSEDED:
+            score = one.score - _OUTDATED * abs(one.score)
+            successor = found.get(one.memory.superseded_by or "")
+            if successor is not None:
+                score = min(score, successor.score - (1.0 - _BELOW) * abs(successor.score))
+            found[one.memory.id] = _with_part(one, "superseded", score - one.score)
+    return [found[one.memory.id] for one in ranked]
+
+
+def superseded_notes(memories: Sequence[Memory]) -> list[Note]:
+    """A note for each memory that a newer version replaces, with that version's id."""
+    return [
+        Note(code="superseded", text=f"Memory {memory.id} is superseded by {memory.superseded_by}.")
+        for memory in memories
+        if memory.status is Status.SUPERSEDED and memory.superseded_by
+    ]
+
+
+def _with_part(one: Ranked, name: str, value: float) -> Ranked:
+    parts = {**one.parts, name: value}
+    return replace(one, parts=parts, score=math.fsum(parts.values()))

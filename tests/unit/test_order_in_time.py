@@ -1,0 +1,178 @@
+"""Questions for the first or the last of something, and memories that a newer version replaces."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import germane
+from germane import Engine, Order
+from germane.model.memory import Memory, Rendition, Renditions, Status
+from germane.model.query import Candidate
+from germane.model.trace import Ranked
+from germane.ranking.standing import ORDER_BOOST, leaning, under_successors
+from germane.retrieval.ordering import parse_order
+from germane.retrieval.when import parse_when
+from germane.testing.fakes import FixedClock
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+_TEXT = Rendition(text="x", tokens=1)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What was the first release?",
+        "Where did we first deploy?",
+        "Which customer came first?",
+        "What is the earliest entry of the audit log?",
+        "Who originally owned the module?",
+        "What was said about it at first?",
+        "Wann war our first meeting with Frau Brandt?",
+    ],
+)
+def test_questions_for_the_first(question: str) -> None:
+    assert parse_order(question) is Order.OLDEST
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What is the latest decision about caching?",
+        "When did we last rotate the keys?",
+        "What did Ana's last review say?",
+        "What is the most recent release?",
+        "What was the outcome of our last audit?",
+        "Which migration was run most recently?",
+    ],
+)
+def test_questions_for_the_last(question: str) -> None:
+    assert parse_order(question) is Order.NEWEST
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "",
+        "Who won first place?",
+        "What is her first name and her last name?",
+        "How long did the outage last?",
+        "Did it last longer than the one before?",
+        "The first and the last release?",
+        "What were the first two steps?",
+        "Is it a first-class function?",
+        "What does the last line but one say?",
+        "Was ist das Latenzziel?",
+    ],
+)
+def test_words_that_mean_no_order_in_time(question: str) -> None:
+    assert parse_order(question) is None
+
+
+def test_a_named_time_is_no_order() -> None:
+    left, when = parse_when("What did we deploy last week?", now=NOW)
+    assert when is not None
+    assert parse_order(left) is None
+
+
+def ranked(name: str, score: float, *, days: int = 0, by: str | None = None, version: int = 1) -> Ranked:
+    made = NOW - timedelta(days=days)
+    memory = Memory(
+        id=name,
+        agent="newton",
+        kind="fact",
+        content="x",
+        renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
+        created_at=made,
+        updated_at=made,
+        chain="chain",
+        version=version,
+        status=Status.ACTIVE if by is None else Status.SUPERSEDED,
+        superseded_by=by,
+    )
+    return Ranked(candidate=Candidate(memory=memory), score=score, parts={"lexical": score})
+
+
+def scores(part: list[Ranked]) -> dict[str, float]:
+    return {one.memory.id: round(one.score, 4) for one in part}
+
+
+def test_among_alike_the_end_that_is_asked_for_wins() -> None:
+    some = [ranked("old", 0.8, days=90), ranked("middle", 0.8, days=45), ranked("new", 0.7)]
+    assert scores(leaning(some, Order.NEWEST)) == {"old": 0.8, "middle": 1.0, "new": 1.05}
+    assert scores(leaning(some, Order.OLDEST)) == {"old": 1.2, "middle": 1.0, "new": 0.7}
+
+
+def test_what_is_hardly_relevant_takes_no_part() -> None:
+    some = [ranked("old", 1.0, days=90), ranked("new", 0.9, days=60), ranked("beside", 0.4)]
+    leant = leaning(some, Order.NEWEST)
+    assert scores(leant) == {"old": 1.0, "new": 1.35, "beside": 0.4}
+    assert dict(leant[1].parts) == {"lexical": 0.9, "order": pytest.approx(0.45)}
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 3), st.integers(0, 400)), max_size=10), st.sampled_from(list(Order)[:2])
+)
+def test_the_boost_is_bounded_and_stands_in_the_parts(drawn: list[tuple[float, int]], order: Order) -> None:
+    some = [ranked(f"m{n}", score, days=days) for n, (score, days) in enumerate(drawn)]
+    for before, after in zip(some, leaning(some, order), strict=True):
+        assert before.memory is after.memory
+        assert before.score <= after.score <= (1 + ORDER_BOOST) * before.score + 1e-9
+        assert sum(after.parts.values()) == pytest.approx(after.score)
+
+
+def test_a_superseded_memory_stays_below_its_successors() -> None:
+    chain = [
+        ranked("first", 2.0, by="second", version=1),
+        ranked("second", 0.6, by="third", version=2),
+        ranked("third", 0.5, version=3),
+    ]
+    found = scores(under_successors(chain))
+    assert found["third"] == 0.5
+    assert found["first"] < found["second"] < found["third"]
+    assert scores(under_successors([chain[0]])) == {"first": 1.0}
+    assert all(sum(one.parts.values()) == pytest.approx(one.score) for one in under_successors(chain))
+
+
+def opened() -> Engine:
+    return germane.open(":memory:", agent="a", clock=FixedClock(NOW), embedder=None)
+
+
+def test_the_first_and_the_last_of_what_is_relevant_are_found() -> None:
+    with opened() as engine:
+        for month, region in ((2, "Frankfurt"), (6, "Dublin"), (9, "Paris")):
+            engine.remember(
+                f"The billing service was deployed in {region}.",
+                created_at=datetime(2026, month, 1, tzinfo=UTC),
+            )
+        engine.remember("The kitchen has a new kettle.", created_at=datetime(2026, 11, 1, tzinfo=UTC))
+        first = engine.recall("Where was the billing service first deployed?")
+        latest = engine.recall("Where is the latest deploy of the billing service?")
+        assert "Frankfurt" in first[0].memory.content
+        assert "Paris" in latest[0].memory.content
+        assert "order" in latest[0].parts
+        assert latest.question.order is Order.NEWEST
+
+
+def test_a_superseded_memory_is_pointed_on() -> None:
+    with opened() as engine:
+        old = engine.remember("The rate limit is 100 requests. The limit holds per rate and per request.")
+        new = engine.revise(old.id, "Requests are limited to 500.")
+        found = engine.recall("What is the rate limit of requests?", include_superseded=True)
+        assert [one.memory.id for one in found] == [new.id, old.id]
+        assert [note.text for note in found.notes if note.code == "superseded"] == [
+            f"Memory {old.id} is superseded by {new.id}."
+        ]
+        assert [one.memory.id for one in engine.recall("rate limit requests")] == [new.id]
+
+
+def test_a_pinned_old_version_never_stands_as_current() -> None:
+    with opened() as engine:
+        old = engine.remember("The rate limit is 100 requests.")
+        engine.revise(old.id, "The rate limit is 500 requests.")
+        context = engine.assemble("rate limit", budget=500, pins=[old.id])
+        assert "The rate limit is 100 requests. (superseded by a newer version)" in context.text
+        assert context.tokens == engine.counter.count(context.text) <= 500
