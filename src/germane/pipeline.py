@@ -18,6 +18,7 @@ from datetime import datetime
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
 from germane.model.context import Context, Item
+from germane.model.learning import Weights
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
 from germane.model.query import Found, Query, TimeRange
@@ -27,6 +28,7 @@ from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines, render, session_of
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
+from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
@@ -49,8 +51,9 @@ RECENCY = Note(
 class Request:
     """What one assembly was asked for.
 
-    `coverage` is what the gate judges words by, by memory id; None leaves the gate out. `lines` are
-    those that were made before by this counter. They save work and change no result.
+    `coverage` is what the gate judges words by, by memory id; None leaves the gate out.
+    `weights` are what use has taught of the parts of scores. `lines` are those that were made before by
+    this counter. They save work and change no result.
     """
 
     plan: Plan
@@ -64,6 +67,7 @@ class Request:
     prefer: TimeRange | None = None
     scorer: Scorer | None = None
     coverage: Mapping[str, float] | None = None
+    weights: Weights | None = None
     notes: tuple[Note, ...] = ()
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
@@ -98,6 +102,7 @@ def assemble(request: Request, found: Found) -> Context:
         sections=tuple(_use(*each) for each in zip(fitted.blocks, sections, strict=True)),
         notes=(*notes, *_notes(request, found, fitted, unsure=any(each.unsure for each in sections))),
         emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
+        weights={} if request.weights is None else request.weights.values,
     )
     return Context(text=text, tokens=tokens, items=tuple(_items(fitted)), trace=trace)
 
@@ -136,8 +141,8 @@ def _rank(request: Request, found: Found) -> list[Gated]:
         scorer=request.scorer,
         query=request.query,
         prefer=request.prefer,
-        order=request.question.order if found.by_relevance else None,
         without=request.plan.without,
+        weights=request.weights,
     )
     # A pinned memory of a kind that the plan doesn't show is a guest in another's section.
     section_of = {
@@ -365,6 +370,8 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, unsure: bool) -> l
         notes.append(RECENCY)
     if unsure:
         notes.append(LOW_CONFIDENCE)
+    if request.weights is not None:
+        notes.append(learned_note(request.weights))
     if fitted.lent:
         notes.append(
             Note(

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.model.memory import Level, Memory
-from germane.model.query import Candidate, Order, TimeRange
+from germane.model.query import Candidate, TimeRange
 
 __all__ = ["Emptiness", "Entry", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
 
@@ -41,14 +41,12 @@ class Question:
 
     `cleaned` is the text without the time expression that became `when`; `terms` are what the
     index was asked for. With no terms left the question says nothing, and recency ranks instead.
-    `order` is that of time where the question asks for the first of something, or for the last.
     """
 
     text: str = ""
     cleaned: str = ""
     terms: tuple[str, ...] = ()
     when: TimeRange | None = None
-    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +112,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The whole account of one assembly: every candidate gathered stands in `entries` once."""
+    """The whole account of one assembly: every candidate gathered stands in `entries` once.
+
+    `weights` are those that the parts of the scores were multiplied by, where use has taught some.
+    """
 
     plan: str
     question: Question
@@ -125,6 +126,7 @@ class Trace:
     sections: tuple[SectionUse, ...]
     notes: tuple[Note, ...] = ()
     emptiness: Emptiness | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def included(self) -> tuple[Entry, ...]:

@@ -28,7 +28,15 @@ from germane.errors import InvalidInput
 from germane.model.learning import Example, Weights
 from germane.model.trace import Note
 
-__all__ = ["LEAST_WEIGHT", "MOST_WEIGHT", "PRIOR_STRENGTH", "fit_weights", "learned_note", "signals_of"]
+__all__ = [
+    "LEAST_WEIGHT",
+    "MOST_WEIGHT",
+    "PRIOR_STRENGTH",
+    "WEIGHABLE",
+    "fit_weights",
+    "learned_note",
+    "signals_of",
+]
 
 PRIOR_STRENGTH = 50.0
 """What the prior of equal weights is worth, in contexts."""
@@ -36,8 +44,8 @@ PRIOR_STRENGTH = 50.0
 LEAST_WEIGHT, MOST_WEIGHT = 0.5, 2.0
 """However much feedback says so, no part counts less or more than this."""
 
-_NO_SIGNALS = frozenset({"recency", "scorer"})
-"""Parts that are the whole score by themselves, where there is nothing to weigh."""
+WEIGHABLE = frozenset({"lexical", "semantic", "window", "session", "speaker", "when"})
+"""The parts that have weights. The others are whole scores by themselves, or made of the weighed ones."""
 
 _STEEPNESS = 4.0
 """The coefficient expected before any feedback: a lead of 1 makes being used e⁴ times as likely."""
@@ -55,8 +63,8 @@ _Array: TypeAlias = NDArray[np.float64]
 
 
 def signals_of(parts: Mapping[str, float]) -> Mapping[str, float]:
-    """The parts of a score that can be weighed; none where recency or a scorer of the caller's decided."""
-    return {} if _NO_SIGNALS & parts.keys() else dict(parts)
+    """The parts of a score that have weights; none where recency or a scorer of the caller's decided."""
+    return {name: part for name, part in parts.items() if name in WEIGHABLE}
 
 
 def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_STRENGTH) -> Weights:
@@ -155,7 +163,8 @@ def _penalty(choices: _Choices, equal: _Array, prior_strength: float) -> _Array:
     across = np.eye(size) - along
     _, curvature = choices.slope_and_curvature(equal)
     ordinary = float(np.trace(across @ curvature)) / (max(size - 1, 1) * choices.count)
-    return prior_strength * max(ordinary, _LEAST_INFORMATION) * across + _STEEPNESS_PRIOR * along
+    firm: _Array = prior_strength * max(ordinary, _LEAST_INFORMATION) * across
+    return firm + _STEEPNESS_PRIOR * along
 
 
 def _most_likely(choices: _Choices, equal: _Array, precision: _Array) -> _Array:

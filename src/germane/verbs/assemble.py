@@ -55,6 +55,7 @@ def assemble(
     found = search(session, asked, (*slices, always))
     pinned = (*_named(session, pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(chosen, replace(found, slices=found.slices[:-1]), pinned)
+    weighs = scorer is None and found.by_relevance
     request = Request(
         plan=chosen,
         question=asked.question,
@@ -67,6 +68,7 @@ def assemble(
         prefer=asked.prefers,
         scorer=scorer,
         coverage=covered(session, asked, found) if chosen.gate and scorer is None else None,
+        weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=asked.notes,
         lines=session.lines if counter is session.counter else RememberedLines(),
     )

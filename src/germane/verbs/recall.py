@@ -5,20 +5,22 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import overload
 
+from germane.model.learning import Weights
 from germane.model.memory import as_utc
-from germane.model.query import Filter, Slice
+from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
 from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
+from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank
-from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
-from germane.verbs.question import covered, query_of, search, understand
+from germane.verbs.question import Asked, covered, query_of, search, understand
 from germane.verbs.session import Session
 
 __all__ = ["Recalled", "recall"]
@@ -29,12 +31,18 @@ _GATHERED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled(Sequence[Ranked]):
-    """The answer to a recall: a sequence of ranked memories, and why it is empty if it is."""
+    """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
+
+    `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
+    multiplied by, where use has taught some.
+    """
 
     ranked: tuple[Ranked, ...]
     question: Question
+    now: datetime
     notes: tuple[Note, ...] = ()
     emptiness: Emptiness | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ranked)
@@ -68,6 +76,8 @@ def recall(
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
     found = search(session, asked, slices)
+    weighs = scorer is None and found.by_relevance
+    weights = session.known_weights.of(session.store, session.agent) if weighs else None
     ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
@@ -76,21 +86,28 @@ def recall(
         scorer=scorer,
         query=query_of(asked, slices),
         prefer=asked.prefers,
-        order=asked.question.order if found.by_relevance else None,
+        weights=weights,
     )
     coverage = covered(session, asked, found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
         passed = gate(ranked, coverage=coverage, prefer=asked.prefers)
+    return Recalled(
+        ranked=passed.kept[:limit],
+        question=asked.question,
+        now=now,
+        notes=_notes(asked, found, passed, weights),
+        emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
+        weights={} if weights is None else weights.values,
+    )
+
+
+def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:
     notes = [*asked.notes]
     if not found.by_relevance:
         notes.append(RECENCY)
     if passed.unsure:
         notes.append(LOW_CONFIDENCE)
-    best = passed.kept[:limit]
-    return Recalled(
-        ranked=best,
-        question=asked.question,
-        notes=(*notes, *superseded_notes([one.memory for one in best])),
-        emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
-    )
+    if weights is not None:
+        notes.append(learned_note(weights))
+    return tuple(notes)

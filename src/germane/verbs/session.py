@@ -12,6 +12,7 @@ from germane.kinds import Kinds
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
 from germane.verbs.known_terms import KnownTerms
+from germane.verbs.learned import KnownWeights
 
 __all__ = ["Session"]
 
@@ -21,7 +22,7 @@ class Session:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_terms` which terms stand in them.
+    `known_terms` which terms stand in them; `known_weights` what use has taught.
     """
 
     agent: str
@@ -35,3 +36,4 @@ class Session:
     language: str = "english"
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     known_terms: KnownTerms = field(default_factory=KnownTerms, repr=False, compare=False)
+    known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
