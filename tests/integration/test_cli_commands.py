@@ -268,6 +268,57 @@ def test_eval_prints_the_figures_and_draws_the_curve(tmp_path: Path) -> None:
     assert "answered" in ran.err
 
 
+def test_eval_compares_and_ablates_and_writes_a_page(tmp_path: Path) -> None:
+    file, html = tmp_path / "dialogue.json", tmp_path / "report.html"
+    file.write_text(json.dumps(_dialogue()), encoding="utf-8")
+    arguments = ("eval", str(file), "--budgets", "100", "--html", str(html))
+
+    ran = run(*arguments, "--compare", "germane", "without=window", "--ablate", "--embedder", "none")
+
+    assert ran.code == 0
+    assert "beside germane" in ran.out
+    assert "germane without" in ran.out
+    assert "recency" not in ran.out
+    assert "Compared in pairs" in html.read_text(encoding="utf-8")
+
+
+def test_eval_exits_with_1_when_a_floor_is_missed(tmp_path: Path) -> None:
+    file = tmp_path / "dialogue.json"
+    file.write_text(json.dumps(_dialogue()), encoding="utf-8")
+    arguments = ("eval", str(file), "--budgets", "5,100", "--baselines", "none")
+
+    passed = run(*arguments, "--min-recall", "100=1", "--min-all", "100=0.9")
+    missed = run(*arguments, "--min-recall", "100=1", "--min-recall", "5=0.5", "--json")
+    unread = run(*arguments, "--min-recall", "all")
+
+    assert (passed.code, missed.code) == (0, 1)
+    assert passed.out.count("passed: ") == 2
+    assert [each["passed"] for each in missed.json()["gate"]] == [True, False]
+    assert unread.code == 2
+    assert "--min-recall" in unread.err
+
+
+def test_eval_says_where_evidence_was_lost(tmp_path: Path) -> None:
+    file = tmp_path / "dialogue.json"
+    file.write_text(json.dumps(_dialogue()), encoding="utf-8")
+
+    ran = run("eval", str(file), "--budgets", "5", "--why-missing", "1")
+
+    assert ran.code == 0
+    assert "2 of 2 pieces of evidence lost (outranked 2)" in ran.out
+    assert "by signal: " in ran.out
+
+
+def test_eval_asks_the_store_that_is_named(db: Path, tmp_path: Path) -> None:
+    file = tmp_path / "questions.jsonl"
+    asked = {"question": "Which port does Postgres run on?", "evidence": [id_of(db, "Postgres port")]}
+    file.write_text(json.dumps(asked), encoding="utf-8")
+
+    ran = run("eval", str(file), "--budgets", "100", "--baselines", "bm25", "--json", db=db)
+
+    assert [one["evidence_recall"] for one in ran.json()["results"]] == [1.0, 1.0]
+
+
 def _dialogue() -> list[object]:
     turns = [
         {"speaker": "Ana", "dia_id": "D1:1", "text": "I adopted a beagle named Biscuit."},

@@ -242,10 +242,17 @@ def test_eval(tmp_path: Path) -> None:
     file.write_text(
         json.dumps([{"sample_id": "one", "qa": questions, "conversation": conversation}]), encoding="utf-8"
     )
-    value = run("eval", str(file), "--budgets", "100", "--baselines", "none", "--json").json()
+    value = run("eval", str(file), "--budgets", "100", "--compare", "germane", "lexical", "--json").json()
 
     assert list(value) == fields("`germane eval`")
     assert sorted(value["results"][0]) == sorted(fields("Figures of an evaluation"))
+    assert list(value["comparisons"][0]) == fields("Difference")
+
+    value = run("eval", str(file), "--budgets", "5", "--why", "1", "--json").json()
+
+    assert list(value) == fields("`germane eval --why`")
+    assert list(value["questions"][0]) == fields("Loss")
+    assert list(value["questions"][0]["lost"][0]) == fields("Lost evidence")
 
 
 def test_demo(tmp_path: Path) -> None:
