@@ -62,13 +62,16 @@ def _numbers(vectors: object) -> NDArray[np.float64]:
 
 
 class VectorRows:
-    """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache."""
+    """One row per document that has a vector. `ordinals` are the documents' numbers in the agent's cache.
 
-    def __init__(self, dimension: int) -> None:
+    `room` is for how many rows to make room at once; what isn't used of it takes no memory.
+    """
+
+    def __init__(self, dimension: int, *, room: int = 0) -> None:
         self._dimension = dimension
-        self._rows = np.empty((0, dimension), dtype=np.float32)
-        self._ordinals = np.empty(0, dtype=np.int64)  # The document of each row, -1 for a free one.
-        self._row_of = np.empty(0, dtype=np.int64)  # The row of each document, -1 for none.
+        self._rows = np.zeros((room, dimension), dtype=np.float32)
+        self._ordinals = np.full(room, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
+        self._row_of = np.full(room, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from threading import RLock
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ from germane.stores.sqlite.writing import span
 __all__ = ["AgentCache"]
 
 _MOST_MASKS: Final = 32
+_ROWS_AT_ONCE: Final = 2000  # Few enough to stay in the processor's cache from row to column.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
@@ -103,7 +105,7 @@ class AgentCache:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
             query, values = filtered("admitted", where)
             rows = connection.execute(query, values | span(self.agent))
-            mask[self.columns.ordinals(np.fromiter((num for (num,) in rows), dtype=np.int64))] = True
+            mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
         self._masks[where] = mask
         if len(self._masks) > _MOST_MASKS:
             del self._masks[next(iter(self._masks))]
@@ -113,8 +115,10 @@ class AgentCache:
         """The agent's vectors; loaded when they are first asked for."""
         vectors = self._vectors
         if vectors is None:
-            vectors = self._vectors = VectorRows(dimension)
-            self._put_vectors(connection.execute(queries("sqlite")["cache_vectors"], span(self.agent)))
+            vectors = self._vectors = VectorRows(dimension, room=self.columns.used)
+            rows = connection.execute(queries("sqlite")["cache_vectors"], span(self.agent))
+            while some := rows.fetchmany(_ROWS_AT_ONCE):
+                self._put_vectors(some)
         return vectors
 
     def records(self, connection: sqlite3.Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
@@ -150,14 +154,22 @@ class AgentCache:
 
     def _load(self, connection: sqlite3.Connection) -> None:
         self._empty()
-        rows = connection.execute(queries("sqlite")["cache_rows"], span(self.agent)).fetchall()
-        ordinals = self.columns.append([row[:6] for row in rows])
+        rows = connection.execute(queries("sqlite")["cache_rows"], span(self.agent))
+        lengths: list[int] = []
+        hashes: list[bytes] = []
+        frequencies: list[bytes] = []
+        while some := rows.fetchmany(_ROWS_AT_ONCE):
+            *columns, its_lengths, its_hashes, its_frequencies = zip(*some, strict=True)
+            self.columns.append_columns(columns)
+            lengths += its_lengths
+            hashes += its_hashes
+            frequencies += its_frequencies
         self.postings = Postings.from_arrays(
-            ordinals,
-            np.array([row[6] for row in rows], dtype=np.int64),
-            np.array([len(row[8]) for row in rows], dtype=np.int64),
-            np.frombuffer(b"".join([row[7] for row in rows]), dtype="<u4"),
-            np.frombuffer(b"".join([row[8] for row in rows]), dtype=np.uint8),
+            np.arange(self.columns.used, dtype=np.int64),
+            np.array(lengths, dtype=np.int64),
+            np.fromiter(map(len, frequencies), dtype=np.int64, count=len(frequencies)),
+            np.frombuffer(b"".join(hashes), dtype="<u4"),
+            np.frombuffer(b"".join(frequencies), dtype=np.uint8),
         )
 
     def _follow(self, connection: sqlite3.Connection) -> None:

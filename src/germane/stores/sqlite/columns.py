@@ -67,23 +67,27 @@ class Columns:
 
     def append(self, rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
         """Add rows of num, id, kind, created_at, importance and session; returns their ordinals."""
-        start, stop = self.used, self.used + len(rows)
+        start = self.used
+        if rows:
+            self.append_columns(list(zip(*rows, strict=True)))
+        return np.arange(start, self.used, dtype=np.int64)
+
+    def append_columns(self, given: Sequence[Sequence[Any]]) -> None:
+        """The same from the six columns of the rows."""
+        nums, ids, kinds, created, importance, sessions = given
+        start, stop = self.used, self.used + len(nums)
         if stop > len(self.nums):
             self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
-        if rows:
-            nums, ids, kinds, created, importance, sessions = zip(*rows, strict=True)
-            self._sessions[start:stop] = [
-                -1 if name is None else self._numbers.setdefault(name, len(self._numbers))
-                for name in sessions
-            ]
-            self.nums[start:stop] = nums
-            self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
-            self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
-            self._created[start:stop] = created
-            self._importance[start:stop] = importance
-            self._alive[start:stop] = True
+        self._sessions[start:stop] = [
+            -1 if name is None else self._numbers.setdefault(name, len(self._numbers)) for name in sessions
+        ]
+        self.nums[start:stop] = nums
+        self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
+        self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
+        self._created[start:stop] = created
+        self._importance[start:stop] = importance
+        self._alive[start:stop] = True
         self.used = stop
-        return np.arange(start, stop, dtype=np.int64)
 
     def remove(self, ordinal: int) -> None:
         """Note that a memory is gone; its place stays empty."""

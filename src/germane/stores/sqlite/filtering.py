@@ -31,7 +31,8 @@ def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
             )
         if given:
             rows, bound = _placeholders(name, given)
-            conditions.append(known[f"where_{name}"].replace(f":{name}", rows))
+            condition = "tags_of_few" if name == "tags" and query == "admitted_among" else name
+            conditions.append(known[f"where_{condition}"].replace(f":{name}", rows))
             values.update(bound)
     for condition, name, value in _scalars(where):
         if value is not None:

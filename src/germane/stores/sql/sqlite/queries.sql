@@ -317,6 +317,14 @@ AND num IN (
     WHERE tags.agent = :agent AND tags.tag > wanted || ':' AND tags.tag < wanted || ';'
 )
 
+-- name: where_tags_of_few
+-- The same for {filter} where only a few memories are asked about: their tags are read, not all that match.
+AND EXISTS (
+    SELECT 1 FROM (SELECT column1 AS wanted FROM (VALUES :tags)) CROSS JOIN tags
+    WHERE tags.num = memories.num AND tags.agent = :agent
+      AND (tags.tag = wanted OR (tags.tag > wanted || ':' AND tags.tag < wanted || ';'))
+)
+
 -- name: cache_rows
 -- What a cache keeps of the memories written after :above, in the order of their writing.
 SELECT memories.num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END,
