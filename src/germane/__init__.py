@@ -30,13 +30,24 @@ from germane.errors import (
 from germane.kinds import Kind, Piece
 from germane.model.context import Context, Item
 from germane.model.draft import Draft, Remembered
+from germane.model.learning import Example, Feedback, LearningState, Lessons, Shown, Weights
 from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Candidate, Filter, Order, Query, TimeRange
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
-from germane.protocols import Checkable, Clock, Embedder, Multilingual, Scorer, Store, Summarizer, TokenCounter
+from germane.protocols import (
+    Checkable,
+    Clock,
+    Embedder,
+    Learning,
+    Multilingual,
+    Scorer,
+    Store,
+    Summarizer,
+    TokenCounter,
+)
 from germane.tokens import get_counter, register_counter
 from germane.verbs.recall import Recalled
 from germane.verbs.reembed import reembed
@@ -58,6 +69,8 @@ __all__ = [
     "Emptiness",
     "Engine",
     "Entry",
+    "Example",
+    "Feedback",
     "Filter",
     "Finding",
     "Frame",
@@ -66,6 +79,9 @@ __all__ = [
     "InvalidPlan",
     "Item",
     "Kind",
+    "Learning",
+    "LearningState",
+    "Lessons",
     "Level",
     "Memory",
     "MissingExtra",
@@ -93,6 +109,7 @@ __all__ = [
     "Section",
     "SectionUse",
     "Share",
+    "Shown",
     "StaleRevision",
     "Status",
     "Store",
@@ -107,6 +124,7 @@ __all__ = [
     "Trust",
     "UnknownKind",
     "UnreadableSource",
+    "Weights",
     "__version__",
     "get_counter",
     "open",

@@ -18,6 +18,7 @@ from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.model.context import Context
 from germane.model.draft import Draft, Remembered
+from germane.model.learning import Feedback, Lessons, Shown
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.plan import Frame, Plan
 from germane.model.query import Filter, Order
@@ -27,12 +28,14 @@ from germane.plans.frames import DEFAULT_FRAME
 from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
 from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs import assemble, lifecycle, read, recall, remember
+from germane.verbs import assemble, feedback, lifecycle, read, recall, remember
 from germane.verbs.checks import checked_text
 from germane.verbs.embed import is_eager
 from germane.verbs.embedding import Embedding, Progress
+from germane.verbs.feedback import Named
 from germane.verbs.language import settled_language
 from germane.verbs.question import filter_of
+from germane.verbs.recall import Recalled
 from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
 
@@ -263,7 +266,7 @@ class Engine:
         include_superseded: bool = False,
         gate: bool = True,
         scorer: Scorer | None = None,
-    ) -> recall.Recalled:
+    ) -> Recalled:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
         A time in the question ("last week", "in May 2023") restricts what is found. A question
@@ -319,6 +322,33 @@ class Engine:
             pins=pins,
             scorer=scorer,
         )
+
+    def feedback(
+        self,
+        context: Context | Recalled | Shown,
+        used: Iterable[Named],
+        *,
+        ignored: Iterable[Named] | None = None,
+    ) -> Feedback:
+        """Say which of the memories that a context or a recall showed were used, by id or as they are.
+
+        Their `access_count` and `accessed_at` move: once for each context, however often it is said.
+        While learning is on (see `learn`), each memory shown becomes an example; those not used count
+        as ignored, or only those that `ignored` names. Raises InvalidInput or NotFound.
+        """
+        return feedback.feedback(self._session, context, used=used, ignored=ignored)
+
+    def learn(self, on: bool | None = None) -> Lessons:
+        """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
+
+        The setting stays with the agent. Off, nothing learned applies and nothing is collected;
+        what was stays until `unlearn`. Raises InvalidInput when the store can't keep examples.
+        """
+        return feedback.learn(self._session, on)
+
+    def unlearn(self) -> int:
+        """Forget all that was learned; returns from how many examples. Uses stay counted."""
+        return feedback.unlearn(self._session)
 
     def expand(self, memory_id: str) -> str:
         """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""

@@ -1,0 +1,146 @@
+"""feedback, learn, unlearn: say what was used of what was shown, and let the ranking learn from it.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from germane.errors import InvalidInput
+from germane.model.change import Judge
+from germane.model.context import Context, Item
+from germane.model.learning import Feedback, Lessons, Shown, context_key
+from germane.model.memory import Memory, as_utc
+from germane.model.trace import Ranked
+from germane.protocols import Learning
+from germane.ranking.learning import signals_of
+from germane.verbs.checks import checked_flag, checked_words
+from germane.verbs.recall import Recalled
+from germane.verbs.session import Session
+
+__all__ = ["Named", "feedback", "learn", "shown_of", "unlearn"]
+
+Named: TypeAlias = str | Memory | Item | Ranked
+"""A memory named by its id, or by itself as a context or a recall shows it."""
+
+
+def feedback(
+    session: Session,
+    context: Context | Recalled | Shown,
+    *,
+    used: Iterable[Named],
+    ignored: Iterable[Named] | None = None,
+) -> Feedback:
+    """Count the uses of what a context or a recall showed, and learn from it where that is switched on.
+
+    What was shown and isn't among `used` counts as ignored, unless `ignored` says what was; the rest
+    is then left open. All of it is written in one transaction. Saying it again for the same context
+    counts nothing twice, and what was used once stays used. Raises InvalidInput for a memory that
+    wasn't shown or is named as both, and NotFound for a used one that was purged since.
+    """
+    shown = context if isinstance(context, Shown) else shown_of(context)
+    used_ids = _ids(used, shown, name="used")
+    ignored_ids = [one for one in shown.parts if one not in used_ids]
+    if ignored is not None:
+        ignored_ids = _ids(ignored, shown, name="ignored")
+    if both := [one for one in ignored_ids if one in used_ids]:
+        raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
+    now = as_utc(session.clock(), name="clock")
+    learns = isinstance(session.store, Learning) and session.store.settle_learning(session.agent, None).on
+    changes = [
+        Judge(memory_id=one, context=shown.key, used=True, at=now, parts=shown.parts[one] or None)
+        for one in used_ids
+    ]
+    if learns:
+        changes += [
+            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=shown.parts[one])
+            for one in _still_there(session, ignored_ids)
+            if shown.parts[one]
+        ]
+    applied = session.store.apply(session.agent, changes)
+    return Feedback(
+        used=tuple(each.memory for each in applied[: len(used_ids)] if each.memory is not None),
+        counted=sum(each.created for each in applied),
+        examples=sum(1 for each in changes if each.parts) if learns else 0,
+    )
+
+
+def shown_of(context: Context | Recalled) -> Shown:
+    """What a context or a recall showed, with the parts of scores as they were before any weights."""
+    if isinstance(context, Context):
+        trace = context.trace
+        parts = {entry.memory_id: entry.parts for entry in trace.included}
+        key = context_key("context", question=trace.question.text, now=trace.now, ids=parts)
+        return Shown(key=key, parts=_unweighed(parts, trace.weights))
+    if isinstance(context, Recalled):
+        parts = {one.memory.id: one.parts for one in context}
+        key = context_key("recall", question=context.question.text, now=context.now, ids=parts)
+        return Shown(key=key, parts=_unweighed(parts, context.weights))
+    raise InvalidInput(
+        f"{type(context).__name__} showed no memories. Pass what `assemble` or `recall` returned."
+    )
+
+
+def learn(session: Session, on: bool | None) -> Lessons:
+    """Switch learning on or off for the agent, or with None leave it; returns what is learned.
+
+    Raises InvalidInput when the store can't keep examples.
+    """
+    if on is not None:
+        checked_flag(on, name="on")
+    if not isinstance(session.store, Learning):
+        if on:
+            raise InvalidInput(
+                f"{type(session.store).__name__} can't learn from use: it keeps no examples. Use a SQLite "
+                "store, or give it the methods of germane.Learning."
+            )
+        return Lessons(on=False, weights=None, examples=0)
+    state = session.store.settle_learning(session.agent, on)
+    return Lessons(
+        on=state.on,
+        weights=session.known_weights.of(session.store, session.agent),
+        examples=len(session.store.examples(session.agent)),
+    )
+
+
+def unlearn(session: Session) -> int:
+    """Remove all that was learned, and return from how many examples; uses stay counted."""
+    return session.store.unlearn(session.agent) if isinstance(session.store, Learning) else 0
+
+
+def _unweighed(
+    parts: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
+) -> Mapping[str, Mapping[str, float]]:
+    return {
+        memory_id: {name: part / weights.get(name, 1.0) for name, part in signals_of(of_one).items()}
+        for memory_id, of_one in parts.items()
+    }
+
+
+def _ids(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
+    """The ids of what is named, each once. Raises InvalidInput for what wasn't shown."""
+    if isinstance(named, Memory | Item | Ranked):
+        raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
+    given = named if isinstance(named, str) else [_id_of(one) for one in named]
+    ids = list(dict.fromkeys(checked_words(given, name=name)))
+    for one in ids:
+        if one not in shown.parts:
+            raise InvalidInput(
+                f"Memory {one!r} isn't among the {len(shown.parts)} that were shown, so nothing is "
+                f"known of its use. Name in {name} only memories of this context."
+            )
+    return ids
+
+
+def _id_of(named: Named) -> str:
+    if isinstance(named, Item | Ranked):
+        return named.memory.id
+    return named.id if isinstance(named, Memory) else named
+
+
+def _still_there(session: Session, ids: Sequence[str]) -> list[str]:
+    """Those that nobody has purged since; that one was ignored is no reason to fail."""
+    found = session.store.get(session.agent, ids)
+    return [memory.id for memory in found if memory is not None]
