@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from html.parser import HTMLParser
-from pathlib import Path
 
 from inline_snapshot import snapshot
 
 from germane.evaluation import (
     Difference,
     Figures,
-    Floor,
-    Judged,
-    Loss,
-    Losses,
-    Lost,
     Report,
     Result,
-    Stage,
-    page,
-    write_page,
 )
 from germane.exchange.locomo import EvidenceReport
 
@@ -199,35 +189,6 @@ LARGER = replace(
     ),
     ablation=(DIFFERENCE,),
 )
-LOST = Losses(
-    configuration="germane",
-    budget=1000,
-    questions=(
-        Loss(
-            number=7,
-            question="What did Ana <b>plant</b>?",
-            where="coast",
-            category=1,
-            evidence=3,
-            fitted=24,
-            lost=(
-                Lost(evidence="D1:9", stage=Stage.NOT_STORED),
-                Lost(
-                    evidence="D1:2",
-                    stage=Stage.OUTRANKED,
-                    label="Ana: roses, of course",
-                    detail="12 tokens short",
-                    ranks={"lexical": 41, "semantic": 230},
-                    rank=57,
-                    candidates=380,
-                    score=0.75,
-                    parts={"lexical": 0.25, "session": 0.5},
-                    short_by=12,
-                ),
-            ),
-        ),
-    ),
-)
 
 
 def test_the_text_of_what_was_compared_and_left_out() -> None:
@@ -280,134 +241,3 @@ def test_the_json_of_what_was_compared_and_left_out() -> None:
         ]
     )
     assert value["comparisons"][0]["interval_over_conversations"] == [-0.3, 0.1]
-
-
-def test_the_text_of_what_was_lost() -> None:
-    assert LOST.to_text() == snapshot("""\
-germane at 1000 tokens: 2 of 3 pieces of evidence lost (not_stored 1, outranked 1).
-
-7. What did Ana <b>plant</b>?  (coast, category 1)
-   1 of 3 pieces held; the last that fitted has rank 24.
-   D1:9: not_stored
-      import it, or mend the evidence: no memory has that id or source.
-   D1:2: outranked, rank 57 of 380; 12 tokens short
-      Ana: roses, of course
-      score 0.75 = lexical 0.25 + session 0.50
-      by signal: lexical 41, semantic 230
-      raise the budget, or see which part of its score is low.\
-""")
-
-
-def test_the_json_of_what_was_lost() -> None:
-    assert LOST.as_dict() == snapshot(
-        {
-            "configuration": "germane",
-            "budget": 1000,
-            "evidence": 3,
-            "stages": {
-                "not_stored": 1,
-                "not_admitted": 0,
-                "not_gathered": 0,
-                "gated": 0,
-                "outranked": 1,
-                "cut": 0,
-            },
-            "questions": [
-                {
-                    "number": 7,
-                    "question": "What did Ana <b>plant</b>?",
-                    "where": "coast",
-                    "category": 1,
-                    "evidence": 3,
-                    "held": 1,
-                    "last_rank_that_fitted": 24,
-                    "lost": [
-                        {
-                            "evidence": "D1:9",
-                            "stage": "not_stored",
-                            "label": "",
-                            "detail": "",
-                            "ranks": {},
-                            "rank": None,
-                            "candidates": 0,
-                            "score": 0.0,
-                            "parts": {},
-                            "short_by": 0,
-                            "remedy": "import it, or mend the evidence: no memory has that id or source",
-                        },
-                        {
-                            "evidence": "D1:2",
-                            "stage": "outranked",
-                            "label": "Ana: roses, of course",
-                            "detail": "12 tokens short",
-                            "ranks": {"lexical": 41, "semantic": 230},
-                            "rank": 57,
-                            "candidates": 380,
-                            "score": 0.75,
-                            "parts": {"lexical": 0.25, "session": 0.5},
-                            "short_by": 12,
-                            "remedy": "raise the budget, or see which part of its score is low",
-                        },
-                    ],
-                }
-            ],
-        }
-    )
-
-
-class _Reading(HTMLParser):
-    """Which elements a page opens and closes, what it loads, and its text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.loaded: list[str] = []
-        self.cells: list[str] = []
-        self.headings: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.loaded.extend(str(value) for name, value in attrs if name in ("src", "href", "xlink:href"))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] == "td":
-            self.cells.append(data)
-        if self.open and self.open[-1] == "h2":
-            self.headings.append(data)
-
-
-def test_the_page_holds_every_table_and_loads_nothing(tmp_path: Path) -> None:
-    odd = replace(LARGER.results[0], retriever="a<b>&c")
-    floor = Floor(gauge="evidence_recall", budget=1000, least=0.9)
-    gate = [Judged(floor=floor, retriever="germane", reached=0.8333)]
-    write_page(tmp_path / "report.html", replace(LARGER, results=(*LARGER.results, odd)), gate=gate)
-    written = (tmp_path / "report.html").read_text(encoding="utf-8")
-    reading = _Reading()
-    reading.feed(written)
-    reading.close()
-    assert (reading.open, reading.loaded) == ([], [])
-    assert "<script" not in written
-    assert reading.headings == snapshot(
-        [
-            "Overall",
-            "By category",
-            "By half of the data",
-            "By number of evidence turns",
-            "Compared in pairs",
-            "Without each part",
-            "About the data",
-        ]
-    )
-    assert {"germane", "a<b>&c", "without=window", "83.3", "-16.7"} <= set(reading.cells)
-    assert "MISSED: evidence recall of germane" in written
-    assert '<tr class="bad">' in written
-    assert '<tr class="faint">' in written
-
-
-def test_a_page_without_comparisons_leaves_their_tables_out() -> None:
-    assert "Compared" not in page(REPORT)
-    assert "Without each part" not in page(REPORT)

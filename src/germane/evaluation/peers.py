@@ -114,12 +114,13 @@ def _lancedb_hybrid(corpus: Corpus) -> Order:
 def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
     """A table with an index of its words, and how a question is put so that it can't be syntax."""
     # It warns, from Rust, of every table that it makes anew.
-    os.environ.setdefault("LANCE_LOG", "error")
+    os.environ.setdefault("LANCEDB_LOG", "error")
     lancedb: Any = import_module("lancedb")
     match: Any = import_module("lancedb.query").MatchQuery
     table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
     # As its manual advises for English: stems, and no word that says nothing.
-    table.create_fts_index("text", stem=True, remove_stop_words=True)
+    words: Any = import_module("lancedb.index").FTS
+    table.create_index("text", config=words(stem=True, remove_stop_words=True))
     return table, lambda question: match(question, "text")
 
 
