@@ -1,0 +1,63 @@
+"""What the words and the meaning of a turn and of the turns around it count."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from germane.model.memory import Memory, Rendition, Renditions
+from germane.model.query import Candidate, Query
+from germane.model.scope import Scope
+from germane.ranking.relevance import rank
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+_TEXT = Rendition(text="x", tokens=1)
+
+
+def turn(name: str, *, session: str = "one", speaker: str = "Ada", **signals: float) -> Candidate:
+    memory = Memory(
+        id=name,
+        agent="newton",
+        kind="episode",
+        content="x",
+        renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
+        created_at=NOW,
+        updated_at=NOW,
+        chain=name,
+        scope=Scope.parse(f"session:{session}"),
+        metadata={"speaker": speaker},
+    )
+    return Candidate(memory=memory, signals=signals)
+
+
+def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
+    best = {"lexical": 4.0, "window_lexical": 4.0, "semantic": 0.8, "window_semantic": 0.8}
+    scores = {}
+    for name in best:
+        without = {key: value for key, value in best.items() if key != name} | {name: 0.0}
+        # Sessions of their own, so that a session's best turn lifts none of the others.
+        found = rank(
+            [turn("whole", session="a", **best), turn("less", session="b", **without)],
+            lexical_bound=4.0,
+            window_bound=4.0,
+            now=NOW,
+        )
+        less = next(one for one in found if one.memory.id == "less")
+        scores[name] = less.score - less.parts["session"]
+    assert scores == pytest.approx(
+        {"lexical": 1.0, "window_lexical": 1.0, "semantic": 1.25, "window_semantic": 1.25}
+    )
+
+
+def test_the_speaker_that_is_named_counts() -> None:
+    signals = {"lexical": 2.0, "window_lexical": 2.0}
+    found = rank(
+        [turn("ada", **signals), turn("boris", speaker="Boris", **signals)],
+        lexical_bound=4.0,
+        window_bound=4.0,
+        now=NOW,
+        query=Query(text="What did Boris say?"),
+    )
+    assert [one.memory.id for one in found] == ["boris", "ada"]
+    assert found[0].score - found[1].score == pytest.approx(0.4)
