@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import germane
-from germane import InvalidInput, UnreadableSource
+from germane import EmbedderMismatch, InvalidInput, UnreadableSource
 from germane.evaluation import Configuration, Stage, Stored, evaluate, losses
+from germane.testing.fakes import HashEmbedder
 from integration import dialogues
 
 LEXICAL = Configuration(embedder="none")
@@ -74,6 +75,18 @@ def test_questions_about_a_store_are_found_by_source_and_by_id(stored: Stored, t
     assert result.answers[4].evidence == 2
     assert report.result("bm25", 200).overall.evidence_recall > 0.5
     assert "memories: 7" in report.to_text()
+
+
+def test_a_store_is_asked_with_the_vectors_that_it_has(tmp_path: Path) -> None:
+    database = tmp_path / "vectors.db"
+    embedder = HashEmbedder(dimension=16)
+    with germane.open(database, agent="a", embedder=embedder) as engine:
+        engine.remember("The kettle is in the kitchen.", source="kitchen")
+    path = lines(tmp_path, [{"question": "Where is the kettle?", "evidence": "kitchen"}])
+    asked = {"budgets": [100], "retrievers": ["germane"], "stored": Stored(database=database, agent="a")}
+    assert evaluate(path, embedder=embedder, **asked).results[0].overall.evidence_recall == 1.0  # type: ignore[arg-type]  # The same words twice.
+    with pytest.raises(EmbedderMismatch):
+        evaluate(path, embedder=HashEmbedder(dimension=8), **asked)  # type: ignore[arg-type]  # As above.
 
 
 def test_nothing_is_written_to_the_store(stored: Stored, tmp_path: Path) -> None:

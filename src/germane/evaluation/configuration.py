@@ -22,7 +22,19 @@ from germane.plans.frames import DEFAULT_FRAME
 from germane.plans.registry import PLANS, plan_for
 from germane.protocols import Embedder
 
-__all__ = ["EMBEDDERS", "GATE", "GROUPING", "Configuration", "GermaneReader", "configured", "embedder_named"]
+__all__ = [
+    "BUNDLED",
+    "EMBEDDERS",
+    "GATE",
+    "GROUPING",
+    "Configuration",
+    "GermaneReader",
+    "configured",
+    "embedder_named",
+]
+
+BUNDLED: Embedder = StaticEmbedder()
+"""The embedder of a run that is given none: the one that comes with the package."""
 
 GROUPING = "grouping"
 """What `without` calls the standing together of a session's turns, which is no part of a score.
@@ -186,16 +198,16 @@ class GermaneReader:
 
 
 def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
-    as_given = configuration.embedder == _AS_GIVEN
+    named = configuration.embedder != _AS_GIVEN
+    embedder = embedder_named(configuration.embedder) if named else corpus.embedder
     if corpus.stored is None:
         return open_engine(
             ":memory:",
             agent="evaluation",
-            embedder=corpus.embedder if as_given else embedder_named(configuration.embedder),
+            embedder=embedder,
             counter=corpus.counter,
             clock=lambda: corpus.now,
         )
-    # A store has the vectors that it has; it is opened as its users open it unless told otherwise.
     opened = partial(
         open_engine,
         corpus.stored.database,
@@ -204,4 +216,5 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
         read_only=True,
         clock=lambda: corpus.now,
     )
-    return opened() if as_given else opened(embedder=embedder_named(configuration.embedder))
+    # A store has the vectors that it has, so it is opened as its users open it unless told otherwise.
+    return opened() if embedder is BUNDLED else opened(embedder=embedder)

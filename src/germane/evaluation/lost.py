@@ -16,11 +16,11 @@ from typing import Any
 
 from germane.errors import GermaneError, InvalidInput
 from germane.evaluation.asked import Asked, Piece
-from germane.evaluation.configuration import Configuration, GermaneReader
+from germane.evaluation.configuration import BUNDLED, Configuration, GermaneReader
 from germane.evaluation.corpus import Stored
 from germane.evaluation.material import drawn
 from germane.evaluation.metrics import Needle
-from germane.evaluation.run import BUNDLED, held_pieces, material_of
+from germane.evaluation.run import held_pieces, material_of
 from germane.model.memory import Memory, Status
 from germane.model.trace import Entry, Ranked, Reason, Trace
 from germane.protocols import Embedder

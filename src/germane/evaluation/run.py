@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from germane.embedders.static import StaticEmbedder
 from germane.errors import InvalidInput
 from germane.evaluation.asked import Asked, Material, found_pieces
 from germane.evaluation.comparison import Difference, differences
-from germane.evaluation.configuration import GATE, GROUPING, Configuration, GermaneReader, configured
+from germane.evaluation.configuration import BUNDLED, GATE, GROUPING, Configuration, GermaneReader, configured
 from germane.evaluation.corpus import Reader, Retriever, Stored
 from germane.evaluation.material import drawn, read_material
 from germane.evaluation.metrics import (
@@ -33,11 +32,9 @@ from germane.protocols import Embedder
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.checks import checked_count
 
-__all__ = ["BUDGETS", "BUNDLED", "evaluate", "held_pieces", "material_of"]
+__all__ = ["BUDGETS", "evaluate", "held_pieces", "material_of"]
 
 BUDGETS = (500, 1000, 2000, 4000)
-BUNDLED: Embedder = StaticEmbedder()
-"""The embedder of a run that names none: the one that comes with the package."""
 _COUNTER = "o200k"
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
@@ -63,8 +60,9 @@ def evaluate(
     readable evidence, the adversarial ones aside, an assembly at each budget; or JSON lines: with
     questions about the store `stored`, or with probes. Tokens are o200k. `retrievers` are names of
     `RETRIEVERS` (all that can run here unless given), configurations or their texts, or retrievers
-    of your own by name. `conversations` are sample ids; `questions_limit` draws that many questions
-    by the seed. `ablate` runs the first of the configurations again without each of its parts.
+    of your own by name. `embedder` is the bundled one unless given, and for a store then the one it
+    is opened with. `conversations` are sample ids; `questions_limit` draws that many questions by
+    the seed. `ablate` runs the first of the configurations again without each of its parts.
     `progress` is told how many questions of how many are done. Raises UnreadableSource or
     InvalidInput.
     """

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "numbers_of"]
 
 _BUDGETS = "500,1000,2000,4000"
-_EMBEDDER = "static"
 _NOBODY = "none"
 _ITSELF = "germane"
 _STEPS = 10
@@ -36,7 +35,7 @@ def _eval(
     *,
     budgets: options.Budgets = _BUDGETS,
     baselines: options.Baselines = None,
-    embedder: options.EmbedderName = _EMBEDDER,
+    embedder: options.EmbedderName = None,
     compare: options.Compared = None,
     ablate: options.Ablate = False,
     limit: options.Limit = None,
@@ -85,12 +84,12 @@ def numbers_of(text: str, *, name: str) -> list[int]:
         raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
 
 
-def _asked(limit: int | None, embedder: str, database: Path, agent: str) -> dict[str, Any]:
+def _asked(limit: int | None, embedder: str | None, database: Path, agent: str) -> dict[str, Any]:
     """What a measurement and a search for losses are told alike."""
     from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
 
-    stored = Stored(database=database, agent=agent)
-    return {"questions_limit": limit, "embedder": embedder_named(embedder), "stored": stored}
+    said = {} if embedder is None else {"embedder": embedder_named(embedder)}
+    return {"questions_limit": limit, "stored": Stored(database=database, agent=agent), **said}
 
 
 def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:

@@ -47,11 +47,12 @@ Baselines = Annotated[
     ),
 ]
 EmbedderName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--embedder",
         metavar="NAME",
-        help="static, onnx or none: what germane and the peers that need vectors embed with.",
+        help="static, onnx or none: what germane and the peers that need vectors embed with; static if not "
+        "said, and for a store the one that it has.",
     ),
 ]
 Compared = Annotated[
