@@ -34,18 +34,20 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Opening a memory": ("open", "Engine", "reembed"),
-    "What you hand in": ("Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust"),
+    "What you hand in": (
+        "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Shown",
+    ),
     "What you get back": (
         "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",
-        "Item", "StoreStats", "EmbeddingIdentity", "Finding",
+        "Item", "Feedback", "Lessons", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
     ),
     "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
     "Plans, frames and kinds": (
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Multilingual", "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate",
-        "Query",
+        "Store", "Checkable", "Learning", "LearningState", "Example", "Multilingual", "Embedder",
+        "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(

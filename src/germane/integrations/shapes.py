@@ -13,9 +13,12 @@ from typing import Any
 from germane import (
     Context,
     Entry,
+    Feedback,
     Finding,
     GermaneError,
+    InvalidInput,
     Item,
+    Lessons,
     Level,
     Memory,
     Note,
@@ -23,6 +26,7 @@ from germane import (
     Ranked,
     Recalled,
     SectionUse,
+    Shown,
     StoreStats,
     TimeRange,
     Trace,
@@ -32,11 +36,14 @@ __all__ = [
     "Shape",
     "context_shape",
     "error_shape",
+    "feedback_shape",
     "finding_shape",
+    "lessons_shape",
     "memory_shape",
     "ranked_shape",
     "recalled_shape",
     "renditions_shape",
+    "shown_from",
     "stats_shape",
     "trace_shape",
 ]
@@ -102,6 +109,8 @@ def recalled_shape(recalled: Recalled) -> Shape:
         "results": [ranked_shape(ranked) for ranked in recalled],
         "notes": [_note_shape(note) for note in recalled.notes],
         "emptiness": None if recalled.emptiness is None else str(recalled.emptiness),
+        "now": _moment(recalled.now),
+        "weights": _numbers(recalled.weights),
     }
 
 
@@ -127,6 +136,45 @@ def trace_shape(trace: Trace) -> Shape:
         "entries": [_entry_shape(entry) for entry in trace.entries],
         "notes": [_note_shape(note) for note in trace.notes],
         "emptiness": None if trace.emptiness is None else str(trace.emptiness),
+        "weights": _numbers(trace.weights),
+    }
+
+
+def shown_from(shape: Any) -> Shown:
+    """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
+    try:
+        if "results" in shape:
+            kind, account = "recall", shape
+            parts = {one["memory"]["id"]: one["parts"] for one in shape["results"]}
+        else:
+            kind, account = "context", shape["trace"]
+            parts = {one["id"]: one["parts"] for one in account["entries"] if one["included"]}
+        question, now = account["question"]["text"], datetime.fromisoformat(account["now"])
+        return Shown.of(kind, question=question, now=now, parts=parts, weights=account["weights"])
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
+            "`germane recall --json` printed."
+        ) from error
+
+
+def feedback_shape(feedback: Feedback) -> Shape:
+    """What a feedback changed."""
+    return {
+        "used": [memory_shape(memory) for memory in feedback.used],
+        "counted": feedback.counted,
+        "examples": feedback.examples,
+    }
+
+
+def lessons_shape(lessons: Lessons) -> Shape:
+    """What an agent has learned from use."""
+    weights = lessons.weights
+    return {
+        "on": lessons.on,
+        "weights": {} if weights is None else _numbers(weights.values),
+        "contexts": 0 if weights is None else weights.contexts,
+        "examples": lessons.examples,
     }
 
 

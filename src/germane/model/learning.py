@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Self
 
 from germane.model.memory import Memory
 
@@ -20,11 +21,28 @@ __all__ = ["Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights"
 class Shown:
     """What a context or a recall showed: its key, and by memory id the unweighted parts of each score.
 
-    `Context` and `Recalled` are read by themselves; make one of these where only their JSON is left.
+    `Context` and `Recalled` are read by themselves; `Shown.of` makes one where only their JSON is left.
     """
 
     key: str
     parts: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        *,
+        question: str,
+        now: datetime,
+        parts: Mapping[str, Mapping[str, float]],
+        weights: Mapping[str, float],
+    ) -> Self:
+        """What a "context" or a "recall" showed at a moment, its parts as they were before any weights."""
+        unweighed = {
+            memory_id: {name: part / weights.get(name, 1.0) for name, part in of_one.items()}
+            for memory_id, of_one in parts.items()
+        }
+        return cls(key=context_key(kind, question=question, now=now, ids=parts), parts=unweighed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

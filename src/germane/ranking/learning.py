@@ -100,7 +100,7 @@ def learned_note(weights: Weights) -> Note:
     return Note(
         code="learned",
         text=f"The parts of each score are weighed by what was used before: {named} "
-        f"(from {weights.examples} memories in {weights.contexts} contexts).",
+        f"(from {weights.examples} memories in {weights.contexts} context{'s'[: weights.contexts != 1]}).",
     )
 
 

@@ -5,13 +5,13 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from germane.errors import InvalidInput
 from germane.model.change import Judge
 from germane.model.context import Context, Item
-from germane.model.learning import Feedback, Lessons, Shown, context_key
+from germane.model.learning import Feedback, Lessons, Shown
 from germane.model.memory import Memory, as_utc
 from germane.model.trace import Ranked
 from germane.protocols import Learning
@@ -49,15 +49,15 @@ def feedback(
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
     learns = isinstance(session.store, Learning) and session.store.settle_learning(session.agent, None).on
+    parts = {one: signals_of(shown.parts[one]) or None for one in (*used_ids, *ignored_ids)}
     changes = [
-        Judge(memory_id=one, context=shown.key, used=True, at=now, parts=shown.parts[one] or None)
-        for one in used_ids
+        Judge(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
     ]
     if learns:
         changes += [
-            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=shown.parts[one])
+            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
             for one in _still_there(session, ignored_ids)
-            if shown.parts[one]
+            if parts[one]
         ]
     applied = session.store.apply(session.agent, changes)
     return Feedback(
@@ -71,13 +71,21 @@ def shown_of(context: Context | Recalled) -> Shown:
     """What a context or a recall showed, with the parts of scores as they were before any weights."""
     if isinstance(context, Context):
         trace = context.trace
-        parts = {entry.memory_id: entry.parts for entry in trace.included}
-        key = context_key("context", question=trace.question.text, now=trace.now, ids=parts)
-        return Shown(key=key, parts=_unweighed(parts, trace.weights))
+        return Shown.of(
+            "context",
+            question=trace.question.text,
+            now=trace.now,
+            parts={entry.memory_id: entry.parts for entry in trace.included},
+            weights=trace.weights,
+        )
     if isinstance(context, Recalled):
-        parts = {one.memory.id: one.parts for one in context}
-        key = context_key("recall", question=context.question.text, now=context.now, ids=parts)
-        return Shown(key=key, parts=_unweighed(parts, context.weights))
+        return Shown.of(
+            "recall",
+            question=context.question.text,
+            now=context.now,
+            parts={one.memory.id: one.parts for one in context},
+            weights=context.weights,
+        )
     raise InvalidInput(
         f"{type(context).__name__} showed no memories. Pass what `assemble` or `recall` returned."
     )
@@ -108,15 +116,6 @@ def learn(session: Session, on: bool | None) -> Lessons:
 def unlearn(session: Session) -> int:
     """Remove all that was learned, and return from how many examples; uses stay counted."""
     return session.store.unlearn(session.agent) if isinstance(session.store, Learning) else 0
-
-
-def _unweighed(
-    parts: Mapping[str, Mapping[str, float]], weights: Mapping[str, float]
-) -> Mapping[str, Mapping[str, float]]:
-    return {
-        memory_id: {name: part / weights.get(name, 1.0) for name, part in signals_of(of_one).items()}
-        for memory_id, of_one in parts.items()
-    }
 
 
 def _ids(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:

@@ -25,6 +25,8 @@ COMMANDS: Mapping[str, str] = {
     "recall": "recalling",
     "assemble": "assembling",
     "explain": "assembling",
+    "feedback": "learning",
+    "learn": "learning",
     "show": "recalling",
     "history": "recalling",
     "revise": "remembering",
