@@ -210,15 +210,17 @@ def test_stats(db: Path) -> None:
     assert value == snapshot(
         {
             "location": "<folder>/agent.db",
-            "schema_version": 1,
+            "schema_version": 3,
             "agent": "default",
             "memories": 3,
             "by_kind": {"decision": 1, "fact": 1, "note": 1},
             "by_status": {"active": 3},
             "tokens": 43,
             "vectors": 0,
+            "pending": 0,
             "embedding": None,
             "oldest": "2020-01-01T00:00:00+00:00",
+            "language": "english",
         }
     )
 

@@ -35,6 +35,15 @@ _Embedder = Annotated[
     ),
 ]
 _Again = Annotated[bool, typer.Option("--again", help="Drop the vectors of this same model too.")]
+_AnyAgent = Annotated[
+    str,
+    typer.Option(
+        "--agent",
+        envvar="GERMANE_AGENT",
+        metavar="NAME",
+        help="Makes no difference: one file has vectors of one model, so every agent's are replaced.",
+    ),
+]
 _Yes = Annotated[bool, typer.Option("--yes", help="Do it: the vectors of the model before are lost.")]
 
 
@@ -57,10 +66,12 @@ def _embed(
 
 
 def _reembed(
+    *,
     embedder: _Embedder = "static",
     again: _Again = False,
     yes: _Yes = False,
     database: Database = DEFAULT_DATABASE,
+    agent: _AnyAgent = DEFAULT_AGENT,  # noqa: ARG001 - every command takes it, so that a script needn't ask.
     as_json: Json = False,
 ) -> None:
     """Replace the vectors of every agent in the file by those of another model.
