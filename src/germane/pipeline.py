@@ -141,6 +141,7 @@ def _rank(request: Request, found: Found) -> list[Gated]:
         scorer=request.scorer,
         query=request.query,
         prefer=request.prefer,
+        order=request.question.order if found.by_relevance else None,
         without=request.plan.without,
         weights=request.weights,
     )

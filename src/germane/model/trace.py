@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.model.memory import Level, Memory
-from germane.model.query import Candidate, TimeRange
+from germane.model.query import Candidate, Order, TimeRange
 
 __all__ = ["Emptiness", "Entry", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
 
@@ -41,12 +41,14 @@ class Question:
 
     `cleaned` is the text without the time expression that became `when`; `terms` are what the
     index was asked for. With no terms left the question says nothing, and recency ranks instead.
+    `order` is that of time where the question asks for the first of something, or for the last.
     """
 
     text: str = ""
     cleaned: str = ""
     terms: tuple[str, ...] = ()
     when: TimeRange | None = None
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ LEAST_COVERAGE = 0.3
 """The share of a question's information below which its words say as little as a cosine of 0.15."""
 
 _OF_THE_BEST = 0.4
+_WORDS_ALONE = 2 / 3
+"""What is asked of words where they are all there is to go by: a paraphrase then has no second chance."""
 _HOPELESS = 0.5
 
 LOW_CONFIDENCE = Note(
@@ -62,7 +64,8 @@ def gate(
     an absent one has none. A memory passes by meaning, with a cosine of at least `LEAST_COSINE` and
     0.4 of the best one, or by words, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
     best one: each is held against its own best, since a memory that repeats the question's words is
-    no reason to doubt one that answers in others. Both count half as much again in a memory of the
+    no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of what is
+    asked of words are enough. Both count half as much again in a memory of the
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
     first in rank order does that shares a word with the question or has half of the least cosine.
@@ -74,6 +77,8 @@ def gate(
     }
     cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each[0] for each in judged.values()), default=0.0))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each[1] for each in judged.values()), default=0.0))
+    if not any("semantic" in one.candidate.signals for one in ranked):
+        share *= _WORDS_ALONE
     out = {memory_id for memory_id, (near, has) in judged.items() if near < cosine and has < share}
     unsure = False
     if len(out) == len(ranked):

@@ -51,7 +51,7 @@ _STEEPNESS = 4.0
 """The coefficient expected before any feedback: a lead of 1 makes being used e⁴ times as likely."""
 _LEAST_STEEPNESS = 2.0
 """Where scores say less than this of what is used, differences between parts are mostly noise."""
-_STEEPNESS_PRIOR = 1.0
+_STEEPNESS_PRIOR = 0.05
 """How firmly the common steepness is expected; weakly, for it changes no order."""
 _LEAST_INFORMATION = 0.02
 """A context tells at least this much when the prior is sized, so that it never vanishes."""

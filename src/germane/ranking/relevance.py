@@ -13,11 +13,12 @@ from typing import Literal, TypeAlias
 
 from germane.errors import InvalidInput
 from germane.model.learning import Weights
-from germane.model.query import Candidate, Query, TimeRange
+from germane.model.query import Candidate, Order, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.protocols import Scorer
 from germane.ranking.dialogue import TURN_SIGNALS, turn_parts
 from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
+from germane.ranking.standing import leaning, under_successors
 
 __all__ = ["WHEN_BOOST", "Method", "rank"]
 
@@ -40,6 +41,7 @@ def rank(
     scorer: Scorer | None = None,
     query: Query | None = None,
     prefer: TimeRange | None = None,
+    order: Order | None = None,
     without: Collection[str] = (),
     weights: Weights | None = None,
 ) -> tuple[Ranked, ...]:
@@ -49,10 +51,11 @@ def rank(
     alike, for the signals that a candidate has (a turn of dialogue has more: see
     `germane.ranking.dialogue`); `recency`, 1 for now and halved after a day, when
     no candidate has any; or `scorer` alone, when a scorer is given. A memory of the time that
-    `prefer` names scores half as much again, as part `when`. Parts that
-    `without` names are left out of the sum, and the others multiplied by their `weights`. The order of
-    the candidates doesn't matter. Raises InvalidInput for an unknown method, or a signal or score
-    that is no number.
+    `prefer` names scores half as much again, as part `when`; of those that match about alike, the
+    first or last in time does by `order`; and one that a newer version replaces scores less than that
+    one (see `germane.ranking.standing`). Parts that `without` names are left out of the sum, and the
+    others multiplied by their `weights`. The order of the candidates doesn't matter. Raises
+    InvalidInput for an unknown method, or a signal or score that is no number.
     """
     if scorer is not None:
         parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
@@ -68,9 +71,11 @@ def rank(
     if without:
         parts_of = _leaving_out(without, parts_of)
         prefer = None if "when" in without else prefer
-    ranked = (
+    ranked = [
         _ranked(each, _weighed(_preferring(prefer, each, parts_of(each)), weights)) for each in candidates
-    )
+    ]
+    if scorer is None:
+        ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
     return tuple(sorted(ranked, key=_score_and_newness, reverse=True))
 
 

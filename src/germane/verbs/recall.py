@@ -19,6 +19,7 @@ from germane.protocols import Scorer
 from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank
+from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
 from germane.verbs.question import Asked, covered, query_of, search, understand
 from germane.verbs.session import Session
@@ -86,17 +87,19 @@ def recall(
         scorer=scorer,
         query=query_of(asked, slices),
         prefer=asked.prefers,
+        order=asked.question.order if found.by_relevance else None,
         weights=weights,
     )
     coverage = covered(session, asked, found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
         passed = gate(ranked, coverage=coverage, prefer=asked.prefers)
+    best = passed.kept[:limit]
     return Recalled(
-        ranked=passed.kept[:limit],
+        ranked=best,
         question=asked.question,
         now=now,
-        notes=_notes(asked, found, passed, weights),
+        notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in best])),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
         weights={} if weights is None else weights.values,
     )
