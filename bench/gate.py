@@ -117,6 +117,8 @@ def _demonstrated(embedder: Embedder | None) -> list[_Outcome]:
     outcomes = []
     with germane.open(":memory:", agent="newton", embedder=embedder, clock=lambda: DEMO_NOW) as engine:
         load_demo(engine)
+        if engine.stats().pending:
+            engine.embed_pending()
         stored = engine.memories(order=germane.Order.OLDEST)
         for asked in demo_questions():
             answers = {stored[line - 1].id for line in asked.expect}

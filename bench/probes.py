@@ -95,6 +95,8 @@ def _by_cosine(texts: Sequence[str], embedder: Embedder) -> Callable[[str], list
 def _recalling(texts: Sequence[str], embedder: Embedder | None) -> Callable[[str], list[str]]:
     engine = germane.open(":memory:", agent="probes", embedder=embedder, clock=lambda: _NOW)
     engine.remember_many([{"content": text, "kind": "fact"} for text in texts])
+    if engine.stats().pending:
+        engine.embed_pending()
 
     def find(question: str) -> list[str]:
         # More than the deepest look, for the decoys that are passed over.

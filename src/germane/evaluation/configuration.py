@@ -156,6 +156,9 @@ class GermaneReader:
             self.ids = {each: each for each in corpus.ids}
         else:
             stored = self.engine.remember_many(corpus.drafts)
+            if self.engine.stats().pending:
+                # A slow embedder works in the background; nothing is measured before it is done.
+                self.engine.embed_pending()
             self.ids = {each.memory.id: own for each, own in zip(stored, corpus.ids, strict=True)}
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
