@@ -1,0 +1,290 @@
+"""feedback, learn and unlearn as a caller meets them: counted once, learned from only where asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import germane
+import germane.aio
+from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
+from germane.stores.sqlite import SqliteStore
+from germane.testing.fakes import FixedClock, HashEmbedder
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TOPICS = ("redis", "caching", "sessions", "latency", "orders", "postgres", "billing", "search")
+
+
+def opened(
+    path: Path | str = ":memory:", *, agent: str = "newton", clock: FixedClock | None = None
+) -> Engine:
+    return germane.open(path, agent=agent, embedder=HashEmbedder(), clock=clock or FixedClock(NOW))
+
+
+def filled(engine: Engine) -> Engine:
+    chance = random.Random(5)  # noqa: S311 - Made-up memories keep no secret.
+    engine.remember_many(
+        f"Note {number}: {' '.join(chance.sample(TOPICS, 3))} was {chance.choice(('fast', 'slow'))}"
+        for number in range(40)
+    )
+    return engine
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return filled(opened(clock=FixedClock(NOW, timedelta(seconds=1))))
+
+
+def asked(engine: Engine, query: str = "redis caching latency") -> Context:
+    return engine.assemble(query, plan="relevance", budget=200)
+
+
+def account(context: Context) -> tuple[str, int, Trace]:
+    """A context without the counters of its memories, which a use moves."""
+    return context.text, context.tokens, context.trace
+
+
+def by_part(context: Context, name: str) -> list[str]:
+    """The two memories shown that this part of the score speaks for most."""
+    parts = {entry.memory_id: entry.parts for entry in context.trace.included}
+    return sorted(parts, key=lambda one: (-parts[one].get(name, 0.0), one))[:2]
+
+
+def taught(engine: Engine, contexts: int = 40, *, part: str = "semantic") -> Mapping[str, float]:
+    """What the engine has learned from a user who always uses what one part speaks for."""
+    engine.learn(on=True)
+    for number in range(contexts):
+        context = asked(engine, " ".join(random.Random(number).sample(TOPICS, 3)))  # noqa: S311 - As above.
+        engine.feedback(context, by_part(context, part))
+    weights = engine.learn().weights
+    assert weights is not None
+    return weights.values
+
+
+def test_a_use_moves_the_counters_of_what_was_used_and_of_nothing_else(engine: Engine) -> None:
+    context = asked(engine)
+    one, two, *rest = context.items
+
+    done = engine.feedback(context, [one, two.memory.id])
+
+    assert (done.counted, done.examples) == (2, 0)
+    assert [memory.access_count for memory in done.used] == [1, 1]
+    assert all(memory.accessed_at is not None for memory in done.used)
+    assert engine.get(one.memory.id) == done.used[0]
+    assert all(engine.get(item.memory.id) == item.memory for item in rest)
+
+
+def test_the_same_context_counts_once_however_often_it_is_told(engine: Engine) -> None:
+    context = asked(engine)
+    one, two, *_ = [item.memory for item in context.items]
+
+    engine.feedback(context, [one])
+    again = engine.feedback(context, [one, two, one])
+
+    assert again.counted == 1
+    assert [memory.access_count for memory in again.used] == [1, 1]
+    assert engine.feedback(asked(engine), [one]).used[0].access_count == 2
+
+
+def test_a_recall_is_told_of_like_a_context(engine: Engine) -> None:
+    recalled = engine.recall("redis caching")
+
+    assert engine.feedback(recalled, [recalled[0]]).counted == 1
+    assert engine.feedback(recalled, [recalled[0].memory]).counted == 0
+    assert engine.get(recalled[0].memory.id).access_count == 1
+
+
+def test_assembling_and_recalling_move_nothing(engine: Engine) -> None:
+    before = engine.memories()
+    asked(engine)
+    engine.recall("redis")
+    assert engine.memories() == before
+
+
+def test_what_was_not_shown_is_refused_and_nothing_is_counted(engine: Engine) -> None:
+    context = asked(engine)
+    shown = {item.memory.id for item in context.items}
+    other = next(memory for memory in engine.memories() if memory.id not in shown)
+
+    for wrong in (other, "no id at all"):
+        with pytest.raises(InvalidInput, match="isn't among the"):
+            engine.feedback(context, [context.items[0], wrong])
+    with pytest.raises(InvalidInput, match="used and as ignored"):
+        engine.feedback(context, [context.items[0]], ignored=[context.items[0]])
+    with pytest.raises(InvalidInput, match="sequence"):
+        engine.feedback(context, context.items[0].memory.id)
+    with pytest.raises(InvalidInput, match="sequence"):
+        engine.feedback(context, context.items[0])  # type: ignore[arg-type]  # This is what is refused.
+    with pytest.raises(InvalidInput, match="showed no memories"):
+        engine.feedback("a context", [])  # type: ignore[arg-type]  # As above.
+    assert all(memory.access_count == 0 for memory in engine.memories())
+
+
+def test_what_was_purged_since_fails_where_it_was_used_and_else_is_passed_over(engine: Engine) -> None:
+    engine.learn(on=True)
+    context = asked(engine)
+    gone, kept, *rest = context.items
+    engine.purge(gone.memory.id, confirm=True)
+
+    with pytest.raises(NotFound):
+        engine.feedback(context, [gone, kept])
+    assert engine.get(kept.memory.id).access_count == 0
+    assert engine.feedback(context, [kept]).examples == 1 + len(rest)
+
+
+def test_learning_is_off_until_it_is_asked_for(engine: Engine) -> None:
+    before = asked(engine)
+    engine.feedback(before, [before.items[-1]])
+
+    lessons = engine.learn()
+
+    assert (lessons.on, lessons.weights, lessons.examples) == (False, None, 0)
+    with pytest.raises(InvalidInput, match="on="):
+        engine.learn("yes")  # type: ignore[arg-type]  # This is what is refused.
+
+
+def test_what_a_user_goes_by_counts_more_and_the_trace_says_so(engine: Engine) -> None:
+    weights = taught(engine)
+    context = asked(engine)
+
+    assert weights["semantic"] > 1.05
+    assert weights["lexical"] < 0.95
+    assert context.trace.weights == weights
+    assert [note.code for note in context.trace.notes].count("learned") == 1
+    assert f"semantic {weights['semantic']:.2f}" in " ".join(context.explain().split())
+    recalled = engine.recall("redis caching")
+    assert recalled.weights == weights
+    assert "learned" in {note.code for note in recalled.notes}
+
+
+def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
+    embedder = HashEmbedder()
+    identity = EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
+    store = SqliteStore(":memory:", embedding=identity)
+    engine = filled(germane.open(store, agent="newton", embedder=embedder, clock=FixedClock(NOW)))
+    plain = {entry.memory_id: entry.parts for entry in asked(engine).trace.entries}
+    weights = taught(engine)
+
+    context = asked(engine)
+    for entry in context.trace.entries:
+        expected = {name: weights[name] * part for name, part in plain[entry.memory_id].items()}
+        assert entry.parts == pytest.approx(expected)
+        assert entry.score == pytest.approx(sum(expected.values()))
+
+    engine.unlearn()
+    engine.feedback(context, [context.items[0]])
+    learned_from = {example.memory_id: example.parts for example in store.examples("newton")}
+    assert learned_from.keys() == {item.memory.id for item in context.items}
+    for memory_id, parts in learned_from.items():
+        assert parts == pytest.approx(plain[memory_id], abs=1e-6)
+
+
+def test_nothing_learned_leaves_every_byte_as_it_was() -> None:
+    engine = filled(opened())
+    never = account(asked(engine))
+    engine.learn(on=True)
+    assert account(asked(engine)) == never
+    engine.unlearn()
+    taught(engine, 30)
+    assert asked(engine).trace.weights
+    engine.learn(on=False)
+    assert account(asked(engine)) == never
+    engine.learn(on=True)
+    assert engine.unlearn() > 0
+    assert account(asked(engine)) == never
+    assert engine.learn().on
+
+
+def test_learning_replays_and_stays_with_the_file(tmp_path: Path) -> None:
+    with filled(opened(tmp_path / "a.db")) as engine:
+        taught(engine)
+        first = asked(engine)
+        assert asked(engine) == first
+    with opened(tmp_path / "a.db") as reopened:
+        assert asked(reopened) == first
+        assert reopened.doctor() == ()
+
+
+def test_only_what_is_named_is_ignored_where_something_is(engine: Engine) -> None:
+    engine.learn(on=True)
+    context = asked(engine)
+    one, two, *_ = context.items
+
+    assert engine.feedback(context, [one], ignored=[two]).examples == 2
+    assert engine.learn().examples == 2
+    assert engine.feedback(context, [one], ignored=[]).examples == 1
+
+
+def test_scores_of_other_making_are_not_learned_from_nor_weighed(engine: Engine) -> None:
+    taught(engine, 30)
+    kept = engine.learn().examples
+
+    newest = engine.recall("")
+    scored = engine.recall("redis", scorer=lambda candidate, _query, _now: len(candidate.memory.content))
+    for recalled in (newest, scored):
+        assert (recalled.weights, "learned" in {note.code for note in recalled.notes}) == ({}, False)
+        assert engine.feedback(recalled, [recalled[0]]).examples == 0
+
+    assert engine.learn().examples == kept
+
+
+def test_agents_of_one_file_learn_apart(tmp_path: Path) -> None:
+    with filled(opened(tmp_path / "a.db", agent="one")) as one, opened(tmp_path / "a.db", agent="two") as two:
+        filled(two)
+        before = asked(two)
+        taught(one, 30)
+        assert (two.learn().on, two.learn().examples) == (False, 0)
+        assert asked(two) == before
+        with pytest.raises(NotFound):
+            two.feedback(asked(one), [asked(one).items[0]])
+
+
+def test_a_purge_takes_what_was_learned_from_the_memory(engine: Engine) -> None:
+    taught(engine, 20)
+    before = engine.learn().examples
+    context = asked(engine)
+    memory_id = context.items[0].memory.id
+
+    engine.purge(memory_id, confirm=True)
+
+    assert engine.learn().examples < before
+    assert all(item.memory.id != memory_id for item in asked(engine).items)
+
+
+def test_another_engine_sees_at_once_what_was_learned(tmp_path: Path) -> None:
+    with filled(opened(tmp_path / "a.db")) as one, opened(tmp_path / "a.db") as two:
+        assert asked(two).trace.weights == {}
+        assert taught(one, 20) == asked(two).trace.weights
+        two.unlearn()
+        assert asked(one).trace.weights == {}
+
+
+def test_what_is_left_of_a_context_can_be_told_of_by_its_parts(engine: Engine) -> None:
+    context = asked(engine)
+    shown = Shown.of(
+        "context",
+        question=context.trace.question.text,
+        now=context.trace.now,
+        parts={entry.memory_id: entry.parts for entry in context.trace.included},
+        weights=context.trace.weights,
+    )
+
+    assert engine.feedback(shown, [context.items[0].memory.id]).counted == 1
+    assert engine.feedback(context, [context.items[0]]).counted == 0
+
+
+def test_the_awaited_surface_learns_the_same() -> None:
+    async def main() -> tuple[int, bool, int]:
+        async with await germane.aio.open(":memory:") as engine:
+            await engine.remember_many(["Redis caches sessions", "Redis needs a password"])
+            await engine.learn(on=True)
+            context = await engine.assemble("redis", plan="relevance", budget=200)
+            counted = (await engine.feedback(context, [context.items[0]])).counted
+            return counted, (await engine.learn()).on, await engine.unlearn()
+
+    assert asyncio.run(main()) == (1, True, 2)
