@@ -5,17 +5,14 @@ Level: engine (imports verbs and everything above them).
 
 from __future__ import annotations
 
-import secrets
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from germane.errors import InvalidInput
-from germane.ids import IdSequence
-from germane.kinds import BUILT_IN, Kind
+from germane.kinds import Kind
 from germane.model.context import Context
 from germane.model.draft import Draft, Remembered
 from germane.model.learning import Feedback, Lessons, Shown
@@ -26,17 +23,14 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import Finding, StoreStats
 from germane.plans.frames import DEFAULT_FRAME
 from germane.protocols import Checkable, Clock, Embedder, Scorer, Store, Summarizer, TokenCounter
-from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, feedback, lifecycle, read, recall, remember
-from germane.verbs.checks import checked_text
 from germane.verbs.embed import is_eager
 from germane.verbs.embedding import Embedding, Progress
 from germane.verbs.feedback import Named
-from germane.verbs.language import settled_language
+from germane.verbs.opening import opened
 from germane.verbs.question import filter_of
 from germane.verbs.recall import Recalled
-from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open_engine"]
@@ -50,7 +44,7 @@ def open_engine(
     location: str | Path | Store,
     *,
     agent: str = "default",
-    embedder: Embedder | None = None,
+    embedder: Embedder | Literal["bundled"] | None = "bundled",
     counter: str | TokenCounter = DEFAULT_COUNTER,
     summarizer: Summarizer | None = None,
     kinds: Iterable[Kind] = (),
@@ -61,43 +55,29 @@ def open_engine(
 ) -> Engine:
     """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
 
-    The file is made when it isn't there. `durability="relaxed"` may lose the last moments before a
-    power cut, never consistency. `language` is the one whose endings are cut from words, by its
-    Snowball name; it stays with the agent ("english" until one is given), and another than before
-    indexes the agent's memories anew. `clock` replaces the system's, for tests and replays. Raises
-    InvalidInput, StoreUnavailable, SchemaTooNew or EmbedderMismatch.
+    The file is made when it isn't there. The embedder that comes with the package is used unless
+    another is given, or None for words alone; a file whose vectors another model made is then
+    searched by its words. With a Store of your own, only an embedder that you give is used.
+    `durability="relaxed"` may lose the last moments before a power cut, never consistency.
+    `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
+    agent ("english" until one is given), and another than before indexes the agent's memories
+    anew. `clock` replaces the system's, for tests and replays. Raises InvalidInput,
+    StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
     """
-    if not checked_text(agent, name="agent").strip():
-        raise InvalidInput(f"agent={agent!r} is empty: every memory belongs to a named agent.")
-    counting = CachedCounter(get_counter(counter))
-    if isinstance(location, str | Path):
-        identity = None if embedder is None else identity_of(embedder)
-        store: Store = SqliteStore(location, embedding=identity, durability=durability, read_only=read_only)
-    else:
-        store = location
-    try:
-        spoken = settled_language(store, agent, language)
-    except BaseException:
-        if store is not location:
-            store.close()
-        raise
-    session = Session(
+    session = opened(
+        location,
         agent=agent,
-        store=store,
-        counter=counting,
-        kinds=BUILT_IN.with_kinds(kinds),
-        clock=clock or _system_clock,
-        ids=IdSequence(secrets.randbits),
         embedder=embedder,
+        counter=counter,
         summarizer=summarizer,
-        language=spoken,
+        kinds=kinds,
+        language=language,
+        durability=durability,
+        read_only=read_only,
+        clock=clock,
     )
-    in_background = embedder is not None and not is_eager(embedder) and not read_only
-    return Engine(session, embed_in_background=in_background)
-
-
-def _system_clock() -> datetime:
-    return datetime.now(UTC)
+    slow = session.embedder is not None and not is_eager(session.embedder)
+    return Engine(session, embed_in_background=slow and not read_only)
 
 
 class Engine:

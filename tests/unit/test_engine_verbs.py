@@ -16,7 +16,9 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @pytest.fixture
 def engine() -> Engine:
-    return germane.open(":memory:", agent="newton", clock=FixedClock(NOW, timedelta(seconds=1)))
+    return germane.open(
+        ":memory:", agent="newton", embedder=None, clock=FixedClock(NOW, timedelta(seconds=1))
+    )
 
 
 def test_saying_the_same_again_is_counted_and_not_doubled(engine: Engine) -> None:

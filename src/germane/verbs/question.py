@@ -69,6 +69,8 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
             vector = embed_texts(session.embedder, [cleaned])[0]
         except EmbeddingFailed as error:
             notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
+        if session.set_aside:
+            notes = (_set_aside(session.set_aside),)
     elif when is not None:
         where = replace(where, when=when)
     return Asked(
@@ -78,6 +80,14 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
         informative=informative,
         notes=notes,
         language=session.language,
+    )
+
+
+def _set_aside(model: str) -> Note:
+    return Note(
+        code="embedder_set_aside",
+        text=f"Ranked by words alone: the vectors in this store were made by {model}. "
+        "Open it with that embedder to rank by meaning as well.",
     )
 
 

@@ -21,6 +21,7 @@ __all__ = ["Session"]
 class Session:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
+    `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
     `known_terms` which terms stand in them; `known_weights` what use has taught.
     """
@@ -32,6 +33,7 @@ class Session:
     clock: Clock
     ids: IdSequence
     embedder: Embedder | None = None
+    set_aside: str = ""
     summarizer: Summarizer | None = None
     language: str = "english"
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)

@@ -1,0 +1,98 @@
+"""open: bring together what the verbs work with, and settle what the store decides.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from germane.embedders.static import StaticEmbedder
+from germane.errors import EmbedderMismatch, InvalidInput
+from germane.ids import IdSequence
+from germane.kinds import BUILT_IN, Kind
+from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.stores.sqlite import SqliteStore
+from germane.tokens import CachedCounter, get_counter
+from germane.verbs.checks import checked_text
+from germane.verbs.language import settled_language
+from germane.verbs.reembed import identity_of
+from germane.verbs.session import Session
+
+__all__ = ["opened"]
+
+
+def opened(
+    location: str | Path | Store,
+    *,
+    agent: str,
+    embedder: Embedder | Literal["bundled"] | None,
+    counter: str | TokenCounter,
+    summarizer: Summarizer | None,
+    kinds: Iterable[Kind],
+    language: str | None,
+    durability: Literal["full", "relaxed"],
+    read_only: bool,
+    clock: Clock | None,
+) -> Session:
+    """An agent's side of a store. A store that was opened here is closed again if anything fails."""
+    if not checked_text(agent, name="agent").strip():
+        raise InvalidInput(f"agent={agent!r} is empty: every memory belongs to a named agent.")
+    known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
+    used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
+    if isinstance(location, str | Path):
+        store, used, set_aside = _sqlite(location, embedder, durability=durability, read_only=read_only)
+    else:
+        store = location
+    try:
+        spoken = settled_language(store, agent, language)
+    except BaseException:
+        if store is not location:
+            store.close()
+        raise
+    return Session(
+        agent=agent,
+        store=store,
+        counter=counting,
+        kinds=known,
+        clock=clock or _system_clock,
+        ids=IdSequence(secrets.randbits),
+        embedder=used,
+        set_aside=set_aside,
+        summarizer=summarizer,
+        language=spoken,
+    )
+
+
+def _sqlite(
+    location: str | Path,
+    embedder: Embedder | Literal["bundled"] | None,
+    *,
+    durability: Literal["full", "relaxed"],
+    read_only: bool,
+) -> tuple[Store, Embedder | None, str]:
+    """The file's store, the embedder that its vectors allow, and whose vectors stand against the bundled one.
+
+    An embedder that was asked for must fit, or the error says so; the bundled one, which nobody
+    asked for, gives way to the model that made the vectors.
+    """
+
+    def store_with(used: Embedder | None) -> SqliteStore:
+        identity = None if used is None else identity_of(used)
+        return SqliteStore(location, embedding=identity, durability=durability, read_only=read_only)
+
+    if embedder != "bundled":
+        return store_with(embedder), embedder, ""
+    bundled = StaticEmbedder()
+    try:
+        return store_with(bundled), bundled, ""
+    except EmbedderMismatch as mismatch:
+        return store_with(None), None, mismatch.stored
+
+
+def _system_clock() -> datetime:
+    return datetime.now(UTC)

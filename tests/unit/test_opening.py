@@ -1,0 +1,56 @@
+"""Which embedder an engine works with: the bundled one unless told otherwise, and never two at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import germane
+from germane.embedders.static import StaticEmbedder
+from germane.stores.sqlite import SqliteStore
+from germane.testing.fakes import HashEmbedder
+
+
+def test_meaning_counts_by_default_and_words_alone_on_demand() -> None:
+    for embedder, expected in (("bundled", 1), (None, 0)):
+        with germane.open(":memory:", embedder=embedder) as engine:  # type: ignore[arg-type] # Both are right.
+            engine.remember("The physician prescribed pills for his illness", kind="fact")
+            engine.remember("The train to Ghent leaves at nine", kind="fact")
+            assert engine.stats().vectors == 2 * expected
+            found = engine.recall("which medicine did the doctor give?")
+            assert ["physician" in one.memory.content for one in found[:1]] == [True] * expected
+
+
+def test_the_bundled_embedder_gives_way_to_the_one_that_made_the_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, embedder=HashEmbedder()) as engine:
+        engine.remember("Redis is a cache")
+    with germane.open(path) as engine:
+        recalled = engine.recall("redis")
+        assert [one.memory.content for one in recalled] == ["Redis is a cache"]
+        assert [note.code for note in recalled.notes] == ["embedder_set_aside"]
+        assert "embedder_set_aside" in [note.code for note in engine.assemble("redis").trace.notes]
+        engine.remember("Postgres is a database")
+    with germane.open(path, embedder=HashEmbedder()) as engine:
+        assert engine.stats().pending == 1
+        assert engine.embed_pending() == 1
+    with pytest.raises(germane.EmbedderMismatch, match="reembed"):
+        germane.open(path, embedder=StaticEmbedder())
+
+
+def test_a_file_without_vectors_takes_the_bundled_ones_from_then_on(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, embedder=None) as engine:
+        engine.remember("Redis is a cache")
+    with germane.open(path, read_only=True) as engine:
+        assert [one.memory.content for one in engine.recall("redis")] == ["Redis is a cache"]
+    with germane.open(path) as engine:
+        assert engine.embed_pending() == 1
+        assert engine.stats().embedding is not None
+
+
+def test_a_store_of_ones_own_gets_only_the_embedder_that_is_given(tmp_path: Path) -> None:
+    with germane.open(SqliteStore(tmp_path / "agent.db")) as engine:
+        engine.remember("Redis is a cache")
+        assert engine.stats().vectors == 0
