@@ -31,7 +31,7 @@ from germane.stores.sqlite.writing import span
 __all__ = ["AgentCache"]
 
 _MOST_MASKS: Final = 32
-_ROWS_AT_ONCE: Final = 2000  # Few enough to stay in the processor's cache from row to column.
+_ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
