@@ -92,28 +92,28 @@ def test_sentences_are_found_by_their_words(language: str) -> None:
 
 def test_the_language_stays_with_the_agent(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    with germane.open(path, agent="de", language="german") as engine:
+    with germane.open(path, agent="de", language="german", embedder=None) as engine:
         memory = engine.remember("Die Rechnungen gehen an alle Kunden.")
         assert engine.stats().language == "german"
-    with germane.open(path, agent="en") as english:
+    with germane.open(path, agent="en", embedder=None) as english:
         english.remember("The invoices go to all customers.")
         assert english.stats().language == "english"
-    with germane.open(path, agent="de") as engine:
+    with germane.open(path, agent="de", embedder=None) as engine:
         assert engine.recall("Rechnung")[0].memory.id == memory.id
         assert engine.stats().language == "german"
-    with germane.open(path, agent="de", read_only=True) as engine:
+    with germane.open(path, agent="de", read_only=True, embedder=None) as engine:
         assert engine.recall("Kunde")[0].memory.id == memory.id
 
 
 def test_another_language_indexes_anew(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     texts = ["Die Rechnungen gehen an alle Kunden.", "Die Häuser sind verkauft.", "Alt.", "Geheim."]
-    with germane.open(path) as engine:
+    with germane.open(path, embedder=None) as engine:
         bill, _, old, secret = [each.memory for each in engine.remember_many(texts)]
         engine.revise(old.id, "Neu: die Verträge sind unterschrieben.")
         engine.forget(secret.id)
         assert len(engine.recall("Rechnung")) == 0
-    with germane.open(path, language="german") as engine:
+    with germane.open(path, language="german", embedder=None) as engine:
         assert engine.recall("Rechnung")[0].memory.id == bill.id
         assert engine.recall("Vertrag")[0].memory.content.startswith("Neu")
         assert engine.doctor() == ()
@@ -134,11 +134,11 @@ def test_another_language_indexes_anew(tmp_path: Path) -> None:
 
 def test_an_open_engine_notices_another_language(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    first = germane.open(path)
+    first = germane.open(path, embedder=None)
     first.remember("Die Rechnungen gehen an alle Kunden.")
     assert len(first.recall("Rechnung")) == 0
-    same = germane.open(path)
-    second = germane.open(path, language="german")
+    same = germane.open(path, embedder=None)
+    second = germane.open(path, language="german", embedder=None)
     with pytest.raises(StoreUnavailable, match="anew in 'german'; this one asks in 'english'"):
         first.recall("Rechnung")
     # What is written meanwhile is indexed in the language that holds now.
@@ -146,27 +146,27 @@ def test_an_open_engine_notices_another_language(tmp_path: Path) -> None:
     assert [each.memory.content[:12] for each in second.recall("Vertrag")] == ["Die Verträge"]
     for engine in (first, second, same):
         engine.close()
-    with germane.open(path) as again:
+    with germane.open(path, embedder=None) as again:
         assert len(again.recall("Rechnung")) == 1
         assert again.doctor() == ()
 
 
 def test_reading_only_refuses_another_language(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
-    with germane.open(path) as engine:
+    with germane.open(path, embedder=None) as engine:
         engine.remember("The invoices go to all customers.")
     with pytest.raises(StoreUnavailable, match=r"indexed in 'english'.*read_only=True"):
-        germane.open(path, language="german", read_only=True)
-    with germane.open(path, agent="nobody", language="german", read_only=True) as engine:
+        germane.open(path, language="german", read_only=True, embedder=None)
+    with germane.open(path, agent="nobody", language="german", read_only=True, embedder=None) as engine:
         assert len(engine.recall("Rechnung")) == 0
-    with germane.open(path, read_only=True) as engine:
+    with germane.open(path, read_only=True, embedder=None) as engine:
         assert len(engine.recall("invoice")) == 1
 
 
 @pytest.mark.parametrize("language", ["klingon", "German", "", "../english", "english_stemmer"])
 def test_an_unknown_language_names_the_known_ones(tmp_path: Path, language: str) -> None:
     with pytest.raises(InvalidInput, match=r"arabic, armenian.*german.*yiddish"):
-        germane.open(tmp_path / "agent.db", language=language)
+        germane.open(tmp_path / "agent.db", language=language, embedder=None)
 
 
 def test_a_store_without_languages_is_english() -> None:

@@ -8,15 +8,21 @@ import pytest
 from inline_snapshot import snapshot
 
 import germane
-from commandline import fields, filled, printed, run
+from commandline import fields, printed, run
 from germane.testing.fakes import HashEmbedder
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    path = filled(tmp_path)
+    path = tmp_path / "agent.db"
+    texts = (
+        "The cache lives in Redis.",
+        "The invoices go out on Mondays.",
+        "Ada leads the team.",
+        "又一条记忆。",
+    )
     with germane.open(path, embedder=None) as engine:
-        engine.remember("又一条记忆。")
+        engine.remember_many(texts)
     return path
 
 
