@@ -119,7 +119,12 @@ def plans(draw: st.DrawFn) -> Plan:
         )
         for number in range(count)
     )
-    return Plan(name="random", sections=sections, roll_over=draw(st.sampled_from(RollOver)))
+    return Plan(
+        name="random",
+        sections=sections,
+        roll_over=draw(st.sampled_from(RollOver)),
+        gate=draw(st.booleans()),
+    )
 
 
 def opened(memories: Sequence[Draft], *, agent: str = "a", semantic: bool = False) -> Engine:

@@ -85,21 +85,22 @@ def gate(
         best = next((one.memory.id for one in ranked if _says_something(*judged[one.memory.id])), None)
         unsure = best is not None
         out.discard(best or "")
-    return Gated(
-        kept=tuple(one for one in ranked if one.memory.id not in out),
-        dropped=tuple(one for one in ranked if one.memory.id in out),
-        unsure=unsure,
-    )
+    if not out:
+        return Gated(kept=tuple(ranked), unsure=unsure)
+    kept: list[Ranked] = []
+    dropped: list[Ranked] = []
+    for one in ranked:
+        (dropped if one.candidate.memory.id in out else kept).append(one)
+    return Gated(kept=tuple(kept), dropped=tuple(dropped), unsure=unsure)
 
 
 def _measures(
     candidate: Candidate, coverage: Mapping[str, float], prefer: TimeRange | None
 ) -> tuple[float, float]:
-    lift = 1.0 + WHEN_BOOST if prefer is not None and candidate.memory.created_at in prefer else 1.0
-    return (
-        lift * candidate.signals.get("semantic", 0.0),
-        lift * coverage.get(candidate.memory.id, 0.0),
-    )
+    measures = candidate.signals.get("semantic", 0.0), coverage.get(candidate.memory.id, 0.0)
+    if prefer is None or candidate.memory.created_at not in prefer:
+        return measures
+    return (1.0 + WHEN_BOOST) * measures[0], (1.0 + WHEN_BOOST) * measures[1]
 
 
 def _says_something(cosine: float, share: float) -> bool:

@@ -109,10 +109,10 @@ def _fused(candidates: Sequence[Candidate], lexical_bound: float, method: str) -
 
 def _check_signals(candidates: Sequence[Candidate]) -> None:
     for candidate in candidates:
-        for name in (*_SIGNALS, *TURN_SIGNALS):
-            if not math.isfinite(candidate.signals.get(name, 0.0)):
+        for name, value in candidate.signals.items():
+            if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {name} signal of memory {candidate.memory.id!r} is {candidate.signals[name]}, "
+                    f"The {name} signal of memory {candidate.memory.id!r} is {value}, "
                     "which can't be ranked. The store that found it has to return finite signals."
                 )
 
