@@ -183,8 +183,9 @@ class Compared:
         rows[inside] = self._row_of[ordinals[inside]]
         shares = np.where(rows >= 0, weights, 0.0).astype(np.float32)
         total = np.zeros((len(rows), len(self._asked)), dtype=np.float32)
-        for row, share in zip(rows.T, shares.T, strict=True):
-            total += self._rows[row] * share[:, np.newaxis]
+        if len(self._rows):  # Row -1, which stands for no vector, is some row of a table that has any.
+            for row, share in zip(rows.T, shares.T, strict=True):
+                total += self._rows[row] * share[:, np.newaxis]
         length = np.sqrt((total * total).sum(axis=1, dtype=np.float64))
         product = (total * self._asked).sum(axis=1, dtype=np.float64)
         found = np.full(len(rows), np.nan)
