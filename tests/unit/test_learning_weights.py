@@ -101,7 +101,7 @@ def test_a_signal_that_never_differs_keeps_its_weight() -> None:
 
     assert weights["semantic"] > 1.2
     assert weights["lexical"] < 0.8
-    assert weights["when"] == pytest.approx(1.0, abs=0.01)
+    assert "when" not in weights
 
 
 def test_weights_keep_within_their_bounds_however_clear_the_use() -> None:
@@ -111,7 +111,10 @@ def test_weights_keep_within_their_bounds_however_clear_the_use() -> None:
         for one, a, b in (("x", 0.0, 1.0), ("y", 1.0, 0.0))
     ]
 
-    assert fit_weights(given, prior_strength=1e-6).values == {"lexical": LEAST_WEIGHT, "window": MOST_WEIGHT}
+    weights = fit_weights(given).values
+
+    assert weights["lexical"] == LEAST_WEIGHT
+    assert 1.4 < weights["window"] <= MOST_WEIGHT
 
 
 def test_only_parts_that_can_be_weighed_are_learned_from() -> None:

@@ -8,11 +8,12 @@ exp(t·x) / (exp(t·x) + sum over the unused n of exp(t·n)): a conditional logi
 a user asks for and how much a context shows then say nothing, since only memories of one context
 are compared. Each context counts the same, however many memories were used in it.
 
-The prior holds the coefficients t equal: what pulls them apart costs as much as `prior_strength`
-contexts of ordinary spread tell. So few contexts move nothing to speak of, and about as many as
-the prior is worth move the weights half of the way. How steep they are together is left to the
-data, since only their proportions order anything: with feedback that has nothing to do with the
-scores all go towards 0 together, and the weights stay equal.
+The coefficients are t = steepness * weights, fitted in turns. The steepness, which they have
+together, is how well the score says what is used. The weights are fitted against a prior that holds
+them at 1 as firmly as `prior_strength` contexts of this use tell. So few contexts move nothing to
+speak of, and about as many as the prior is worth move the weights half of the way. Where use has
+nothing to do with the scores, the steepness is about 0, and so is all that the weights could learn:
+they stay equal.
 """
 
 from __future__ import annotations
@@ -47,16 +48,14 @@ LEAST_WEIGHT, MOST_WEIGHT = 0.5, 2.0
 WEIGHABLE = frozenset({"lexical", "semantic", "window", "session", "speaker", "when"})
 """The parts that have weights. The others are whole scores by themselves, or made of the weighed ones."""
 
-_STEEPNESS = 4.0
-"""The coefficient expected before any feedback: a lead of 1 makes being used e⁴ times as likely."""
-_LEAST_STEEPNESS = 2.0
-"""Where scores say less than this of what is used, differences between parts are mostly noise."""
-_STEEPNESS_PRIOR = 0.05
-"""How firmly the common steepness is expected; weakly, for it changes no order."""
-_LEAST_INFORMATION = 0.02
-"""A context tells at least this much when the prior is sized, so that it never vanishes."""
-_ROUNDS = 25
-_LONGEST_STEP = 2.0
+_STEEPNESS, _STEEPNESS_PRIOR = 4.0, 0.1
+"""The steepness expected before any use, and how firmly: a lead of 1 makes being used e⁴ times as likely."""
+_MOST_STEEPNESS = 20.0
+_LEAST_INFORMATION = 0.25
+"""What a context tells of the weights where scores say something of use; the prior counts no less."""
+_TURNS, _ROUNDS = 5, 8
+_LONGEST_STEP = 0.5
+_LEAST = 0.01
 _DIGITS = 4
 
 _Array: TypeAlias = NDArray[np.float64]
@@ -70,8 +69,8 @@ def signals_of(parts: Mapping[str, float]) -> Mapping[str, float]:
 def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_STRENGTH) -> Weights:
     """The weights that the examples speak for: 1 for each part that they say nothing of.
 
-    The mean of the weights is about 1, each from LEAST_WEIGHT to MOST_WEIGHT, with four digits. A context of
-    which all was used, or nothing, says nothing and isn't counted. The order of the examples doesn't
+    Each is from LEAST_WEIGHT to MOST_WEIGHT, with four digits. A context of which all was used, or
+    nothing, says nothing and isn't counted. The order of the examples doesn't
     matter. Raises InvalidInput for a `prior_strength` that isn't above 0.
     """
     if not prior_strength > 0:
@@ -79,16 +78,16 @@ def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_ST
             f"prior_strength={prior_strength} holds nothing. Give a number of contexts above 0."
         )
     contexts = _telling(examples)
-    names = sorted({name for context in contexts for example in context for name in example.parts})
+    names = sorted({name for context in contexts for name in _differing(context)})
     told = sum(map(len, contexts))
     if not names:
         return Weights(values={}, contexts=0, examples=0)
     choices = _Choices(contexts, names)
-    equal = np.full(len(names), _STEEPNESS)
-    coefficients = _most_likely(choices, equal, _penalty(choices, equal, prior_strength))
-    common = float(coefficients.mean())
-    weights = 1.0 + (coefficients - common) / max(common, _LEAST_STEEPNESS)
-    bounded = np.clip(weights, LEAST_WEIGHT, MOST_WEIGHT).round(_DIGITS)
+    steepness, weights = _STEEPNESS, np.ones(len(names))
+    for _ in range(_TURNS):
+        steepness = _steepness(choices, weights, start=steepness)
+        weights = _weights(choices, steepness, prior_strength, start=weights)
+    bounded = np.clip(weights / weights.mean(), LEAST_WEIGHT, MOST_WEIGHT).round(_DIGITS)
     return Weights(
         values=dict(zip(names, bounded.tolist(), strict=True)), contexts=len(contexts), examples=told
     )
@@ -111,6 +110,12 @@ def _telling(examples: Iterable[Example]) -> list[list[Example]]:
     )
     contexts = [list(group) for _, group in groupby(ordered, key=lambda one: one.context)]
     return [context for context in contexts if len({one.used for one in context}) > 1]
+
+
+def _differing(context: Sequence[Example]) -> set[str]:
+    """The parts in which the memories of a context differ; no other says anything."""
+    names = {name for one in context for name in one.parts}
+    return {name for name in names if len({one.parts.get(name, 0.0) for one in context}) > 1}
 
 
 class _Choices:
@@ -156,22 +161,28 @@ def _rows(
     return np.array(rows, dtype=np.float64), np.array([number for number, _ in chosen], dtype=np.int64)
 
 
-def _penalty(choices: _Choices, equal: _Array, prior_strength: float) -> _Array:
-    """The precision of the prior: firm across the direction in which all weights are equal, weak along it."""
-    size = len(equal)
-    along = np.full((size, size), 1.0 / size)
-    across = np.eye(size) - along
-    _, curvature = choices.slope_and_curvature(equal)
-    ordinary = float(np.trace(across @ curvature)) / (max(size - 1, 1) * choices.count)
-    firm: _Array = prior_strength * max(ordinary, _LEAST_INFORMATION) * across
-    return firm + _STEEPNESS_PRIOR * along
-
-
-def _most_likely(choices: _Choices, equal: _Array, precision: _Array) -> _Array:
-    """The coefficients of the greatest posterior, by Newton's method; the loss is convex."""
-    found = equal.copy()
+def _steepness(choices: _Choices, weights: _Array, *, start: float) -> float:
+    """The common coefficient of the greatest posterior at these weights, by Newton's method: it is convex."""
+    steepness = start
     for _ in range(_ROUNDS):
-        slope, curvature = choices.slope_and_curvature(found)
-        step = np.linalg.solve(curvature + precision, slope + precision @ (found - equal))
+        slope, curvature = choices.slope_and_curvature(steepness * weights)
+        down = float(weights @ slope) + _STEEPNESS_PRIOR * (steepness - _STEEPNESS)
+        steepness -= down / (float(weights @ curvature @ weights) + _STEEPNESS_PRIOR)
+        steepness = min(max(steepness, 0.0), _MOST_STEEPNESS)
+    return steepness
+
+
+def _weights(choices: _Choices, steepness: float, prior_strength: float, *, start: _Array) -> _Array:
+    """The weights of the greatest posterior at this steepness, by Newton's method: it is convex."""
+    equal = np.ones_like(start)
+    _, curvature = choices.slope_and_curvature(steepness * equal)
+    told = steepness**2 * float(np.trace(curvature)) / (len(equal) * choices.count)
+    precision = prior_strength * max(told, _LEAST_INFORMATION)
+    found = start.copy()
+    for _ in range(_ROUNDS):
+        slope, curvature = choices.slope_and_curvature(steepness * found)
+        down = steepness * slope + precision * (found - equal)
+        step = np.linalg.solve(steepness**2 * curvature + precision * np.eye(len(equal)), down)
         found -= step * min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), _LONGEST_STEP))
-    return found
+    # Nothing shown counts against being used; so the mean stays above 0 as well.
+    return np.maximum(found, _LEAST)

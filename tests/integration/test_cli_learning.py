@@ -1,0 +1,113 @@
+"""`germane feedback` and `germane learn`: what they say of what was shown, in text and in JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from commandline import fields, run
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    db = tmp_path / "agent.db"
+    for text in (
+        "Redis caches sessions.",
+        "Redis needs a password.",
+        "Redis was measured.",
+        "Milo is a cat.",
+    ):
+        run("remember", text, "--kind", "fact", db=db)
+    return db
+
+
+def shown(db: Path, command: str) -> tuple[Path, list[str]]:
+    """A file with the JSON of a command, and the ids that it shows."""
+    ran = run(command, "redis", "--json", db=db)
+    file = db.parent / f"{command}.json"
+    file.write_text(ran.out, encoding="utf-8")
+    found = ran.json()
+    entries = found["results"] if command == "recall" else found["trace"]["entries"]
+    return file, [one["memory"]["id"] if "memory" in one else one["id"] for one in entries]
+
+
+@pytest.mark.parametrize("command", ["assemble", "explain", "recall"])
+def test_what_was_used_is_counted_once(db: Path, command: str) -> None:
+    file, ids = shown(db, command)
+
+    first = run("feedback", "--context", str(file), "--used", ids[0][-8:], db=db)
+    again = run("feedback", "--context", "-", "--used", ids[0], db=db, stdin=file.read_text(encoding="utf-8"))
+
+    assert first.out == "Uses counted: 1 of 4 memories shown.\n"
+    assert again.out == "Uses counted: 0 of 4 memories shown; known already: 1.\n"
+    assert run("show", ids[0], "--json", db=db).json()["memory"]["access_count"] == 1
+
+
+def test_learning_is_switched_and_reset(db: Path) -> None:
+    assert run("learn", db=db).out == "Learning is off. Examples kept: 0.\n"
+    assert run("learn", "on", db=db).out.startswith("Learning is on. Examples kept: 0; all parts")
+    file, ids = shown(db, "assemble")
+    told = run("feedback", "--context", str(file), "--used", ids[1], db=db)
+    assert told.out == "Uses counted: 1 of 4 memories shown; examples kept to learn from: 4.\n"
+    learned = r"Learning is on\. lexical \d\.\d\d, semantic \d\.\d\d, from 4 examples in 1 context\.\n"
+    assert re.fullmatch(learned, run("learn", db=db).out)
+    assert "weighed by what was used before" in run("assemble", "redis", db=db).err
+    assert run("learn", "off", db=db).out == "Learning is off. Examples kept: 4.\n"
+    assert "weighed" not in run("assemble", "redis", db=db).err
+    assert run("learn", "reset", db=db).out.startswith("Removed 4 examples;")
+    assert run("learn", "--json", db=db).json()["examples"] == 0
+
+
+def test_only_some_may_be_named_as_ignored(db: Path) -> None:
+    run("learn", "on", db=db)
+    file, ids = shown(db, "recall")
+
+    run("feedback", "--context", str(file), "--used", ids[0], "--ignored", ids[1], db=db)
+
+    assert run("learn", "--json", db=db).json()["examples"] == 2
+
+
+def test_the_objects_that_json_prints(db: Path) -> None:
+    run("learn", "on", db=db)
+    file, ids = shown(db, "recall")
+
+    given = run("feedback", "--context", str(file), "--used", ids[0], "--json", db=db).json()
+    lessons = run("learn", "--json", db=db).json()
+
+    assert list(given) == fields("`germane feedback`")
+    assert list(given["used"][0]) == fields("Memory")
+    assert list(lessons) == fields("`germane learn`")
+    assert lessons.pop("weights").keys() == {"lexical", "semantic"}
+    assert lessons == {"on": True, "contexts": 1, "examples": 4, "removed": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("no json", "holds no JSON"),
+        ("[]", "doesn't say what was shown"),
+        ("{}", "doesn't say what was shown"),
+        ('{"trace": {"entries": [{}]}}', "doesn't say what was shown"),
+    ],
+)
+def test_what_shows_nothing_is_refused(db: Path, text: str, says: str) -> None:
+    ran = run("feedback", "--context", "-", "--used", "abcd", db=db, stdin=text)
+
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+
+
+def test_ids_are_those_of_the_context(db: Path) -> None:
+    file, ids = shown(db, "assemble")
+    unknown = run("feedback", "--context", str(file), "--used", "ffffffff", db=db)
+    short = run("feedback", "--context", str(file), "--used", ids[0][:1], db=db)
+    missing = run("feedback", "--context", str(db.parent / "none.json"), "--used", ids[0], db=db)
+
+    assert [ran.code for ran in (unknown, short, missing)] == [2, 2, 2]
+    assert "isn't among the 4 that were shown" in unknown.err
+    assert "isn't enough" in short.err
+    assert "can't be read" in missing.err
+    assert json.loads(file.read_text(encoding="utf-8"))["trace"]["weights"] == {}
