@@ -53,7 +53,7 @@ def test_reembed(db: Path) -> None:
 
 def test_an_unknown_embedder(db: Path) -> None:
     assert run("embed", "--embedder", "magic", db=db).err == snapshot(
-        "germane: --embedder 'magic' is unknown. Take static or onnx.\n"
+        "germane: The embedder 'magic' is unknown. Take static, onnx, or none for words alone.\n"
     )
 
 

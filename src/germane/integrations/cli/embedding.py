@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 
 import germane
-from germane import Embedder, InvalidInput
-from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, check_is_there
+from germane import InvalidInput
+from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, check_is_there, embedder_named
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
 
 __all__ = ["COMMANDS"]
-
-_EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
 
 _Limit = Annotated[
     int | None,
@@ -56,7 +53,7 @@ def _embed(
 ) -> None:
     """Make vectors for the memories that wait for one."""
     check_is_there(database)
-    with germane.open(database, agent=agent, embedder=_embedder_named(embedder)) as engine:
+    with germane.open(database, agent=agent, embedder=embedder_named(embedder)) as engine:
         count = engine.embed_pending(limit=limit, progress=_progress(as_json=as_json))
         left = engine.stats().pending
     if as_json:
@@ -79,7 +76,7 @@ def _reembed(
     If it is interrupted, the same command goes on where it was.
     """
     check_is_there(database)
-    model = _embedder_named(embedder)
+    model = embedder_named(embedder)
     if not yes:
         raise InvalidInput(
             f"This removes the vectors that another model made in {database}, those of every agent, "
@@ -90,13 +87,6 @@ def _reembed(
         print_json({"embedded": count, "model": model.name})
     else:
         print_text(f"Embedded {count:,} memories with {model.name}.")
-
-
-def _embedder_named(name: str) -> Embedder:
-    if name not in _EMBEDDERS:
-        raise InvalidInput(f"--embedder {name!r} is unknown. Take {' or '.join(_EMBEDDERS)}.")
-    found: Embedder = getattr(import_module("germane.embedders"), _EMBEDDERS[name])()
-    return found
 
 
 def _progress(*, as_json: bool) -> Callable[[int, int], None] | None:

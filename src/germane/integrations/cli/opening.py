@@ -6,20 +6,25 @@ Level: integrations.
 from __future__ import annotations
 
 import json
+import os
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Literal
 
 import germane
-from germane import Engine, Filter, InvalidInput, Memory, NotFound, Status, StoreUnavailable
+from germane import Embedder, Engine, Filter, InvalidInput, Memory, NotFound, Status, StoreUnavailable
 
 __all__ = [
     "DEFAULT_AGENT",
     "DEFAULT_DATABASE",
+    "EMBEDDERS",
     "all_memories",
     "check_is_there",
+    "chosen_embedder",
+    "embedder_named",
     "fields_of",
     "id_of",
     "moment_of",
@@ -31,6 +36,8 @@ __all__ = [
 DEFAULT_DATABASE = Path("germane.db")
 DEFAULT_AGENT = "default"
 
+EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
+
 _ID_LENGTH = 36
 _SHORTEST = 4
 _PAGE = 1000
@@ -39,20 +46,37 @@ _NAMED = 5
 
 def open_to_write(database: Path, agent: str) -> Engine:
     """An engine on the file, which is made when it isn't there."""
-    return germane.open(database, agent=agent)
+    return germane.open(database, agent=agent, embedder=chosen_embedder())
 
 
 def open_to_change(database: Path, agent: str) -> Engine:
     """An engine that writes to a file that is there already."""
     check_is_there(database)
-    return germane.open(database, agent=agent)
+    return germane.open(database, agent=agent, embedder=chosen_embedder())
 
 
 def open_to_read(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
     """An engine that reads a file that is there, at a given moment if there is one."""
     check_is_there(database)
     clock = None if now is None else lambda: now
-    return germane.open(database, agent=agent, read_only=True, clock=clock)
+    return germane.open(database, agent=agent, embedder=chosen_embedder(), read_only=True, clock=clock)
+
+
+def chosen_embedder() -> Embedder | Literal["bundled"] | None:
+    """The embedder that GERMANE_EMBEDDER names, or the bundled one, which gives way to a file's own."""
+    name = os.environ.get("GERMANE_EMBEDDER", "bundled")
+    if name == "bundled":
+        return "bundled"
+    return None if name == "none" else embedder_named(name)
+
+
+def embedder_named(name: str) -> Embedder:
+    """The embedder of that name. Raises InvalidInput."""
+    if name not in EMBEDDERS:
+        known = ", ".join(EMBEDDERS)
+        raise InvalidInput(f"The embedder {name!r} is unknown. Take {known}, or none for words alone.")
+    found: Embedder = getattr(import_module("germane.embedders"), EMBEDDERS[name])()
+    return found
 
 
 def moment_of(text: str | None, *, name: str) -> datetime | None:
