@@ -200,8 +200,9 @@ def test_an_address_is_shown_without_its_secrets() -> None:
 def test_nobody_listening_is_named_after_the_retries() -> None:
     with serving(embedding) as seen:
         pass
-    with embedder_of(seen, retries=1, timeout=5.0) as (embedder, waits), pytest.raises(
-        EmbeddingFailed, match=r"'small' at http://127.0.0.1:\d+/v1/embeddings failed after 2"
+    with (
+        embedder_of(seen, retries=1, timeout=5.0) as (embedder, waits),
+        pytest.raises(EmbeddingFailed, match=r"'small' at http://127.0.0.1:\d+/v1/embeddings failed after 2"),
     ):
         embedder.embed(["a"])
     assert waits == [0.5]

@@ -32,7 +32,7 @@ _MOST_CHARACTERS = 64 * _MOST_PIECES
 
 
 class OnnxEmbedder:
-    """Embeds English with all-MiniLM-L6-v2 in int8: 384 numbers, about 2 ms a short text on one core.
+    """Embeds English with all-MiniLM-L6-v2 in int8: 384 numbers, about 5 ms a short text on one core.
 
     The model comes with the extra, so nothing is downloaded. `threads` is how many the runtime may
     use for one text. Each text is run by itself: int8 rounds by what else is in a batch, and the
