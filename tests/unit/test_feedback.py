@@ -13,7 +13,10 @@ import pytest
 import germane
 import germane.aio
 from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
+from germane.model.change import Insert, Judge
 from germane.stores.sqlite import SqliteStore
+from germane.stores.sqlite.learning import MOST_JUDGED
+from germane.testing.builders import make_memory
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -288,3 +291,25 @@ def test_the_awaited_surface_learns_the_same() -> None:
             return counted, (await engine.learn()).on, await engine.unlearn()
 
     assert asyncio.run(main()) == (1, True, 2)
+
+
+def test_examples_are_bounded_and_the_oldest_leave() -> None:
+    store = SqliteStore(":memory:")
+    memory = make_memory("one", agent="newton")
+    store.apply("newton", [Insert(memory=memory)])
+    store.settle_learning("newton", on=True)
+    contexts = [f"{number:032x}" for number in range(MOST_JUDGED + 7)]
+
+    store.apply(
+        "newton",
+        [
+            Judge(memory_id=memory.id, context=context, used=True, at=NOW, parts={"lexical": 0.5})
+            for context in contexts
+        ],
+    )
+
+    assert [example.context for example in store.examples("newton")] == contexts[7:]
+    (still,) = store.get("newton", [memory.id])
+    assert still is not None
+    assert still.access_count == len(contexts)
+    store.close()
