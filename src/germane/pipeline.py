@@ -27,7 +27,7 @@ from germane.packing.fit import Block, Choice, Fitted, Line, fit
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines, render, session_of
 from germane.protocols import Scorer, TokenCounter
-from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
+from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
@@ -151,7 +151,7 @@ def _rank(request: Request, found: Found) -> list[Gated]:
         for section, candidates in zip(request.plan.sections, per_section, strict=True)
         for candidate in candidates
     }
-    passed = _gated(request, order, section_of)
+    passed = _gated(request, order, section_of, few=found.admitted <= FEW)
     return [
         Gated(
             kept=tuple(one for one in passed.kept if section_of[one.memory.id] == section.name),
@@ -166,7 +166,7 @@ def _rank(request: Request, found: Found) -> list[Gated]:
     ]
 
 
-def _gated(request: Request, order: tuple[Ranked, ...], section_of: Mapping[str, str]) -> Gated:
+def _gated(request: Request, order: tuple[Ranked, ...], section_of: Mapping[str, str], *, few: bool) -> Gated:
     """What is left of the ranking after the gate; what is required or pinned never goes."""
     if request.coverage is None:
         return Gated(kept=order)
@@ -174,7 +174,7 @@ def _gated(request: Request, order: tuple[Ranked, ...], section_of: Mapping[str,
     exempt = {
         one.memory.id for one in order if _required(request, sections[section_of[one.memory.id]], one.memory)
     }
-    return gate(order, coverage=request.coverage, prefer=request.prefer, exempt=exempt)
+    return gate(order, coverage=request.coverage, prefer=request.prefer, exempt=exempt, few=few)
 
 
 def _fit_to(request: Request, ranked: Sequence[Sequence[Ranked]], limit: int) -> tuple[Fitted, str]:

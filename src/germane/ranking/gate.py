@@ -20,7 +20,7 @@ from germane.ranking.relevance import WHEN_BOOST
 __all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate"]
 
 FEW = 5
-"""A store of so few memories is shown whole: leaving out one that matters costs more than it saves."""
+"""In a store of so few memories any likeness counts: leaving out what matters costs more than it saves."""
 
 LEAST_COSINE = 0.15
 """Below it two texts have nothing in common that a small model could tell from chance."""
@@ -57,6 +57,7 @@ def gate(
     coverage: Mapping[str, float],
     prefer: TimeRange | None = None,
     exempt: Collection[str] = (),
+    few: bool = False,
 ) -> Gated:
     """Part what has to do with the question from what doesn't.
 
@@ -69,12 +70,15 @@ def gate(
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
     first in rank order does that shares a word with the question or has half of the least cosine.
+    Among a `few` memories, every one that does so passes.
     """
     judged = {
         one.memory.id: _measures(one.candidate, coverage, prefer)
         for one in ranked
         if one.candidate.signals and one.memory.id not in exempt and not is_turn(one.candidate)
     }
+    if few:
+        return _parted(ranked, {name for name, measures in judged.items() if not _says_something(*measures)})
     cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each[0] for each in judged.values()), default=0.0))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each[1] for each in judged.values()), default=0.0))
     if not any("semantic" in one.candidate.signals for one in ranked):
@@ -85,6 +89,10 @@ def gate(
         best = next((one.memory.id for one in ranked if _says_something(*judged[one.memory.id])), None)
         unsure = best is not None
         out.discard(best or "")
+    return _parted(ranked, out, unsure=unsure)
+
+
+def _parted(ranked: Sequence[Ranked], out: Collection[str], *, unsure: bool = False) -> Gated:
     if not out:
         return Gated(kept=tuple(ranked), unsure=unsure)
     kept: list[Ranked] = []

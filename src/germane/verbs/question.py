@@ -16,7 +16,6 @@ from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
 from germane.ranking.dialogue import is_turn
-from germane.ranking.gate import FEW
 from germane.retrieval.informative import coverages
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
@@ -116,10 +115,10 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
 def covered(session: Session, asked: Asked, found: Found) -> Mapping[str, float] | None:
     """How much of the question each candidate has in its words, by memory id, for the gate to judge.
 
-    None where there is nothing to judge: a question that names nothing, or a store too small to
-    leave anything out. Turns of dialogue, which the gate doesn't judge, are left out.
+    None where there is nothing to judge: a question that names nothing. Turns of dialogue, which
+    the gate doesn't judge, are left out.
     """
-    if not found.by_relevance or found.admitted <= FEW:
+    if not found.by_relevance:
         return None
     sharing = {
         candidate.memory.id: candidate.memory

@@ -16,7 +16,7 @@ from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
-from germane.ranking.gate import LOW_CONFIDENCE, Gated, gate
+from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
@@ -93,7 +93,7 @@ def recall(
     coverage = covered(session, asked, found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
-        passed = gate(ranked, coverage=coverage, prefer=asked.prefers)
+        passed = gate(ranked, coverage=coverage, prefer=asked.prefers, few=found.admitted <= FEW)
     best = passed.kept[:limit]
     return Recalled(
         ranked=best,
