@@ -147,9 +147,13 @@ def test_recall_leaves_out_what_only_stands_beside_the_answer() -> None:
         assert len(engine.recall(question, gate=False)) == len(GROCERIES) + 1
 
 
-def test_a_store_of_few_memories_is_shown_whole() -> None:
+def test_in_a_store_of_few_memories_any_likeness_counts_and_none_is_still_none() -> None:
+    weak = (ranked("best", semantic=0.5), ranked("like", semantic=0.08), ranked("unlike", semantic=0.07))
+    assert names(gated(*weak, few=True).kept) == ["best", "like"]
+    assert names(gated(*weak).kept) == ["best"]
     with opened(ANSWER, *GROCERIES[: FEW - 1], embedder=StaticEmbedder()) as engine:
-        assert len(engine.recall("When are the backups of billing made?")) == FEW
+        assert engine.recall("When are the backups of billing made?")[0].memory.content == ANSWER
+        assert engine.recall("zygote").emptiness is Emptiness.NOTHING_RELEVANT
 
 
 def test_nothing_relevant_is_an_answer() -> None:
