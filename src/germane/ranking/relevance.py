@@ -84,7 +84,10 @@ def _leaving_out(names: Collection[str], whole: _Parts) -> _Parts:
 
 
 def _weighed(parts: Mapping[str, float], weights: Weights | None) -> Mapping[str, float]:
-    return parts if weights is None else {name: weights.of(name) * part for name, part in parts.items()}
+    if weights is None:
+        return parts
+    values = weights.values
+    return {name: values.get(name, 1.0) * part for name, part in parts.items()}
 
 
 def _by_scorer(scorer: Scorer, query: Query, now: datetime) -> _Parts:

@@ -60,6 +60,9 @@ def feedback(
             if parts[one]
         ]
     applied = session.store.apply(session.agent, changes)
+    if learns:
+        # Fitted here and now, so that no question has to wait for it.
+        session.known_weights.of(session.store, session.agent)
     return Feedback(
         used=tuple(each.memory for each in applied[: len(used_ids)] if each.memory is not None),
         counted=sum(each.created for each in applied),
