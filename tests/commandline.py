@@ -24,7 +24,12 @@ class Ran:
     """What a command printed, and how it ended."""
 
     def __init__(self, arguments: tuple[str, ...], *, stdin: str | bytes | None, db: Path | None) -> None:
-        environment = {"GERMANE_DB": None if db is None else str(db), "GERMANE_AGENT": None}
+        # By words alone, whose scores are the same on every machine to the last digit.
+        environment = {
+            "GERMANE_DB": None if db is None else str(db),
+            "GERMANE_AGENT": None,
+            "GERMANE_EMBEDDER": "none",
+        }
         result = CliRunner(env=environment).invoke(app, list(arguments), input=stdin)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception

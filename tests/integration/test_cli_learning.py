@@ -41,8 +41,8 @@ def test_what_was_used_is_counted_once(db: Path, command: str) -> None:
     first = run("feedback", "--context", str(file), "--used", ids[0][-8:], db=db)
     again = run("feedback", "--context", "-", "--used", ids[0], db=db, stdin=file.read_text(encoding="utf-8"))
 
-    assert first.out == "Uses counted: 1 of 4 memories shown.\n"
-    assert again.out == "Uses counted: 0 of 4 memories shown; known already: 1.\n"
+    assert first.out == "Uses counted: 1 of 3 memories shown.\n"
+    assert again.out == "Uses counted: 0 of 3 memories shown; known already: 1.\n"
     assert run("show", ids[0], "--json", db=db).json()["memory"]["access_count"] == 1
 
 
@@ -51,13 +51,13 @@ def test_learning_is_switched_and_reset(db: Path) -> None:
     assert run("learn", "on", db=db).out.startswith("Learning is on. Examples kept: 0; all parts")
     file, ids = shown(db, "assemble")
     told = run("feedback", "--context", str(file), "--used", ids[1], db=db)
-    assert told.out == "Uses counted: 1 of 4 memories shown; examples kept to learn from: 4.\n"
-    learned = r"Learning is on\. lexical \d\.\d\d, semantic \d\.\d\d, from 4 examples in 1 context\.\n"
+    assert told.out == "Uses counted: 1 of 3 memories shown; examples kept to learn from: 3.\n"
+    learned = r"Learning is on\. lexical \d\.\d\d, from 3 examples in 1 context\.\n"
     assert re.fullmatch(learned, run("learn", db=db).out)
     assert "weighed by what was used before" in run("assemble", "redis", db=db).err
-    assert run("learn", "off", db=db).out == "Learning is off. Examples kept: 4.\n"
+    assert run("learn", "off", db=db).out == "Learning is off. Examples kept: 3.\n"
     assert "weighed" not in run("assemble", "redis", db=db).err
-    assert run("learn", "reset", db=db).out.startswith("Removed 4 examples;")
+    assert run("learn", "reset", db=db).out.startswith("Removed 3 examples;")
     assert run("learn", "--json", db=db).json()["examples"] == 0
 
 
@@ -80,8 +80,8 @@ def test_the_objects_that_json_prints(db: Path) -> None:
     assert list(given) == fields("`germane feedback`")
     assert list(given["used"][0]) == fields("Memory")
     assert list(lessons) == fields("`germane learn`")
-    assert lessons.pop("weights").keys() == {"lexical", "semantic"}
-    assert lessons == {"on": True, "contexts": 1, "examples": 4, "removed": 0}
+    assert lessons.pop("weights").keys() == {"lexical"}
+    assert lessons == {"on": True, "contexts": 1, "examples": 3, "removed": 0}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_ids_are_those_of_the_context(db: Path) -> None:
     missing = run("feedback", "--context", str(db.parent / "none.json"), "--used", ids[0], db=db)
 
     assert [ran.code for ran in (unknown, short, missing)] == [2, 2, 2]
-    assert "isn't among the 4 that were shown" in unknown.err
+    assert "isn't among the 3 that were shown" in unknown.err
     assert "isn't enough" in short.err
     assert "can't be read" in missing.err
     assert json.loads(file.read_text(encoding="utf-8"))["trace"]["weights"] == {}

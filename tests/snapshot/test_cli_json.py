@@ -216,9 +216,9 @@ def test_stats(db: Path) -> None:
             "by_kind": {"decision": 1, "fact": 1, "note": 1},
             "by_status": {"active": 3},
             "tokens": 43,
-            "vectors": 3,
+            "vectors": 0,
             "pending": 0,
-            "embedding": {"name": "germane-static-1", "dimension": 256},
+            "embedding": None,
             "oldest": "2020-01-01T00:00:00+00:00",
             "language": "english",
         }

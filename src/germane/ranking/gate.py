@@ -70,7 +70,7 @@ def gate(
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
     first in rank order does that shares a word with the question or has half of the least cosine.
-    Among a `few` memories, every one that does so passes.
+    Among a `few` memories, a shared word or the least cosine is enough, and nothing may be left.
     """
     judged = {
         one.memory.id: _measures(one.candidate, coverage, prefer)
@@ -78,7 +78,9 @@ def gate(
         if one.candidate.signals and one.memory.id not in exempt and not is_turn(one.candidate)
     }
     if few:
-        return _parted(ranked, {name for name, measures in judged.items() if not _says_something(*measures)})
+        return _parted(
+            ranked, {name for name, (near, has) in judged.items() if near < LEAST_COSINE and not has}
+        )
     cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each[0] for each in judged.values()), default=0.0))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each[1] for each in judged.values()), default=0.0))
     if not any("semantic" in one.candidate.signals for one in ranked):
