@@ -44,7 +44,7 @@ colours where `NO_COLOR` is set.
 |---|---|
 | `GERMANE_DB` | The file, where `--db` isn't given; without either it is `germane.db` in this folder. |
 | `GERMANE_AGENT` | The agent, where `--agent` isn't given; without either it is `default`. |
-| `GERMANE_EMBEDDER` | `static` (comes with germane), `onnx`, or `none` for words alone; else what suits the file. |
+| `GERMANE_EMBEDDER` | `static`, `onnx`, or `none` for words alone; without it, what suits the file. |
 | `NO_COLOR` | Set to anything, it turns colours off. |
 """
 

@@ -57,7 +57,10 @@ def test_recall_of_nothing(db: Path) -> None:
             },
             "results": [],
             "notes": [],
-            "emptiness": "nothing_relevant", "now": "2020-06-01T00:00:00+00:00", "weights": {}}
+            "emptiness": "nothing_relevant",
+            "now": "2020-06-01T00:00:00+00:00",
+            "weights": {},
+        }
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ def turn(name: str, *, session: str = "one", speaker: str = "Ada", **signals: fl
 
 
 def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
-    best = {"lexical": 4.0, "window_lexical": 4.0, "semantic": 0.8, "window_semantic": 0.8}
+    best: dict[str, Any] = {"lexical": 4.0, "window_lexical": 4.0, "semantic": 0.8, "window_semantic": 0.8}
     scores = {}
     for name in best:
-        without = {key: value for key, value in best.items() if key != name} | {name: 0.0}
+        without: dict[str, Any] = {key: value for key, value in best.items() if key != name} | {name: 0.0}
         # Sessions of their own, so that a session's best turn lifts none of the others.
         found = rank(
             [turn("whole", session="a", **best), turn("less", session="b", **without)],
@@ -51,7 +52,7 @@ def test_a_turn_counts_its_window_like_itself_and_its_meaning_once() -> None:
 
 
 def test_the_speaker_that_is_named_counts() -> None:
-    signals = {"lexical": 2.0, "window_lexical": 2.0}
+    signals: dict[str, Any] = {"lexical": 2.0, "window_lexical": 2.0}
     found = rank(
         [turn("ada", **signals), turn("boris", speaker="Boris", **signals)],
         lexical_bound=4.0,
