@@ -18,10 +18,10 @@ __all__ = ["layered"]
 _WHOLE_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 _FLEXIBLE = (
     # Section, heading, weight, candidates gathered.
-    ("decisions", "## Relevant Past Decisions", 2000, 100),
-    ("facts", "## Known Information", 1500, 150),
-    ("procedures", "## Procedure: {title}", 1500, 20),
-    ("episodes", "## Past Experience", 1000, 150),
+    ("decisions", "## Relevant Past Decisions", 2000, 50),
+    ("facts", "## Known Information", 1500, 75),
+    ("procedures", "## Procedure: {title}", 1500, 15),
+    ("episodes", "## Past Experience", 1000, 75),
 )
 _UNKNOWN_PRIORITY = 0.5
 

@@ -59,4 +59,7 @@ def reciprocal_rank_fusion(
 
 def _share(value: float, whole: float) -> float:
     # Anything below zero says "unlike", and that is worth as much as having nothing in common.
-    return min(value / whole, 1.0) if value > 0 < whole else 0.0
+    # Written out, since it is asked twice for every candidate and calling min costs as much again.
+    if value <= 0 or whole <= 0:
+        return 0.0
+    return value / whole if value < whole else 1.0

@@ -71,9 +71,11 @@ def rank(
     if without:
         parts_of = _leaving_out(without, parts_of)
         prefer = None if "when" in without else prefer
-    ranked = [
-        _ranked(each, _weighed(_preferring(prefer, each, parts_of(each)), weights)) for each in candidates
-    ]
+    if prefer is not None:
+        parts_of = _preferring(prefer, parts_of)
+    if weights is not None:
+        parts_of = _weighed(weights, parts_of)
+    ranked = [_ranked(each, parts_of(each)) for each in candidates]
     if scorer is None:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
     return tuple(sorted(ranked, key=_score_and_newness, reverse=True))
@@ -83,11 +85,9 @@ def _leaving_out(names: Collection[str], whole: _Parts) -> _Parts:
     return lambda candidate: {name: part for name, part in whole(candidate).items() if name not in names}
 
 
-def _weighed(parts: Mapping[str, float], weights: Weights | None) -> Mapping[str, float]:
-    if weights is None:
-        return parts
+def _weighed(weights: Weights, whole: _Parts) -> _Parts:
     values = weights.values
-    return {name: values.get(name, 1.0) * part for name, part in parts.items()}
+    return lambda candidate: {name: values.get(name, 1.0) * part for name, part in whole(candidate).items()}
 
 
 def _by_scorer(scorer: Scorer, query: Query, now: datetime) -> _Parts:
@@ -146,13 +146,16 @@ def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
     }
 
 
-def _preferring(
-    prefer: TimeRange | None, candidate: Candidate, parts: Mapping[str, float]
-) -> Mapping[str, float]:
+def _preferring(prefer: TimeRange, whole: _Parts) -> _Parts:
     """The parts with the boost of the time that the question names; it multiplies into the score."""
-    if prefer is None or candidate.memory.created_at not in prefer:
-        return parts
-    return {**parts, "when": WHEN_BOOST * math.fsum(parts.values())}
+
+    def parts(candidate: Candidate) -> Mapping[str, float]:
+        found = whole(candidate)
+        if candidate.memory.created_at not in prefer:
+            return found
+        return {**found, "when": WHEN_BOOST * math.fsum(found.values())}
+
+    return parts
 
 
 def _ranked(candidate: Candidate, parts: Mapping[str, float]) -> Ranked:
