@@ -90,6 +90,8 @@ class Slice:
 class Query:
     """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
 
+    `informative` are those terms that say what it is about, the date that it names left out; with
+    them each candidate gets the signal `coverage`.
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
@@ -97,6 +99,7 @@ class Query:
 
     text: str = ""
     terms: tuple[str, ...] = ()
+    informative: tuple[str, ...] = ()
     vector: Vector | None = field(default=None, compare=False)
     filter: Filter = field(default_factory=Filter)
     slices: tuple[Slice, ...] = (Slice(),)
@@ -109,8 +112,9 @@ class Candidate:
 
     `signals` may hold `lexical` (BM25, unbounded) and `semantic` (cosine, -1 to 1), and for a memory
     of a session, a turn of dialogue, the same of the turns around it: `window_lexical` and
-    `window_semantic`. A signal that the search did not compute for this memory is absent, which is
-    not the same as zero.
+    `window_semantic`. `coverage` is the share, from 0 to 1, of the question's information that stands
+    in the memory, by frequencies of English and not of the store. A signal that the search did not
+    compute for this memory is absent, which is not the same as zero.
     """
 
     memory: Memory

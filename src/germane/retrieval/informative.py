@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.retrieval.terms import term_hash
 
-__all__ = ["IdfTable", "coverage", "coverages", "english_idf"]
+__all__ = ["IdfTable", "coverage", "coverages", "english_idf", "shares_of"]
 
 _FILE = "idf-1.bin"
 _FORMAT = b"germane idf 1\n"
@@ -85,8 +85,7 @@ def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> N
     if not terms or not memories:
         return np.zeros(len(memories))
     asked = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
-    weights = english_idf().of(asked)
-    shares = weights / weights.sum()
+    shares = shares_of(asked)
     joined = np.concatenate(memories)
     places = np.minimum(np.searchsorted(asked, joined), len(asked) - 1)
     held = np.where(asked[places] == joined, shares[places], 0.0)
@@ -97,6 +96,13 @@ def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> N
     if len(having):
         covered[having] = np.add.reduceat(held, (np.cumsum(sizes) - sizes)[having])
     return covered
+
+
+def shares_of(hashes: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """How much of a question's information each of its distinct terms holds; they sum to 1."""
+    weights = english_idf().of(hashes)
+    shares: NDArray[np.float64] = weights / weights.sum()
+    return shares
 
 
 @cache

@@ -5,6 +5,7 @@ Level: stores (imports retrieval and what is above it). Over the arrays of one a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from germane.retrieval.postings import UNIT, Scores
 from germane.retrieval.sessions import Sessions
 from germane.retrieval.vectors import Compared
 
-__all__ = ["Lexical", "Semantic", "Signal", "WindowSemantic"]
+__all__ = ["Coverage", "Lexical", "Semantic", "Signal", "WindowSemantic"]
 
 
 class Signal(Protocol):
@@ -64,6 +65,35 @@ class Lexical:
         if self._members is not None:
             found[~self._members[ordinals]] = np.nan
         return found
+
+
+class Coverage:
+    """The share of the question's information that stands in a memory. It judges and finds nothing."""
+
+    name = "coverage"
+
+    def __init__(
+        self,
+        shares: NDArray[np.float64],
+        postings: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        count: int,
+    ) -> None:
+        """`shares` has one number for each term's postings; `count` is the number of ordinals."""
+        self._covered = np.zeros(count)
+        for share, (ordinals, _) in zip(shares.tolist(), postings, strict=True):
+            self._covered[ordinals] += share
+
+    def nearest(
+        self,
+        admitted: NDArray[np.bool_],  # noqa: ARG002 - It finds nothing by itself.
+        limit: int,  # noqa: ARG002 - As above.
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Nothing: what shares a term is found by the lexical signal."""
+        return np.empty(0, dtype=np.int64), np.empty(0)
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The share of each, from 0 to 1."""
+        return self._covered[ordinals]
 
 
 class Semantic:

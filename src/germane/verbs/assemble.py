@@ -67,7 +67,7 @@ def assemble(
         pinned=frozenset(memory.id for memory in pinned),
         prefer=asked.prefers,
         scorer=scorer,
-        coverage=covered(session, asked, found) if chosen.gate and scorer is None else None,
+        coverage=covered(found) if chosen.gate and scorer is None else None,
         weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=asked.notes,
         lines=session.lines if counter is session.counter else RememberedLines(),

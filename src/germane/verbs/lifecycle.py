@@ -97,7 +97,6 @@ def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
     now = as_utc(session.clock(), name="clock")
     purged = session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
     session.lines.clear()  # They hold its text, and so do the next.
-    session.known_terms.clear()
     return purged
 
 

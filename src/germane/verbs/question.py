@@ -16,7 +16,6 @@ from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
 from germane.ranking.dialogue import is_turn
-from germane.retrieval.informative import coverages
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
@@ -112,7 +111,7 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
     return replace(found, slices=united)
 
 
-def covered(session: Session, asked: Asked, found: Found) -> Mapping[str, float] | None:
+def covered(found: Found) -> Mapping[str, float] | None:
     """How much of the question each candidate has in its words, by memory id, for the gate to judge.
 
     None where there is nothing to judge: a question that names nothing. Turns of dialogue, which
@@ -120,14 +119,12 @@ def covered(session: Session, asked: Asked, found: Found) -> Mapping[str, float]
     """
     if not found.by_relevance:
         return None
-    sharing = {
-        candidate.memory.id: candidate.memory
+    return {
+        candidate.memory.id: candidate.signals["coverage"]
         for part in found.slices
         for candidate in part
-        if candidate.signals.get("lexical", 0.0) > 0 and not is_turn(candidate)
+        if "coverage" in candidate.signals and not is_turn(candidate)
     }
-    hashes = [session.known_terms.of(memory, language=session.language) for memory in sharing.values()]
-    return dict(zip(sharing, coverages(asked.informative, hashes).tolist(), strict=True))
 
 
 def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
@@ -179,6 +176,7 @@ def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
     return Query(
         text=asked.question.cleaned,
         terms=asked.question.terms,
+        informative=asked.informative,
         vector=asked.vector,
         filter=asked.where,
         slices=slices,

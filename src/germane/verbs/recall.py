@@ -90,7 +90,7 @@ def recall(
         order=asked.question.order if found.by_relevance else None,
         weights=weights,
     )
-    coverage = covered(session, asked, found) if gated and scorer is None else None
+    coverage = covered(found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
         passed = gate(ranked, coverage=coverage, prefer=asked.prefers, few=found.admitted <= FEW)

@@ -11,7 +11,6 @@ from germane.ids import IdSequence
 from germane.kinds import Kinds
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
-from germane.verbs.known_terms import KnownTerms
 from germane.verbs.learned import KnownWeights
 
 __all__ = ["Session"]
@@ -23,7 +22,7 @@ class Session:
 
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_terms` which terms stand in them; `known_weights` what use has taught.
+    `known_weights` what use has taught.
     """
 
     agent: str
@@ -37,5 +36,4 @@ class Session:
     summarizer: Summarizer | None = None
     language: str = "english"
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
-    known_terms: KnownTerms = field(default_factory=KnownTerms, repr=False, compare=False)
     known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.query import Candidate, Found, Order, Query, Slice
 from germane.model.stats import EmbeddingIdentity
+from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
 from germane.retrieval.vectors import Compared, VectorRows
-from germane.stores.signals import Lexical, Semantic, Signal, WindowSemantic
+from germane.stores.signals import Coverage, Lexical, Semantic, Signal, WindowSemantic
 from germane.stores.sqlite.cache import AgentCache
 
 __all__ = ["search"]
@@ -69,11 +70,19 @@ def _signals(
             windows = sessions.score(cache.postings.of_terms(hashes))
             signals.append(Lexical("window_lexical", windows, turns))
             bounds["window_lexical"] = windows.bound
+        if query.informative:
+            signals.append(_coverage(cache, query.informative))
     if compared is not None:
         signals.append(Semantic(compared))
         if sessions is not None:
             signals.append(WindowSemantic(compared, sessions, turns))
     return signals, bounds
+
+
+def _coverage(cache: AgentCache, terms: Sequence[str]) -> Coverage:
+    hashes = sorted({term_hash(term) for term in terms})
+    shares = shares_of(np.array(hashes, dtype=np.uint32))
+    return Coverage(shares, cache.postings.of_terms(hashes), cache.columns.used)
 
 
 def _compared(
