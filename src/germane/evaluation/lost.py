@@ -314,7 +314,8 @@ class _Ranking:
 
 
 def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
-    names = dict.fromkeys(name for one in ranked for name in one.candidate.signals)
+    # Coverage judges what the other signals found; it finds nothing itself.
+    names = dict.fromkeys(name for one in ranked for name in one.candidate.signals if name != "coverage")
     places = {}
     for name in names:
         having = [one for one in ranked if one.candidate.signals.get(name, 0.0) > 0]

@@ -26,8 +26,8 @@ from germane.verbs.session import Session
 
 __all__ = ["Recalled", "recall"]
 
-_GATHERED = 200
-"""Candidates of each signal; more changed no result that was measured."""
+_GATHERED = 100
+"""Candidates of each signal. Twice as many changed recall at 5, 10 and 20 by less than noise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
