@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from corpus import NOW, drafts, questions
@@ -133,7 +134,9 @@ def _cold(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open(file: str) -> germane.Engine:
-    return germane.open(file, agent=_AGENT, clock=lambda: NOW)
+    # As on the command line, GERMANE_EMBEDDER=none measures words alone.
+    embedder: Literal["bundled"] | None = None if os.environ.get("GERMANE_EMBEDDER") == "none" else "bundled"
+    return germane.open(file, agent=_AGENT, embedder=embedder, clock=lambda: NOW)
 
 
 def _figures(milliseconds: Sequence[float]) -> dict[str, float]:
