@@ -147,7 +147,7 @@ def _made(name: str, value: type) -> str:
 
 
 def _methods(name: str, value: type) -> Iterator[str]:
-    for method, function in vars(value).items():
+    for method, function in _members_of(value):
         if method.startswith("_"):
             continue
         if isinstance(function, property):
@@ -156,6 +156,13 @@ def _methods(name: str, value: type) -> Iterator[str]:
         elif inspect.isfunction(function) or isinstance(function, classmethod):
             yield _code(_signature(f"{name}.{method}", inspect.unwrap(getattr(value, method))))
             yield _words(getattr(value, method))
+
+
+def _members_of(value: type) -> Iterator[tuple[str, Any]]:
+    """What a class defines, after what the parts that it is put together from do."""
+    for part in reversed(value.__mro__):
+        if part is value or part.__module__.startswith("germane.engine."):
+            yield from vars(part).items()
 
 
 def _awaited() -> Iterator[str]:

@@ -14,7 +14,7 @@ from germane.aio import AsyncEngine
 
 
 def public(owner: type) -> set[str]:
-    return {name for name in vars(owner) if not name.startswith("_")}
+    return {name for name, _ in inspect.getmembers(owner) if not name.startswith("_")}
 
 
 def test_both_surfaces_offer_the_same_names() -> None:

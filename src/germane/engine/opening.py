@@ -1,0 +1,60 @@
+"""Opens an agent's memory.
+
+Level: engine (imports verbs and everything above them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from germane.engine.whole import Engine
+from germane.kinds import Kind
+from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.verbs.embed import is_eager
+from germane.verbs.opening import opened
+
+__all__ = ["DEFAULT_COUNTER", "open_engine"]
+
+DEFAULT_COUNTER = "o200k"
+
+
+def open_engine(
+    location: str | Path | Store,
+    *,
+    agent: str = "default",
+    embedder: Embedder | Literal["bundled"] | None = "bundled",
+    counter: str | TokenCounter = DEFAULT_COUNTER,
+    summarizer: Summarizer | None = None,
+    kinds: Iterable[Kind] = (),
+    language: str | None = None,
+    durability: Literal["full", "relaxed"] = "full",
+    read_only: bool = False,
+    clock: Clock | None = None,
+) -> Engine:
+    """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
+
+    The file is made when it isn't there. The embedder that comes with the package is used unless
+    another is given, or None for words alone; a file whose vectors another model made is then
+    searched by its words. With a Store of your own, only an embedder that you give is used.
+    `durability="relaxed"` may lose the last moments before a power cut, never consistency.
+    `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
+    agent ("english" until one is given), and another than before indexes the agent's memories
+    anew. `clock` replaces the system's, for tests and replays. Raises InvalidInput,
+    StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
+    """
+    session = opened(
+        location,
+        agent=agent,
+        embedder=embedder,
+        counter=counter,
+        summarizer=summarizer,
+        kinds=kinds,
+        language=language,
+        durability=durability,
+        read_only=read_only,
+        clock=clock,
+    )
+    slow = session.embedder is not None and not is_eager(session.embedder)
+    return Engine(session, embed_in_background=slow and not read_only)

@@ -1,0 +1,140 @@
+"""The verbs that read: get and list, recall and assemble, and what tells of the store itself.
+
+Level: engine. No policy: each verb has its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from germane.engine.surface import Surface
+from germane.model.context import Context
+from germane.model.memory import Memory
+from germane.model.plan import Frame, Plan
+from germane.model.query import Filter, Order
+from germane.model.scope import Scope
+from germane.model.stats import Finding, StoreStats
+from germane.plans.frames import DEFAULT_FRAME
+from germane.protocols import Checkable, Scorer, TokenCounter
+from germane.tokens import CachedCounter, get_counter
+from germane.verbs import assemble, read, recall
+from germane.verbs.question import filter_of
+from germane.verbs.recall import Recalled
+
+__all__ = ["DEFAULT_BUDGET", "Reading"]
+
+DEFAULT_BUDGET = 8000
+"""Tokens, as in two of the four designs that germane grew from."""
+
+
+class Reading(Surface):
+    """What changes nothing, however often it is asked."""
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory of that id, whatever its status. Raises NotFound."""
+        return read.get(self._session, memory_id)
+
+    def history(self, memory_id: str) -> tuple[Memory, ...]:
+        """Every version of a memory, the first version first. Raises NotFound."""
+        return read.history(self._session, memory_id)
+
+    def memories(
+        self,
+        where: Filter | None = None,
+        *,
+        order: Order = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass a filter (the active ones by default), a page at a time.
+
+        `after` is the id that ended the page before.
+        """
+        return read.memories(self._session, where or Filter(), order=order, limit=limit, after=after)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        subject: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float | None = None,
+        include_superseded: bool = False,
+        gate: bool = True,
+        scorer: Scorer | None = None,
+    ) -> Recalled:
+        """The memories that have most to do with a question, best first, with the parts of their scores.
+
+        A time in the question ("last week", "in May 2023") restricts what is found. A question
+        that names nothing finds the newest memories. What has nothing to do with the question is
+        left out unless `gate` is False. Raises InvalidInput.
+        """
+        where = filter_of(
+            kinds=kinds,
+            tags=tags,
+            scopes=scopes,
+            subject=subject,
+            since=since,
+            until=until,
+            min_importance=min_importance,
+            include_superseded=include_superseded,
+        )
+        return recall.recall(self._session, query, where=where, limit=limit, scorer=scorer, gated=gate)
+
+    def assemble(
+        self,
+        query: str = "",
+        *,
+        budget: int = DEFAULT_BUDGET,
+        plan: str | Plan = "layered",
+        frame: str | Frame = DEFAULT_FRAME,
+        counter: str | TokenCounter | None = None,
+        pins: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        since: datetime | None = None,
+        until: datetime | None = None,
+        min_importance: float | None = None,
+        scorer: Scorer | None = None,
+    ) -> Context:
+        """The best context for a query, never longer than `budget` tokens by `counter`.
+
+        `pins` are ids that must stand in it. The filters restrict what is ranked, not what the
+        plan always shows. Reading changes nothing, and the same store, query and clock give the
+        same bytes. Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound.
+        """
+        where = filter_of(
+            kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
+        )
+        return assemble.assemble(
+            self._session,
+            query,
+            budget=budget,
+            where=where,
+            plan=plan,
+            frame=frame,
+            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            pins=pins,
+            scorer=scorer,
+        )
+
+    def expand(self, memory_id: str) -> str:
+        """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
+        return read.expand(self._session, memory_id)
+
+    def stats(self) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        return self._session.store.stats(self.agent)
+
+    def doctor(self) -> tuple[Finding, ...]:
+        """What is wrong with the store, each finding with its remedy; empty when nothing is."""
+        store = self._session.store
+        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        return (*found, *self._embedding.findings())

@@ -1,0 +1,30 @@
+"""What every part of the engine's surface stands on: one agent's session.
+
+Level: engine (imports verbs and everything above them).
+"""
+
+from __future__ import annotations
+
+from germane.protocols import TokenCounter
+from germane.verbs.embedding import Embedding
+from germane.verbs.session import Session
+
+__all__ = ["Surface"]
+
+
+class Surface:
+    """Holds what the verbs work on. Each part of the surface adds the verbs of one concern to it."""
+
+    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+        self._session = session
+        self._embedding = Embedding(session, in_background=embed_in_background)
+
+    @property
+    def agent(self) -> str:
+        """Whose memory this is."""
+        return self._session.agent
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter that judges budgets unless a call names another."""
+        return self._session.counter

@@ -1,0 +1,48 @@
+"""The verbs by which an agent learns from what was used of what it was shown.
+
+Level: engine. No policy: each verb has its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from germane.engine.surface import Surface
+from germane.model.context import Context
+from germane.model.learning import Feedback, Lessons, Shown
+from germane.verbs import feedback
+from germane.verbs.feedback import Named
+from germane.verbs.recall import Recalled
+
+__all__ = ["Teaching"]
+
+
+class Teaching(Surface):
+    """What moves uses, examples and the weights that they speak for."""
+
+    def feedback(
+        self,
+        context: Context | Recalled | Shown,
+        used: Iterable[Named],
+        *,
+        ignored: Iterable[Named] | None = None,
+    ) -> Feedback:
+        """Say which of the memories that a context or a recall showed were used, by id or as they are.
+
+        Their `access_count` and `accessed_at` move: once for each context, however often it is said.
+        While learning is on (see `learn`), each memory shown becomes an example; those not used count
+        as ignored, or only those that `ignored` names. Raises InvalidInput or NotFound.
+        """
+        return feedback.feedback(self._session, context, used=used, ignored=ignored)
+
+    def learn(self, on: bool | None = None) -> Lessons:
+        """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
+
+        The setting stays with the agent. Off, nothing learned applies and nothing is collected;
+        what was stays until `unlearn`. Raises InvalidInput when the store can't keep examples.
+        """
+        return feedback.learn(self._session, on)
+
+    def unlearn(self) -> int:
+        """Forget all that was learned; returns from how many examples. Uses stay counted."""
+        return feedback.unlearn(self._session)

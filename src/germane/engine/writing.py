@@ -1,0 +1,137 @@
+"""The verbs that write: remember, revise, forget, restore, purge, and what embeds the written.
+
+Level: engine. No policy: each verb has its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from germane.engine.surface import Surface
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import Memory, Outcome, Trust
+from germane.model.scope import GLOBAL, Scope
+from germane.verbs import lifecycle, remember
+from germane.verbs.embedding import Progress
+
+__all__ = ["Writing"]
+
+
+class Writing(Surface):
+    """What changes which memories there are, and what they say."""
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "note",
+        subject: str | None = None,
+        tags: Sequence[str] = (),
+        scope: Scope | str = GLOBAL,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        trust: Trust | str | None = None,
+        source: str | None = None,
+        pinned: bool = False,
+        created_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Memory:
+        """Store one memory and return it as it is stored.
+
+        The same memory said again (same kind, content, subject, scope and source) is counted, not
+        doubled; a forgotten one becomes active again. Raises InvalidInput or UnknownKind.
+        """
+        draft = Draft(
+            content=content,
+            kind=kind,
+            subject=subject,
+            tags=tags,
+            scope=scope,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            trust=trust,
+            source=source,
+            pinned=pinned,
+            created_at=created_at,
+            metadata=metadata or {},
+        )
+        return self.remember_many([draft])[0].memory
+
+    def remember_many(
+        self, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
+    ) -> tuple[Remembered, ...]:
+        """Store many memories, a thousand to a transaction; all are checked before the first is stored.
+
+        `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
+        should. Raises InvalidInput or UnknownKind.
+        """
+        with self._embedding.woken():
+            return remember.remember_many(self._session, drafts, revive=revive)
+
+    def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
+        """Store whole memories as they are: from an export, or from another store.
+
+        Ids, versions, statuses and times are kept; the memories become this agent's. One that is
+        there already changes nothing but its count.
+        """
+        with self._embedding.woken():
+            return remember.adopt(self._session, memories)
+
+    def revise(
+        self,
+        memory_id: str,
+        content: str | None = None,
+        *,
+        subject: str | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Memory:
+        """Store the next version of a memory and return it; the version before stays as history.
+
+        Only what is named changes. Raises NotFound, InvalidInput, or StaleRevision when somebody
+        else revised it first.
+        """
+        changes = lifecycle.Changes(
+            content=content,
+            subject=subject,
+            tags=tags,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            metadata=metadata,
+        )
+        with self._embedding.woken():
+            return lifecycle.revise(self._session, memory_id, changes)
+
+    def forget(self, memory_id: str) -> Memory:
+        """Keep a memory out of every result until it is restored. Raises NotFound."""
+        return lifecycle.forget(self._session, memory_id)
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+        with self._embedding.woken():
+            return lifecycle.restore(self._session, memory_id)
+
+    def purge(self, memory_id: str, *, confirm: bool = False) -> int:
+        """Remove a memory, all its versions, and every trace of their text from the store.
+
+        Returns how many versions went. It can't be undone, so it needs `confirm=True`. Raises
+        PurgeNotConfirmed or NotFound.
+        """
+        return lifecycle.purge(self._session, memory_id, confirm=confirm)
+
+    def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
+        """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.
+
+        Memories wait that were stored without an embedder or with one that isn't `eager`. `progress` is
+        told after each batch how many are embedded, and of how many. Raises InvalidInput without an
+        embedder, and EmbeddingFailed for what can't be embedded, after all else is.
+        """
+        return self._embedding.embed_pending(limit=limit, progress=progress)
