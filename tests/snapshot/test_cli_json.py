@@ -210,7 +210,7 @@ def test_stats(db: Path) -> None:
     assert value == snapshot(
         {
             "location": "<folder>/agent.db",
-            "schema_version": 3,
+            "schema_version": 4,
             "agent": "default",
             "memories": 3,
             "by_kind": {"decision": 1, "fact": 1, "note": 1},
