@@ -46,7 +46,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Learning", "LearningState", "Example", "Multilingual", "Embedder",
+        "Store", "Checkable", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Embedder",
         "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),

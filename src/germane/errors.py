@@ -7,6 +7,7 @@ Level: errors (imports nothing of the package).
     │   ├── UnknownKind         no kind of that name is registered
     │   └── InvalidPlan         a plan's sections, shares or levels don't add up
     ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
+    ├── NotHeld                 a working set doesn't hold that memory                  (also LookupError)
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
     ├── PurgeNotConfirmed       a purge without an explicit confirmation
@@ -34,6 +35,7 @@ __all__ = [
     "InvalidPlan",
     "MissingExtra",
     "NotFound",
+    "NotHeld",
     "PurgeNotConfirmed",
     "SchemaTooNew",
     "StaleRevision",
@@ -78,6 +80,19 @@ class NotFound(GermaneError, LookupError):
         super().__init__(
             f"No memory {memory_id!r} belongs to agent {agent!r}. It was never stored, was purged, "
             "or belongs to another agent; open the store with that agent's name to reach it."
+        )
+
+
+class NotHeld(GermaneError, LookupError):
+    """A working set doesn't hold that memory."""
+
+    def __init__(self, memory_id: str, working_set: str, owner: str) -> None:
+        self.memory_id = memory_id
+        self.working_set = working_set
+        self.owner = owner
+        super().__init__(
+            f"Working set {working_set!r} of agent {owner!r} doesn't hold memory {memory_id!r}: it was never "
+            "added, or it has left since, which `changes` tells of. Add it first."
         )
 
 

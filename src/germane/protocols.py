@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.change import Applied, Change
+from germane.model.holding import HeldChange, HeldSet, Move
 from germane.model.learning import Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Candidate, Filter, Found, Order, Query
@@ -22,6 +23,7 @@ __all__ = [
     "Checkable",
     "Clock",
     "Embedder",
+    "Holding",
     "Learning",
     "Multilingual",
     "Scorer",
@@ -158,6 +160,46 @@ class Learning(Protocol):
 
     def unlearn(self, agent: str) -> int:
         """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        ...
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """What only some stores can do: keep working sets, by owner and by name, with a log of their moves.
+
+    Each method takes the name of the tenant that owns set and memories. A memory that is forgotten or
+    purged leaves every set in the same transaction, and a revised one gives its place to its next
+    version; both are moves like all others.
+    """
+
+    def hold(
+        self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
+    ) -> tuple[Move, ...] | None:
+        """Apply all changes to a set in one transaction, in order, or none of them; returns the moves.
+
+        With `seen`, only if the set's latest move has that number; else nothing is done, and None
+        returned: somebody moved it since, so whoever decides has to look again. `by` is who does it,
+        the owner unless named. Raises NotFound, NotHeld or InvalidInput.
+        """
+        ...
+
+    def held(self, owner: str, name: str) -> HeldSet:
+        """A set as it is now, from one snapshot of the store; an empty one where there is none."""
+        ...
+
+    def working_sets(self, owner: str) -> tuple[str, ...]:
+        """The names of the sets of an owner that anything was ever done to, in order."""
+        ...
+
+    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+        """What became of the owner's sets after the move numbered `since`, in order, at most `limit`.
+
+        Touches may be left out that are older than the latest 10,000 moves.
+        """
+        ...
+
+    def moved(self, owner: str) -> int:
+        """The number of the owner's latest move; cheap enough to ask for many times a second."""
         ...
 
 
