@@ -70,7 +70,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evicted:
-    """An entry that leaves, the tokens that this frees, and its policy's value of it: the least leaves first."""
+    """An entry that leaves, the tokens that this frees, and what it was worth to the policy."""
 
     held: Held
     freed: int
