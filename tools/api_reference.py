@@ -51,8 +51,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(
-        name for name, value in vars(germane).items()
-        if isinstance(value, type) and issubclass(value, germane.GermaneError)
+        name for name in germane.__all__
+        if isinstance(value := getattr(germane, name), type) and issubclass(value, germane.GermaneError)
     ),
     "Version": ("__version__",),
 }  # fmt: skip
@@ -188,7 +188,7 @@ def _alias(name: str, module: str) -> Iterator[str]:
 
 def _home(name: str, module: str) -> str:
     """The module that defines a name which another one only passes on."""
-    for node in ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8")).body:
+    for node in ast.walk(ast.parse(Path(str(sys.modules[module].__file__)).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
             return str(node.module)
     return module

@@ -12,7 +12,7 @@ nothing. A new public name stands three times: in the imports for type checkers,
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from germane.engine import Engine
@@ -204,14 +204,15 @@ _HOMES: dict[str, tuple[str, ...]] = {
 _RENAMED = {"open": "open_engine"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
+if not TYPE_CHECKING:  # A checker that saw this function would let every misspelt name pass.
 
-def __getattr__(name: str) -> Any:
-    """The public name, from the module that has it; after the first time it is an attribute as any other."""
-    module = _HOME_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(module), _RENAMED.get(name, name))
-    return found
+    def __getattr__(name: str) -> object:
+        """The public name, from the module that has it; from then on it is an attribute as any other."""
+        module = _HOME_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(module), _RENAMED.get(name, name))
+        return found
 
 
 def __dir__() -> list[str]:

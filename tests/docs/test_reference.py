@@ -11,6 +11,7 @@ import pytest
 
 import germane
 from docs.pages import ROOT
+from germane import errors
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
 from germane.plans.registry import PLANS
@@ -47,7 +48,7 @@ def test_every_name_of_the_other_rooms_has_an_entry_that_says_something() -> Non
     assert [name for name, entry in entries if len(entry.strip()) < 20] == []
 
 
-@pytest.mark.parametrize("error", [name for name in germane.__all__ if name in germane.errors.__all__])
+@pytest.mark.parametrize("error", [name for name in germane.__all__ if name in errors.__all__])
 def test_every_error_has_a_cause_and_a_remedy(error: str) -> None:
     text = (REFERENCE / "errors.md").read_text(encoding="utf-8")
     entry = re.search(rf"^### {error}\n(.*?)(?=^### |\Z)", text, re.MULTILINE | re.DOTALL)
