@@ -11,6 +11,13 @@ Level: errors (imports nothing of the package).
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
     ├── PurgeNotConfirmed       a purge without an explicit confirmation
+    ├── SpaceError              what a space's rules don't allow; nothing changed
+    │   ├── UnknownSpace        no space of that name                                   (also LookupError)
+    │   ├── SpaceTaken          a space of that name is there already
+    │   ├── NotAllowed          the agent has no right to do this in the space
+    │   ├── NotAMember          whom it is about is no member                           (also LookupError)
+    │   ├── DuplicateMember     the agent is a member already
+    │   └── LastActive          nobody would be left that is active and may write
     ├── StoreError              the store can't do what was asked; nothing was half written
     │   ├── StoreUnavailable    missing folder, no permission, read-only, full disk, not a database
     │   ├── StoreBusy           other writers held the store for longer than the timeout
@@ -28,21 +35,28 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetTooSmall",
+    "DuplicateMember",
     "EmbedderMismatch",
     "EmbeddingFailed",
     "GermaneError",
     "InvalidInput",
     "InvalidPlan",
+    "LastActive",
     "MissingExtra",
+    "NotAMember",
+    "NotAllowed",
     "NotFound",
     "NotHeld",
     "PurgeNotConfirmed",
     "SchemaTooNew",
+    "SpaceError",
+    "SpaceTaken",
     "StaleRevision",
     "StoreBusy",
     "StoreError",
     "StoreUnavailable",
     "UnknownKind",
+    "UnknownSpace",
     "UnreadableSource",
 ]
 
@@ -130,10 +144,86 @@ class BudgetTooSmall(GermaneError):
 class PurgeNotConfirmed(GermaneError):
     """A purge can't be undone, so it needs an explicit confirmation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, space: str | None = None) -> None:
         super().__init__(
             "A purge removes a memory from every form and can't be undone. "
             "Pass confirm=True (--yes on the command line), or use forget, which can be undone."
+            if space is None
+            else f"Disbanding space {space!r} purges every memory in it and can't be undone. "
+            "Pass confirm=True (--yes on the command line), or leave the space."
+        )
+
+
+class SpaceError(GermaneError):
+    """A space's rules don't allow what was asked; nothing changed."""
+
+
+class UnknownSpace(SpaceError, LookupError):
+    """No space of that name is in the store."""
+
+    def __init__(self, space: str) -> None:
+        self.space = space
+        super().__init__(
+            f"There is no space {space!r} in this store. "
+            f"Create it: engine.space({space!r}, create=True) (`germane space create {space}`)."
+        )
+
+
+class SpaceTaken(SpaceError):
+    """A space of that name is there already, and the agent is no member of it."""
+
+    def __init__(self, space: str) -> None:
+        self.space = space
+        super().__init__(
+            f"The name {space!r} is taken by a space that is there already. "
+            f"Join it: engine.space({space!r}).join() (`germane space join {space}`), or choose another name."
+        )
+
+
+class NotAllowed(SpaceError):
+    """An agent has no right to do this in a space. `wants` is what it wanted to do."""
+
+    def __init__(self, *, space: str, agent: str, wants: str, why: str, remedy: str) -> None:
+        self.space = space
+        self.agent = agent
+        self.wants = str(wants)
+        super().__init__(f"Agent {agent!r} wants to {wants} in space {space!r}, but {why}. {remedy}")
+
+
+class NotAMember(SpaceError, LookupError):
+    """Whom it is about is no member of the space."""
+
+    def __init__(self, *, space: str, agent: str) -> None:
+        self.space = space
+        self.agent = agent
+        super().__init__(
+            f"Agent {agent!r} is no member of space {space!r}. "
+            "space.members() (`germane space members`) names those who are."
+        )
+
+
+class DuplicateMember(SpaceError):
+    """The agent is a member of the space already."""
+
+    def __init__(self, *, space: str, agent: str) -> None:
+        self.space = space
+        self.agent = agent
+        super().__init__(
+            f"Agent {agent!r} is a member of space {space!r} already. To change its rights, let it leave "
+            "and join anew; to change its role, promote or demote it."
+        )
+
+
+class LastActive(SpaceError):
+    """The agent is the last active member that may write, and no passive one can take over."""
+
+    def __init__(self, *, space: str, agent: str, wanted: str) -> None:
+        self.space = space
+        self.agent = agent
+        super().__init__(
+            f"Agent {agent!r} can't {wanted}: it is the last active member of space {space!r} that may "
+            "write, and no passive one can take over. Let another one join with rights='write' first, "
+            "or disband the space."
         )
 
 

@@ -15,6 +15,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.kinds",
         "germane.lifecycle",
         "germane.renditions",
+        "germane.spaces",
         "germane.tokens",
         "germane.tokens_claude",
         "germane.tokens_estimate",

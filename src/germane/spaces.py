@@ -1,0 +1,260 @@
+"""The rules of spaces: who may do what, and what becomes of the members. Values in, values out.
+
+Level: protocols, kinds, lifecycle (imports model and errors). No clock and no store: whoever keeps
+spaces asks here inside the transaction that reads the members and writes what was decided.
+
+A space is an agent of its own in a store, under a name that no agent can take. A member *leads* when
+it is active and may write; of those a space has at least one as long as it exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from germane.errors import (
+    DuplicateMember,
+    InvalidInput,
+    LastActive,
+    NotAllowed,
+    NotAMember,
+    SpaceTaken,
+    UnknownSpace,
+)
+from germane.model.space import (
+    Create,
+    Demote,
+    Disband,
+    FailOver,
+    Happening,
+    Join,
+    Leave,
+    Member,
+    Promote,
+    Right,
+    Role,
+    SpaceAct,
+    SpaceInfo,
+)
+
+__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "tenant_of"]
+
+LONGEST_NAME: Final = 200
+"""Characters of a space's name."""
+
+_PREFIX: Final = "space:"
+_MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What an act comes to: the space as it is afterwards, None when it ended, and what happened to whom."""
+
+    space: SpaceInfo | None
+    events: tuple[tuple[Happening, str], ...]
+
+
+def tenant_of(space: str) -> str:
+    """The name of the agent that a space is in a store."""
+    return _PREFIX + checked_name(space)
+
+
+def is_tenant(agent: str) -> bool:
+    """Whether the name is kept for spaces, so that no agent may have it."""
+    return agent.startswith(_PREFIX)
+
+
+def checked_name(space: object) -> str:
+    """The name of a space. Raises InvalidInput for what can't be one."""
+    if not isinstance(space, str):
+        raise InvalidInput(f"space={space!r} is {type(space).__name__}; a name (str) is needed.")
+    if not 1 <= len(space) <= LONGEST_NAME or not space.isprintable() or space != space.strip():
+        shown = repr(space if len(space) <= LONGEST_NAME else space[:40] + "…")
+        raise InvalidInput(
+            f"space={shown} is no name for a space: use 1 to {LONGEST_NAME} visible characters, "
+            "with no space at either end, such as 'team'."
+        )
+    return space
+
+
+def admit(space: SpaceInfo, agent: str, right: Right) -> Member:
+    """The member that may now read or write in the space. Raises NotAllowed for an agent that may not."""
+    member = space.member(agent)
+    if member is None:
+        raise NotAllowed(space=space.name, agent=agent, wants=right, why="is no member of it", remedy=_JOIN)
+    if right is Right.READ or member.leads:
+        return member
+    if member.rights is Right.READ:
+        why, remedy = "may only read", "An active member that may write can let it leave and join anew."
+    else:
+        why, remedy = "is passive", "It takes part once it is promoted, or takes over by fail_over."
+    raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=remedy)
+
+
+def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
+    """What an act makes of a space, None where there is none of the name.
+
+    Raises UnknownSpace, SpaceTaken, NotAllowed, DuplicateMember, NotAMember, LastActive, or
+    InvalidInput for a role that doesn't go with the rights.
+    """
+    if isinstance(act, Create):
+        return _create(name, space, act)
+    if space is None:
+        raise UnknownSpace(name)
+    if isinstance(act, Disband):
+        _lead(space, act.by, "disband it")
+        return Decided(space=None, events=())
+    return _moved(space, act)
+
+
+_JOIN: Final = "It joins by engine.space(name).join(), or is let in by a member."
+
+
+def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
+    if space is not None:
+        raise SpaceTaken(name)
+    first = Member(agent=act.by, rights=Right.WRITE, role=Role.ACTIVE, joined_at=act.at, order=1)
+    made = SpaceInfo(
+        name=checked_name(name), created_at=act.at, admits=act.admits, members=(first,), joined=1
+    )
+    return Decided(space=made, events=((Happening.CREATE, act.by),))
+
+
+def _moved(space: SpaceInfo, act: Join | Leave | Promote | Demote | FailOver) -> Decided:
+    if isinstance(act, Join):
+        return _join(space, act)
+    if isinstance(act, Leave):
+        return _leave(space, act)
+    if isinstance(act, Promote):
+        return _promote(space, act)
+    return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
+
+
+def _join(space: SpaceInfo, act: Join) -> Decided:
+    if space.member(act.agent) is not None:
+        raise DuplicateMember(space=space.name, agent=act.agent)
+    if act.agent != act.by:
+        _lead(space, act.by, f"let {act.agent!r} in")
+    elif _MOST[act.rights] > _MOST[space.admits]:
+        offers = "lets nobody in by itself" if space.admits is None else f"admits to {space.admits} only"
+        raise NotAllowed(
+            space=space.name,
+            agent=act.agent,
+            wants=f"join with the right to {act.rights}",
+            why=f"can't, for the space {offers}",
+            remedy=f"An active member that may write can let it in: space.join({act.agent!r}, ...).",
+        )
+    if act.role is Role.PASSIVE and act.rights is Right.READ:
+        raise InvalidInput(
+            f"role='passive' with rights='read' can't be: a passive member of space {space.name!r} is "
+            "ready to take over the writing. Join with rights='write', or as an active reader."
+        )
+    order = space.joined + 1
+    joins = Member(agent=act.agent, rights=act.rights, role=act.role, joined_at=act.at, order=order)
+    return Decided(
+        space=space.evolve(members=(*space.members, joins), joined=order),
+        events=((Happening.JOIN, act.agent),),
+    )
+
+
+def _leave(space: SpaceInfo, act: Leave) -> Decided:
+    if act.agent != act.by:
+        _lead(space, act.by, f"put {act.agent!r} out")
+    leaves = _member(space, act.agent)
+    left = space.evolve(members=tuple(one for one in space.members if one is not leaves))
+    return _replaced(left, leaves, (Happening.LEAVE, act.agent), wanted="leave")
+
+
+def _promote(space: SpaceInfo, act: Promote) -> Decided:
+    _lead(space, act.by, f"promote {act.agent!r}")
+    member = _member(space, act.agent)
+    if member.role is Role.ACTIVE:
+        raise InvalidInput(
+            f"{act.agent!r} is active in space {space.name!r} already; only a passive member is promoted."
+        )
+    promoted = _with(space, member.evolve(role=Role.ACTIVE))
+    return Decided(space=promoted, events=((Happening.PROMOTE, act.agent),))
+
+
+def _demote(space: SpaceInfo, act: Demote) -> Decided:
+    if act.agent != act.by:
+        _lead(space, act.by, f"demote {act.agent!r}")
+    member = _leading(space, act.agent, "demoted")
+    demoted = _with(space, member.evolve(role=Role.PASSIVE))
+    return _replaced(demoted, member, (Happening.DEMOTE, act.agent), wanted="become passive")
+
+
+def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
+    caller = space.member(act.by)
+    if caller is None or caller.rights is not Right.WRITE:
+        why = "is no member of it" if caller is None else "may only read"
+        remedy = "Any other member that may write, active or passive, can do it."
+        wants = f"fail over from {act.agent!r}"
+        raise NotAllowed(space=space.name, agent=act.by, wants=wants, why=why, remedy=remedy)
+    member = _leading(space, act.agent, "failed over from")
+    failed = _with(space, member.evolve(role=Role.PASSIVE, order=space.joined + 1))
+    failed = failed.evolve(joined=space.joined + 1)
+    happened = (Happening.FAIL_OVER, act.agent)
+    return _replaced(failed, member, happened, wanted="fail over", always=True)
+
+
+def _replaced(
+    space: SpaceInfo,
+    gone: Member,
+    happened: tuple[Happening, str],
+    *,
+    wanted: str,
+    always: bool = False,
+) -> Decided:
+    """The space after a member that led doesn't any more: who waits first takes over where none leads.
+
+    With `always` that one takes over even where others lead. Raises LastActive where nobody can.
+    """
+    has_leader = any(one.leads for one in space.members)
+    if not gone.leads or (has_leader and not always):
+        return Decided(space=space, events=(happened,))
+    waits = [one for one in space.members if one.role is Role.PASSIVE and one.agent != gone.agent]
+    if not waits:
+        if has_leader:
+            return Decided(space=space, events=(happened,))
+        raise LastActive(space=space.name, agent=gone.agent, wanted=wanted)
+    follows = min(waits, key=lambda one: one.order)
+    taken_over = _with(space, follows.evolve(role=Role.ACTIVE))
+    return Decided(space=taken_over, events=(happened, (Happening.PROMOTE, follows.agent)))
+
+
+def _with(space: SpaceInfo, member: Member) -> SpaceInfo:
+    """The space with this member as it is now, all in their order."""
+    others = [one for one in space.members if one.agent != member.agent]
+    return space.evolve(members=tuple(sorted((*others, member), key=lambda one: one.order)))
+
+
+def _member(space: SpaceInfo, agent: str) -> Member:
+    member = space.member(agent)
+    if member is None:
+        raise NotAMember(space=space.name, agent=agent)
+    return member
+
+
+def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
+    member = _member(space, agent)
+    if not member.leads:
+        standing = "is passive already" if member.role is Role.PASSIVE else "may only read"
+        raise InvalidInput(
+            f"{agent!r} {standing} in space {space.name!r}; only an active member that may write "
+            f"can be {what}."
+        )
+    return member
+
+
+def _lead(space: SpaceInfo, agent: str, wanted: str) -> None:
+    """Raise NotAllowed unless the agent is an active member that may write."""
+    member = space.member(agent)
+    if member is not None and member.leads:
+        return
+    if member is None:
+        why = "is no member of it"
+    else:
+        why = "is passive" if member.role is Role.PASSIVE else "may only read"
+    remedy = "An active member that may write can do it."
+    raise NotAllowed(space=space.name, agent=agent, wants=wanted, why=why, remedy=remedy)
