@@ -27,6 +27,7 @@ from germane.protocols import Checkable, Store
 from germane.testing.builders import START, make_id, make_memories, make_memory, make_vector
 from germane.testing.contract_changes import AGENT, EVERY, ChangesContract, insert
 from germane.testing.contract_embedding import EmbeddingContract
+from germane.testing.contract_holding import HoldingContract
 from germane.testing.contract_learning import LearningContract
 from germane.testing.contract_search import SearchContract, ask, ids
 
@@ -40,7 +41,7 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 """Opens a new, empty store that takes the vectors of a model, or none."""
 
 
-class StoreContract(ChangesContract, SearchContract, EmbeddingContract, LearningContract):
+class StoreContract(ChangesContract, SearchContract, EmbeddingContract, LearningContract, HoldingContract):
     """Everything that a store promises. Subclasses say how one is opened."""
 
     @pytest.fixture

@@ -27,6 +27,7 @@ from germane.stores.sqlite.checking import check_agent, check_file
 from germane.stores.sqlite.connections import Connections, Durability
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.holding import WorkingSets
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
 from germane.stores.sqlite.schema import prepare, version_of
@@ -61,8 +62,10 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class SqliteStore:
-    """A `Store` in one file, `Checkable`, `Multilingual` and `Learning`; threads and processes may share it.
+class SqliteStore(WorkingSets):
+    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning` and `Holding`.
+
+    Threads and processes may share it.
 
     `path` names the file, which is created when it is missing, or is ":memory:". `embedding` names
     the model whose vectors are stored; without it none can be. `durability="full"` keeps what was
@@ -83,7 +86,7 @@ class SqliteStore:
         read_only: bool = False,
         replace_embedding: bool = False,
     ) -> None:
-        self._connections = Connections(path, durability=durability, timeout=timeout, read_only=read_only)
+        super().__init__(Connections(path, durability=durability, timeout=timeout, read_only=read_only))
         self._embedding = embedding
         self._caches: OrderedDict[str, AgentCache] = OrderedDict()
         self._guard = Lock()
@@ -283,6 +286,7 @@ class SqliteStore:
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
+        self._forget_held()
         with self._guard:
             self._caches.clear()
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
+from germane.model.holding import MoveKind
 from germane.model.memory import Memory, Status
 from germane.model.stats import EmbeddingIdentity
 from germane.model.vector import NOWHERE, Vector
@@ -23,6 +24,7 @@ from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
 from germane.stores.sqlite.learning import judge
+from germane.stores.sqlite.moving import gone_from_sets, revised_in_sets
 from germane.stores.sqlite.rows import (
     id_bytes,
     id_text,
@@ -170,11 +172,14 @@ class Writing:
             },
         )
         self._store([(num, memory, change.vector)])
+        revised_in_sets(self.connection, self.agent, before_num, num, at=memory.updated_at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
         num = self._num(change.memory_id)
         self._note(num, "status")
+        if change.status is Status.FORGOTTEN:
+            gone_from_sets(self.connection, self.agent, num, MoveKind.FORGET, at=change.at)
         self._run(
             "set_status",
             {
@@ -205,6 +210,7 @@ class Writing:
             self.terms -= found[0] if found else 0
             self.memories -= 1
             self._note(num, "purge")
+            gone_from_sets(self.connection, self.agent, num, MoveKind.PURGE, at=change.at)
             self._run("purge_memory", {"agent": self.agent, "num": num})
         # What was learned from it is gone as well.
         self._run("count_judgement", {"agent": self.agent})

@@ -400,7 +400,10 @@ SELECT 'unembedded', count(*) FROM unembedded WHERE agent = :agent
     AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = unembedded.num AND m.agent = unembedded.agent)
 UNION ALL
 SELECT 'shown', count(*) FROM shown WHERE agent = :agent
-    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = shown.num AND m.agent = shown.agent);
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = shown.num AND m.agent = shown.agent)
+UNION ALL
+SELECT 'held', count(*) FROM held WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = held.num AND m.agent = held.agent);
 
 -- name: check_embedded
 -- Memories that have a vector and are listed as waiting for one.
@@ -426,3 +429,114 @@ GROUP BY chain HAVING sum(superseded_by IS NULL) <> 1;
 -- Superseded versions whose successor is not stored.
 SELECT id FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);
+
+-- name: held_state
+-- An owner's numbers, and those of one working set, which may not be there.
+SELECT agents.agent, agents.seq, agents.moved, working_set, max_tokens, working_sets.moved
+FROM agents LEFT JOIN working_sets ON working_sets.agent = agents.agent AND working_sets.name = :set_name
+WHERE agents.name = :owner;
+
+-- name: moved
+-- The number of an owner's latest move.
+SELECT moved FROM agents WHERE name = :owner;
+
+-- name: last_move
+-- The same by the owner's number.
+SELECT moved FROM agents WHERE agent = :agent;
+
+-- name: add_working_set
+-- Give an owner a working set of a new name.
+INSERT INTO working_sets (agent, name, max_tokens) VALUES (:agent, :set_name, :max_tokens)
+ON CONFLICT (agent, name) DO NOTHING;
+
+-- name: working_sets
+-- The names of an owner's working sets.
+SELECT name FROM working_sets WHERE agent = :agent ORDER BY name;
+
+-- name: resize_set
+-- Let a working set hold more or less.
+UPDATE working_sets SET max_tokens = :max_tokens WHERE working_set = :working_set AND agent = :agent;
+
+-- name: insert_move
+-- Note what becomes of a working set, before it does.
+INSERT INTO moves (agent, number, working_set, what, id, former, by, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: advance_moves
+-- Move the owner's number of moves at the end of a transaction.
+UPDATE agents SET moved = :number WHERE agent = :agent;
+
+-- name: advance_set
+-- Move a working set's number with it.
+UPDATE working_sets SET moved = :number WHERE working_set = :working_set AND agent = :agent;
+
+-- name: prune_touches
+-- Drop touches that are so long past that nobody follows by them; what was taken in and out stays noted.
+DELETE FROM moves WHERE agent = :agent AND number > :above AND number <= :below AND what = 'touch';
+
+-- name: moves
+-- What became of an owner's working sets since a move.
+SELECT number, working_sets.name, what, id, former, agents.name, at
+FROM moves CROSS JOIN working_sets USING (working_set) CROSS JOIN agents ON agents.agent = moves.by
+WHERE moves.agent = :agent AND number > :since ORDER BY number LIMIT :limit;
+
+-- name: memory_to_hold
+-- What decides whether a memory can be held, and which version of it.
+SELECT num, status, chain, superseded_by IS NULL FROM memories WHERE agent = :agent AND id = :id;
+
+-- name: status_by_num
+-- The same of the version that is held in its place.
+SELECT id, status FROM memories WHERE num = :num AND agent = :agent;
+
+-- name: held_entry
+-- Whether a working set holds a memory, and if so whether it is pinned there.
+SELECT held.num, held.pinned FROM memories CROSS JOIN held ON held.num = memories.num
+WHERE memories.agent = :agent AND memories.id = :id AND held.agent = :agent AND working_set = :working_set;
+
+-- name: held_entries
+-- What a working set holds, the one touched longest ago first.
+SELECT held.num, id, held.pinned FROM held CROSS JOIN memories ON memories.num = held.num
+WHERE held.agent = :agent AND working_set = :working_set ORDER BY place;
+
+-- name: sets_holding
+-- Which working sets hold a memory.
+SELECT working_set FROM held WHERE num = :num AND agent = :agent ORDER BY working_set;
+
+-- name: insert_held
+-- Take a memory into a working set.
+INSERT INTO held (agent, working_set, num, place, entered_at, touched_at, touches, pinned, recalled)
+VALUES (:agent, :working_set, :num, :place, :at, :at, 0, :pinned, :recalled);
+
+-- name: touch_held
+-- Move a held memory to the end; a clock that runs backwards moves no time back.
+UPDATE held SET place = :place, touched_at = max(touched_at, :at), touches = touches + 1,
+    pinned = max(pinned, :pinned), recalled = max(recalled, :recalled)
+WHERE working_set = :working_set AND num = :num AND agent = :agent;
+
+-- name: pin_held
+-- Pin a held memory, or unpin it.
+UPDATE held SET pinned = :pinned WHERE working_set = :working_set AND num = :num AND agent = :agent;
+
+-- name: replace_held
+-- Give a memory's place in a working set to its next version.
+UPDATE held SET num = :new WHERE working_set = :working_set AND num = :num AND agent = :agent;
+
+-- name: remove_held
+-- Take a memory out of a working set.
+DELETE FROM held WHERE working_set = :working_set AND num = :num AND agent = :agent;
+
+-- name: held_rows
+-- All of a working set.
+SELECT num, place, entered_at, touched_at, touches, pinned, recalled FROM held
+WHERE agent = :agent AND working_set = :working_set;
+
+-- name: moved_ids
+-- Which memories of a working set were moved since a cache last looked.
+SELECT id, former FROM moves
+WHERE agent = :agent AND number > :since AND working_set = :working_set AND id IS NOT NULL;
+
+-- name: held_rows_moved
+-- Those of them that it holds now.
+SELECT DISTINCT held.num, place, entered_at, touched_at, touches, held.pinned, recalled
+FROM moves CROSS JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
+CROSS JOIN held ON held.working_set = moves.working_set AND held.num = memories.num
+WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set;

@@ -1,0 +1,194 @@
+"""Changes what working sets hold, inside one write transaction, and notes each move before it is done.
+
+Level: stores (imports model and errors). The log holds ids, numbers and times, and no text.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from germane.errors import InvalidInput, NotFound, NotHeld
+from germane.model.holding import Clear, Enter, HeldChange, Leave, MoveKind, Pin, Resize, Touch
+from germane.model.memory import Status
+from germane.stores.sql import queries
+from germane.stores.sqlite.rows import id_text, microseconds, try_id_bytes
+
+__all__ = ["KEPT_TOUCHES", "Moving", "gone_from_sets", "revised_in_sets"]
+
+KEPT_TOUCHES: Final = 10_000
+"""Touches older than this many moves are dropped from the log; everything else stays in it."""
+
+_PRUNED_AT_ONCE: Final = 1000
+
+
+def revised_in_sets(connection: sqlite3.Connection, agent: int, old: int, new: int, *, at: datetime) -> None:
+    """A memory's next version takes its place in every working set that holds it."""
+    with_it = _sets_holding(connection, agent, old)
+    if not with_it:
+        return
+    moving = Moving(connection, agent, by=agent)
+    old_id, new_id = moving.id_of(old), moving.id_of(new)
+    for working_set in with_it:
+        moving.note(working_set, MoveKind.REVISE, new_id, at=at, former=old_id)
+        moving.run("replace_held", working_set=working_set, num=old, new=new)
+    moving.finish()
+
+
+def gone_from_sets(
+    connection: sqlite3.Connection, agent: int, num: int, kind: MoveKind, *, at: datetime
+) -> None:
+    """A memory that is forgotten or purged leaves every working set."""
+    with_it = _sets_holding(connection, agent, num)
+    if not with_it:
+        return
+    moving = Moving(connection, agent, by=agent)
+    raw = moving.id_of(num)
+    for working_set in with_it:
+        moving.note(working_set, kind, raw, at=at)
+        moving.run("remove_held", working_set=working_set, num=num)
+    moving.finish()
+
+
+def _sets_holding(connection: sqlite3.Connection, agent: int, num: int) -> list[int]:
+    rows = connection.execute(queries("sqlite")["sets_holding"], {"agent": agent, "num": num})
+    return [working_set for (working_set,) in rows]
+
+
+@dataclass(slots=True)
+class Moving:
+    """One transaction's moves in one owner's working sets; `finish` ends it."""
+
+    connection: sqlite3.Connection
+    agent: int
+    by: int
+    owner: str = ""
+    before: int = field(init=False)
+    number: int = field(init=False)
+    touched_sets: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        (self.before,) = self.run("last_move").fetchone()
+        self.number = self.before
+        self.touched_sets = {}
+
+    def apply(self, working_set: int, name: str, changes: Sequence[HeldChange]) -> None:
+        """Do all changes to a set in order. Raises NotFound, NotHeld or InvalidInput."""
+        for change in changes:
+            if isinstance(change, Enter):
+                self._enter(working_set, change)
+            elif isinstance(change, Touch | Leave | Pin):
+                self._move_one(working_set, name, change)
+            elif isinstance(change, Clear):
+                self._clear(working_set, change)
+            elif isinstance(change, Resize):
+                self._resize(working_set, change)
+            else:
+                raise InvalidInput(
+                    f"{change!r} is no change of a set. Use Enter, Touch, Leave, Pin, Clear or Resize."
+                )
+
+    def note(
+        self,
+        working_set: int,
+        kind: MoveKind,
+        raw: bytes | None,
+        *,
+        at: datetime,
+        former: bytes | None = None,
+    ) -> int:
+        """Write a move into the log, and return its number."""
+        self.number += 1
+        when = microseconds(at, name="at")
+        row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
+        self.connection.execute(queries("sqlite")["insert_move"], row)
+        self.touched_sets[working_set] = self.number
+        return self.number
+
+    def finish(self) -> None:
+        """Move the numbers that other processes look at."""
+        if self.number == self.before:
+            return
+        self.run("advance_moves", number=self.number)
+        for working_set, number in self.touched_sets.items():
+            self.run("advance_set", working_set=working_set, number=number)
+        if self.number // _PRUNED_AT_ONCE > self.before // _PRUNED_AT_ONCE:
+            below = self.number - KEPT_TOUCHES
+            above = self.before - KEPT_TOUCHES - 2 * _PRUNED_AT_ONCE
+            self.run("prune_touches", above=above, below=below)
+
+    def run(self, query: str, **values: Any) -> sqlite3.Cursor:
+        """Run a statement about this owner."""
+        return self.connection.execute(queries("sqlite")[query], {"agent": self.agent, **values})
+
+    def id_of(self, num: int) -> bytes:
+        """The id that a memory's number stands for."""
+        raw: bytes = self.run("status_by_num", num=num).fetchone()[0]
+        return raw
+
+    def _enter(self, working_set: int, change: Enter) -> None:
+        num, raw = self._holdable(change.memory_id)
+        known = self.run("held_entry", working_set=working_set, id=raw).fetchone()
+        place = self.note(working_set, MoveKind.TOUCH if known else MoveKind.ADD, raw, at=change.at)
+        values = {
+            "working_set": working_set,
+            "num": num,
+            "place": place,
+            "at": microseconds(change.at, name="at"),
+            "pinned": int(change.pinned),
+            "recalled": int(change.recalled),
+        }
+        if known and change.pinned and not known[1]:
+            self.note(working_set, MoveKind.PIN, raw, at=change.at)
+        self.run("touch_held" if known else "insert_held", **values)
+
+    def _holdable(self, memory_id: str) -> tuple[int, bytes]:
+        """The number and id of the version to hold: the head of the chain."""
+        raw = try_id_bytes(memory_id)
+        row = raw and self.run("memory_to_hold", id=raw).fetchone()
+        if not raw or not row:
+            raise NotFound(memory_id, self.owner)
+        num, status, chain, is_head = row
+        if not is_head:
+            heads = [one for one, _, head, _ in self.run("nums_by_chain", chain=chain) if head]
+            num = heads[-1] if heads else num
+            raw, status = self.run("status_by_num", num=num).fetchone()
+        if status == Status.FORGOTTEN:
+            raise InvalidInput(f"Memory {id_text(raw)!r} is forgotten; restore it before you hold it.")
+        return num, raw
+
+    def _move_one(self, working_set: int, name: str, change: Touch | Leave | Pin) -> None:
+        raw = try_id_bytes(change.memory_id)
+        known = raw and self.run("held_entry", working_set=working_set, id=raw).fetchone()
+        if not known:
+            raise NotHeld(change.memory_id, name, self.owner)
+        num, pinned = known
+        if isinstance(change, Touch):
+            place = self.note(working_set, MoveKind.TOUCH, raw, at=change.at)
+            at = microseconds(change.at, name="at")
+            values = {"place": place, "at": at, "pinned": 0, "recalled": 0}
+            self.run("touch_held", working_set=working_set, num=num, **values)
+        elif isinstance(change, Leave):
+            kind = MoveKind.EVICT if change.evicted else MoveKind.REMOVE
+            self.note(working_set, kind, raw, at=change.at)
+            self.run("remove_held", working_set=working_set, num=num)
+        elif bool(pinned) is not change.pinned:
+            self.note(working_set, MoveKind.PIN if change.pinned else MoveKind.UNPIN, raw, at=change.at)
+            self.run("pin_held", working_set=working_set, num=num, pinned=int(change.pinned))
+
+    def _clear(self, working_set: int, change: Clear) -> None:
+        for num, raw, pinned in self.run("held_entries", working_set=working_set).fetchall():
+            if not (pinned and change.keep_pinned):
+                self.note(working_set, MoveKind.CLEAR, raw, at=change.at)
+                self.run("remove_held", working_set=working_set, num=num)
+
+    def _resize(self, working_set: int, change: Resize) -> None:
+        if change.max_tokens < 0:
+            raise InvalidInput(
+                f"max_tokens={change.max_tokens} is negative; a working set holds 0 tokens or more."
+            )
+        self.note(working_set, MoveKind.RESIZE, None, at=change.at)
+        self.run("resize_set", working_set=working_set, max_tokens=change.max_tokens)

@@ -1,0 +1,302 @@
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+"""What a store promises that keeps working sets: what is held, what became of it, and whose it is.
+
+Level: testing (nothing of the package imports it).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+
+import pytest
+
+from germane.errors import InvalidInput, NotFound, NotHeld
+from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
+from germane.model.holding import (
+    DEFAULT_MAX_TOKENS,
+    Clear,
+    Enter,
+    HeldChange,
+    HeldSet,
+    Leave,
+    Move,
+    MoveKind,
+    Pin,
+    Resize,
+    Touch,
+)
+from germane.model.memory import Memory, Status
+from germane.protocols import Holding, Store
+from germane.testing.builders import START, make_id, make_memory, make_revision
+
+__all__ = ["HoldingContract"]
+
+AGENT = "tester"
+NAME = "default"
+
+
+def at(minutes: int) -> datetime:
+    """So many minutes after the memories were told."""
+    return START + timedelta(minutes=minutes)
+
+
+def holding(store: Store) -> Holding:
+    """The store as one that keeps working sets, or no test."""
+    if not isinstance(store, Holding):
+        pytest.skip("This store keeps no working sets.")
+    return store
+
+
+def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+    """New memories of an agent."""
+    memories = [make_memory(text, agent=agent) for text in texts]
+    store.apply(agent, [Insert(memory=each) for each in memories])
+    return memories
+
+
+def entered(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+    """New memories of an agent that its set holds, entered a minute apart."""
+    memories = stored(store, *texts, agent=agent)
+    enters = [Enter(memory_id=one.id, at=at(minute)) for minute, one in enumerate(memories)]
+    holding(store).hold(agent, NAME, enters)
+    return memories
+
+
+def contents(held: HeldSet) -> list[str]:
+    """What a set holds, the one touched longest ago first."""
+    return [one.memory.content for one in held.items]
+
+
+def kinds(moves: tuple[Move, ...] | None) -> list[tuple[str, str | None]]:
+    """What became of which memory."""
+    return [(move.kind.value, move.memory_id) for move in moves or ()]
+
+
+class HoldingContract:
+    """Working sets, which only a store that is `Holding` keeps."""
+
+    def test_a_set_that_nobody_made_is_empty(self, store: Store) -> None:
+        holds = holding(store)
+        for owner in (AGENT, "nobody"):
+            assert holds.held(owner, NAME) == HeldSet(name=NAME, max_tokens=DEFAULT_MAX_TOKENS)
+            assert (holds.working_sets(owner), holds.moves(owner), holds.moved(owner)) == ((), (), 0)
+
+    def test_what_enters_is_held_with_its_times(self, store: Store) -> None:
+        holds = holding(store)
+        one, two = stored(store, "one", "two words")
+        moves = holds.hold(
+            AGENT,
+            NAME,
+            [
+                Enter(memory_id=one.id, at=at(1)),
+                Enter(memory_id=two.id, at=at(2), pinned=True, recalled=True),
+            ],
+        )
+        assert moves is not None
+        assert moves[0] == Move(
+            number=1,
+            working_set=NAME,
+            kind=MoveKind.ADD,
+            memory_id=one.id,
+            former_id=None,
+            by=AGENT,
+            at=at(1),
+        )
+        held = holds.held(AGENT, NAME)
+        first, second = held.items
+        assert (first.memory, first.entered_at, first.touched_at) == (one, at(1), at(1))
+        assert (first.touches, first.pinned, first.recalled, first.tokens) == (0, False, False, 1)
+        assert (second.pinned, second.recalled, second.tokens) == (True, True, 2)
+        assert second.order > first.order
+        assert held.moved == holds.moved(AGENT) == 2
+        assert holds.working_sets(AGENT) == (NAME,)
+
+    def test_entering_again_touches_and_never_doubles(self, store: Store) -> None:
+        holds = holding(store)
+        one, _ = entered(store, "one", "two")
+        again = Enter(memory_id=one.id, at=at(5), pinned=True)
+        assert kinds(holds.hold(AGENT, NAME, [again])) == [("touch", one.id), ("pin", one.id)]
+        held = holds.held(AGENT, NAME)
+        assert contents(held) == ["two", "one"]
+        last = held.items[-1]
+        assert (last.entered_at, last.touched_at, last.touches, last.pinned) == (at(0), at(5), 1, True)
+        holds.hold(AGENT, NAME, [Enter(memory_id=one.id, at=at(6))])
+        assert holds.held(AGENT, NAME).items[-1].pinned
+
+    def test_a_clock_that_runs_backwards_moves_no_time_back(self, store: Store) -> None:
+        holds = holding(store)
+        one, _ = entered(store, "one", "two")
+        holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(-60))])
+        held = holds.held(AGENT, NAME)
+        assert contents(held) == ["two", "one"]
+        assert held.items[-1].touched_at == at(0)
+
+    def test_leaving_pinning_and_clearing(self, store: Store) -> None:
+        holds = holding(store)
+        one, two, three = entered(store, "one", "two", "three")
+        moves = holds.hold(
+            AGENT,
+            NAME,
+            [
+                Pin(memory_id=one.id, pinned=True, at=at(9)),
+                Pin(memory_id=one.id, pinned=True, at=at(9)),
+                Leave(memory_id=two.id, at=at(9), evicted=True),
+                Clear(at=at(9), keep_pinned=True),
+            ],
+        )
+        assert kinds(moves) == [("pin", one.id), ("evict", two.id), ("clear", three.id)]
+        assert contents(holds.held(AGENT, NAME)) == ["one"]
+        moves = holds.hold(
+            AGENT, NAME, [Pin(memory_id=one.id, pinned=False, at=at(10)), Leave(memory_id=one.id, at=at(10))]
+        )
+        assert kinds(moves) == [("unpin", one.id), ("remove", one.id)]
+        assert holds.held(AGENT, NAME).items == ()
+        assert store.get(AGENT, [one.id, two.id, three.id]) == (one, two, three)
+
+    @pytest.mark.parametrize("change", ["touch", "leave", "pin", "stranger", "unknown", "forgotten", "size"])
+    def test_a_batch_that_fails_changes_nothing(self, store: Store, change: str) -> None:
+        holds = holding(store)
+        (one,) = entered(store, "one")
+        (outside, gone) = stored(store, "outside", "gone")
+        store.apply(AGENT, [SetStatus(memory_id=gone.id, status=Status.FORGOTTEN, at=at(1))])
+        (stranger,) = stored(store, "theirs", agent="other")
+        bad: dict[str, tuple[HeldChange, type[Exception]]] = {
+            "touch": (Touch(memory_id=outside.id, at=at(2)), NotHeld),
+            "leave": (Leave(memory_id=outside.id, at=at(2)), NotHeld),
+            "pin": (Pin(memory_id="no id", pinned=True, at=at(2)), NotHeld),
+            "stranger": (Enter(memory_id=stranger.id, at=at(2)), NotFound),
+            "unknown": (Enter(memory_id=make_id("unknown"), at=at(2)), NotFound),
+            "forgotten": (Enter(memory_id=gone.id, at=at(2)), InvalidInput),
+            "size": (Resize(max_tokens=-1, at=at(2)), InvalidInput),
+        }
+        before, moved = holds.held(AGENT, NAME), holds.moved(AGENT)
+        with pytest.raises(bad[change][1]):
+            holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(2)), bad[change][0]])
+        assert (holds.held(AGENT, NAME), holds.moved(AGENT)) == (before, moved)
+
+    def test_a_decision_on_what_is_past_is_not_done(self, store: Store) -> None:
+        holds = holding(store)
+        (one,) = entered(store, "one")
+        seen = holds.held(AGENT, NAME).moved
+        assert holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(1))], seen=seen)
+        before = holds.held(AGENT, NAME)
+        assert holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(2))], seen=seen) is None
+        assert holds.held(AGENT, NAME) == before
+        assert holds.hold(AGENT, "another", [Enter(memory_id=one.id, at=at(2))], seen=0)
+        assert holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(2))], seen=before.moved)
+
+    def test_sets_of_other_names_and_owners_are_apart(self, store: Store) -> None:
+        holds = holding(store)
+        (mine,) = entered(store, "mine")
+        (theirs,) = entered(store, "theirs", agent="other")
+        holds.hold(AGENT, "plan", [Resize(max_tokens=50, at=at(1)), Enter(memory_id=mine.id, at=at(1))])
+        holds.hold(AGENT, NAME, [Clear(at=at(2))])
+        assert contents(holds.held(AGENT, NAME)) == []
+        assert contents(holds.held(AGENT, "plan")) == ["mine"]
+        assert contents(holds.held("other", NAME)) == ["theirs"]
+        assert (holds.held(AGENT, "plan").max_tokens, holds.held(AGENT, NAME).max_tokens) == (50, 128_000)
+        assert holds.working_sets(AGENT) == (NAME, "plan")
+        assert {move.memory_id for move in holds.moves("other")} == {theirs.id}
+
+    def test_the_log_is_read_from_any_move_on(self, store: Store) -> None:
+        holds = holding(store)
+        one, two = entered(store, "one", "two")
+        holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(3))], by="helper")
+        assert kinds(holds.moves(AGENT, since=1)) == [("add", two.id), ("remove", one.id)]
+        assert [move.by for move in holds.moves(AGENT, since=1)] == [AGENT, "helper"]
+        assert [move.number for move in holds.moves(AGENT, limit=2)] == [1, 2]
+        assert holds.moves(AGENT, since=3) == ()
+        with pytest.raises(InvalidInput):
+            holds.moves(AGENT, limit=-1)
+
+    def test_what_is_forgotten_leaves_every_set(self, store: Store) -> None:
+        holds = holding(store)
+        one, two = entered(store, "one", "two")
+        holds.hold(AGENT, "plan", [Enter(memory_id=one.id, at=at(1))])
+        since = holds.moved(AGENT)
+        store.apply(AGENT, [SetStatus(memory_id=one.id, status=Status.FORGOTTEN, at=at(4))])
+        assert (contents(holds.held(AGENT, NAME)), contents(holds.held(AGENT, "plan"))) == (["two"], [])
+        gone = holds.moves(AGENT, since=since)
+        assert [(move.working_set, move.kind, move.memory_id, move.at) for move in gone] == [
+            (NAME, MoveKind.FORGET, one.id, at(4)),
+            ("plan", MoveKind.FORGET, one.id, at(4)),
+        ]
+        store.apply(AGENT, [SetStatus(memory_id=one.id, status=Status.ACTIVE, at=at(5))])
+        assert contents(holds.held(AGENT, NAME)) == ["two"]
+        assert kinds(holds.moves(AGENT, since=holds.moved(AGENT))) == []
+        assert store.get(AGENT, [two.id]) == (two,)
+
+    def test_what_is_purged_leaves_and_stays_in_the_log(self, store: Store) -> None:
+        holds = holding(store)
+        one, _ = entered(store, "one", "two")
+        store.apply(AGENT, [Purge(memory_id=one.id, at=at(4))])
+        assert contents(holds.held(AGENT, NAME)) == ["two"]
+        assert kinds(holds.moves(AGENT))[-1] == ("purge", one.id)
+
+    def test_a_revision_takes_the_place_of_what_it_revises(self, store: Store) -> None:
+        holds = holding(store)
+        one, _ = entered(store, "one", "two")
+        holds.hold(AGENT, NAME, [Pin(memory_id=one.id, pinned=True, at=at(2))])
+        before = holds.held(AGENT, NAME).items[0]
+        new = make_revision(one, "one and a half")
+        store.apply(AGENT, [Revise(memory=new)])
+        held = holds.held(AGENT, NAME)
+        assert contents(held) == ["one and a half", "two"]
+        assert held.items[0] == before.evolve(memory=new, tokens=4)
+        (*_, move) = holds.moves(AGENT)
+        assert (move.kind, move.memory_id, move.former_id) == (MoveKind.REVISE, new.id, one.id)
+        assert held.moved == move.number
+
+    def test_an_old_version_enters_as_the_one_that_stands(self, store: Store) -> None:
+        holds = holding(store)
+        (one,) = stored(store, "one")
+        new = make_revision(one, "one and a half")
+        store.apply(AGENT, [Revise(memory=new)])
+        assert kinds(holds.hold(AGENT, NAME, [Enter(memory_id=one.id, at=at(1))])) == [("add", new.id)]
+        assert contents(holds.held(AGENT, NAME)) == ["one and a half"]
+
+    def test_a_held_memory_is_seen_as_it_is_stored_now(self, store: Store) -> None:
+        holds = holding(store)
+        one, _ = entered(store, "one", "two")
+        assert holds.held(AGENT, NAME).items[0].memory.access_count == 0
+        store.apply(AGENT, [Judge(memory_id=one.id, context="0a" * 16, used=True, at=at(3))])
+        stored(store, "unrelated")
+        held = holds.held(AGENT, NAME)
+        assert held.items[0].memory == store.get(AGENT, [one.id])[0]
+        assert held.items[0].memory.access_count == 1
+
+    def test_reading_changes_nothing(self, store: Store) -> None:
+        holds = holding(store)
+        entered(store, "one", "two")
+        before = (holds.held(AGENT, NAME), holds.moved(AGENT))
+        assert (holds.held(AGENT, NAME), holds.moved(AGENT)) == before
+        assert holds.hold(AGENT, NAME, []) == ()
+        assert holds.moved(AGENT) == before[1]
+
+    def test_many_moves_at_once_are_all_noted_in_one_order(self, store: Store) -> None:
+        holds = holding(store)
+        memories = stored(store, *(f"number {n}" for n in range(20)))
+
+        def work(memory: Memory) -> None:
+            for minute in range(5):
+                holds.hold(AGENT, NAME, [Enter(memory_id=memory.id, at=at(minute))])
+                assert memory.id in {one.memory.id for one in holds.held(AGENT, NAME).items}
+            if memory in memories[::2]:
+                holds.hold(AGENT, NAME, [Leave(memory_id=memory.id, at=at(6))])
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(work, memories))
+        moves = holds.moves(AGENT)
+        assert [move.number for move in moves] == list(range(1, 111))
+        left = {one.memory.id: one for one in holds.held(AGENT, NAME).items}
+        assert left.keys() == {memory.id for memory in memories[1::2]}
+        last = {move.memory_id: move.number for move in moves}
+        assert {one.order for one in left.values()} == {last[memory_id] for memory_id in left}
+        assert {one.touches for one in left.values()} == {4}
+
+    def test_names_are_names(self, store: Store) -> None:
+        holds = holding(store)
+        for owner, name in ((AGENT, ""), ("", NAME), (AGENT, "x" * 2000)):
+            with pytest.raises(InvalidInput):
+                holds.hold(owner, name, [Clear(at=at(0))])
