@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.change import Applied, Change
-from germane.model.holding import HeldChange, HeldSet, Move
+from germane.model.holding import Features, HeldChange, HeldSet, Move
 from germane.model.learning import Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Candidate, Filter, Found, Order, Query
+from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
 from germane.model.stats import Finding, StoreStats
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Learning",
     "Multilingual",
     "Scorer",
+    "Sharing",
     "Store",
     "Summarizer",
     "TokenCounter",
@@ -200,6 +202,57 @@ class Holding(Protocol):
 
     def moved(self, owner: str) -> int:
         """The number of the owner's latest move; cheap enough to ask for many times a second."""
+        ...
+
+    def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
+        """What the index knows of these memories, in the order asked; None where there is no memory."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What only some stores can do: keep spaces, memories that agents share by being members.
+
+    The rules are those of `germane.spaces`; the store asks them inside the transaction that they are
+    for. A space's memories and working sets are those of an agent of its own, `germane.spaces.tenant_of`
+    its name, so that nothing of theirs is mixed with anything of a member's.
+    """
+
+    def settle_space(self, space: str, act: SpaceAct) -> SpaceInfo | None:
+        """Do one act to a space in one transaction, or nothing where the rules don't allow it.
+
+        Returns the space as it is then; None when it was disbanded, and all its memories purged.
+        """
+        ...
+
+    def space(self, name: str) -> SpaceInfo | None:
+        """A space as it is now; None where there is none of the name."""
+        ...
+
+    def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
+        """The spaces that an agent is in, by name."""
+        ...
+
+    def entered(self, space: str, agent: str) -> Store:
+        """The store as a member uses it, for the space's own memories; closing it closes nothing.
+
+        It can do all that the store can. Each of its reads raises NotAllowed unless the agent is a
+        member in that very snapshot, each write unless it is an active one that may write.
+        """
+        ...
+
+    def events(
+        self, space: str, agent: str, *, since: int = 0, limit: int | None = None
+    ) -> tuple[SpaceEvent, ...]:
+        """What happened in a space after the event numbered `since`, in order, for a member.
+
+        Members, memories, and what working sets hold; touches and vectors are left out. Raises
+        UnknownSpace or NotAllowed.
+        """
+        ...
+
+    def happened(self, space: str) -> int:
+        """The number of a space's latest event; cheap enough to ask for many times a second."""
         ...
 
 

@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.model.held import Held
+from germane.model.vector import Vector
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_SET",
     "Clear",
     "Enter",
+    "Features",
     "HeldChange",
     "HeldSet",
     "Leave",
@@ -142,3 +147,11 @@ class HeldSet:
     max_tokens: int = DEFAULT_MAX_TOKENS
     moved: int = 0
     items: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Features:
+    """What memories are compared by: the hashes of one's terms, ascending, and its vector if it has one."""
+
+    hashes: NDArray[np.uint32]
+    vector: Vector | None = None

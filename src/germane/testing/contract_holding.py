@@ -9,6 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 
 from germane.errors import InvalidInput, NotFound, NotHeld
@@ -28,7 +29,7 @@ from germane.model.holding import (
 )
 from germane.model.memory import Memory, Status
 from germane.protocols import Holding, Store
-from germane.testing.builders import START, make_id, make_memory, make_revision
+from germane.testing.builders import START, make_id, make_memory, make_revision, make_vector
 
 __all__ = ["HoldingContract"]
 
@@ -294,6 +295,24 @@ class HoldingContract:
         last = {move.memory_id: move.number for move in moves}
         assert {one.order for one in left.values()} == {last[memory_id] for memory_id in left}
         assert {one.touches for one in left.values()} == {4}
+
+    def test_features_are_those_of_the_index(self, store: Store) -> None:
+        holds = holding(store)
+        near = make_memory("Redis keeps caches")
+        vector = make_vector(1)
+        store.apply(AGENT, [Insert(memory=near, vector=vector)])
+        (bare,) = stored(store, "Postgres keeps tables")
+        (theirs,) = stored(store, "Redis", agent="other")
+        found = holds.features(AGENT, [bare.id, theirs.id, near.id, "no id"])
+        assert [one is None for one in found] == [False, True, False, True]
+        assert found[0] is not None
+        assert found[2] is not None
+        assert found[0].vector is None
+        assert found[2].vector is not None
+        assert np.allclose(found[2].vector, vector, atol=1e-3)
+        common = set(found[0].hashes.tolist()) & set(found[2].hashes.tolist())
+        assert len(common) == 1, "both keep something"
+        assert found[2].hashes.tolist() == sorted(found[2].hashes.tolist())
 
     def test_names_are_names(self, store: Store) -> None:
         holds = holding(store)

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Sequence
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from germane.errors import InvalidInput
 from germane.model.held import Held
-from germane.model.holding import DEFAULT_MAX_TOKENS, HeldChange, HeldSet, Move, MoveKind
+from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
 from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
 from germane.stores.sqlite.moving import KEPT_TOUCHES, Moving
-from germane.stores.sqlite.rows import id_text, memory_of, moment
+from germane.stores.sqlite.rows import id_text, memory_of, moment, try_id_bytes
 
 __all__ = ["WorkingSets"]
 
@@ -97,6 +99,17 @@ class WorkingSets:
         with self._connections.reading() as connection:
             row = connection.execute(queries("sqlite")["moved"], {"owner": owner}).fetchone()
             return int(row[0]) if row else 0
+
+    def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
+        """What the index knows of these memories, in the order asked; None where there is no memory."""
+        with self._connections.reading() as connection:
+            agent = _state(connection, owner, "").agent
+            keys = ({"agent": agent, "id": try_id_bytes(each)} for each in ids)
+            nums = [row[0] for key in keys for row in connection.execute(queries("sqlite")["num"], key)]
+            wanted = {"agent": agent, "nums": json.dumps(nums)}
+            rows = connection.execute(queries("sqlite")["features"], wanted)
+            found = {id_text(raw): _features(hashes, vector) for raw, hashes, vector in rows}
+        return tuple(found.get(each) for each in ids)
 
     def _forget_held(self) -> None:
         with self._kept_guard:
@@ -208,6 +221,11 @@ def _held(row: tuple[Any, ...], memory: Memory) -> Held:
         pinned=bool(pinned),
         recalled=bool(recalled),
     )
+
+
+def _features(hashes: bytes, vector: bytes | None) -> Features:
+    found = None if vector is None else np.frombuffer(vector, dtype="<f2").astype(np.float32)
+    return Features(hashes=np.frombuffer(hashes, dtype="<u4"), vector=found)
 
 
 def _state(connection: sqlite3.Connection, owner: str, name: str) -> _State:

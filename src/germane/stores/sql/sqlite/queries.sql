@@ -540,3 +540,10 @@ SELECT DISTINCT held.num, place, entered_at, touched_at, touches, held.pinned, r
 FROM moves CROSS JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
 CROSS JOIN held ON held.working_set = moves.working_set AND held.num = memories.num
 WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set;
+
+-- name: features
+-- What the index knows of some memories.
+SELECT memories.id, hashes, vector
+FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN lex ON lex.num = memories.num
+LEFT JOIN vectors ON vectors.num = memories.num
+WHERE +memories.agent = :agent;
