@@ -37,7 +37,7 @@ from germane.model.space import (
     SpaceInfo,
 )
 
-__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "tenant_of"]
+__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
 
 LONGEST_NAME: Final = 200
 """Characters of a space's name."""
@@ -57,6 +57,11 @@ class Decided:
 def tenant_of(space: str) -> str:
     """The name of the agent that a space is in a store."""
     return _PREFIX + checked_name(space)
+
+
+def space_of(tenant: str) -> str:
+    """The name of the space that such an agent is; the other way round."""
+    return tenant.removeprefix(_PREFIX)
 
 
 def is_tenant(agent: str) -> bool:

@@ -52,9 +52,21 @@ def test_every_statement_names_its_agent() -> None:
     assert wanting == []
 
 
+def test_every_statement_about_a_space_names_it() -> None:
+    shared = r"\b(?:FROM|UPDATE|INTO)\s+(?:spaces|members|space_events)\b"
+    naming = r"\bspace = :space\b|\(\s*:space\b|SELECT :space\b"
+    wanting = [
+        name
+        for name, text in queries("sqlite").items()
+        if re.search(shared, text) and not re.search(naming, text)
+    ]
+    assert wanting == ["set_space"]  # By its name, which gives its number.
+
+
 def test_every_query_is_commented_and_used() -> None:
     folder = Path(sql.__path__[0])
-    text = (folder / "sqlite" / "queries.sql").read_text(encoding="utf-8")
+    files = (folder / "sqlite").glob("queries*.sql")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
     assert re.findall(r"-- name: (\w+)\n(?!-- \w)", text) == []
     modules = (folder.parent / "sqlite").glob("*.py")
     sources = "".join(path.read_text(encoding="utf-8") for path in modules)

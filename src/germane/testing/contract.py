@@ -30,6 +30,7 @@ from germane.testing.contract_embedding import EmbeddingContract
 from germane.testing.contract_holding import HoldingContract
 from germane.testing.contract_learning import LearningContract
 from germane.testing.contract_search import SearchContract, ask, ids
+from germane.testing.contract_sharing import SharingContract
 
 __all__ = ["EMBEDDING", "OpenStore", "StoreContract"]
 
@@ -41,7 +42,9 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 """Opens a new, empty store that takes the vectors of a model, or none."""
 
 
-class StoreContract(ChangesContract, SearchContract, EmbeddingContract, LearningContract, HoldingContract):
+class StoreContract(
+    ChangesContract, SearchContract, EmbeddingContract, LearningContract, HoldingContract, SharingContract
+):
     """Everything that a store promises. Subclasses say how one is opened."""
 
     @pytest.fixture

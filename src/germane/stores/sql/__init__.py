@@ -29,8 +29,9 @@ class Migration:
 
 @cache
 def queries(dialect: str) -> dict[str, str]:
-    """Every named query of a dialect, without its comments."""
-    _, *parts = _NAME.split(_text(dialect, "queries.sql"))
+    """Every named query of a dialect, without its comments, from all files named `queries….sql`."""
+    files = sorted(each.name for each in _folder(dialect).iterdir() if each.name.startswith("queries"))
+    _, *parts = _NAME.split("\n".join(_text(dialect, name) for name in files))
     return {
         name: _COMMENT.sub("", text).strip().removesuffix(";")
         for name, text in zip(parts[::2], parts[1::2], strict=True)

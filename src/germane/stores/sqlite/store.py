@@ -9,12 +9,11 @@ import json
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
 
-from germane.errors import InvalidInput, NotFound, StoreBusy, StoreError
+from germane.errors import InvalidInput, NotFound
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
 from germane.model.learning import Example, LearningState
 from germane.model.memory import Memory
@@ -25,6 +24,7 @@ from germane.stores.sql import queries
 from germane.stores.sqlite.cache import AgentCache
 from germane.stores.sqlite.checking import check_agent, check_file
 from germane.stores.sqlite.connections import Connections, Durability
+from germane.stores.sqlite.erasing import erase, finish_erasure, settle_log
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered
 from germane.stores.sqlite.holding import WorkingSets
@@ -38,12 +38,12 @@ from germane.stores.sqlite.settings import (
     check_tokenizer,
     drop_vectors,
     note_erasure,
-    owes_erasure,
     settle,
     settle_language,
     store_embedding,
     stored_embedding,
 )
+from germane.stores.sqlite.spaces import Spaces
 from germane.stores.sqlite.writing import Writing, span
 
 __all__ = ["SqliteStore"]
@@ -62,8 +62,8 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class SqliteStore(WorkingSets):
-    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning` and `Holding`.
+class SqliteStore(WorkingSets, Spaces):
+    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding` and `Sharing`.
 
     Threads and processes may share it.
 
@@ -94,7 +94,7 @@ class SqliteStore(WorkingSets):
             with translated(self._connections.location):
                 prepare(self._connections)
                 settle(self._connections, embedding=embedding, replace_embedding=replace_embedding)
-            self._finish_erasure()
+            finish_erasure(self._connections)
         except BaseException:
             self._connections.close()
             raise
@@ -123,7 +123,7 @@ class SqliteStore(WorkingSets):
             if purges:
                 note_erasure(connection, owed=True)
         if purges:
-            self._erase()
+            erase(self._connections)
         return applied
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
@@ -273,15 +273,7 @@ class SqliteStore(WorkingSets):
         Also finishes what a purge had to leave undone. Nothing needs this in everyday use. Raises
         StoreBusy while a reader holds on to the log.
         """
-        with self._connections.reading() as connection:
-            owes = owes_erasure(connection)
-        if owes:
-            self._erase()
-        elif not self._connections.truncate_log(timeout=self._connections.timeout):
-            raise StoreBusy(
-                f"A reader has held on to the log of {self._connections.location} for "
-                f"{self._connections.timeout:g} s. Close the reader, and call checkpoint again."
-            )
+        settle_log(self._connections)
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
@@ -317,38 +309,6 @@ class SqliteStore(WorkingSets):
             while total > _MOST_CACHE_BYTES and next(iter(self._caches), agent) != agent:
                 _, dropped = self._caches.popitem(last=False)
                 total -= dropped.nbytes
-
-    def _finish_erasure(self) -> None:
-        """Do what a purge had to leave undone, if that can be done now."""
-        if self._connections.read_only:
-            return
-        with self._connections.reading() as connection:
-            owes = owes_erasure(connection)
-        if owes:
-            # The purge has told its caller; whoever opens the store later can't act on it.
-            with suppress(StoreBusy):
-                self._erase()
-
-    def _erase(self) -> None:
-        """Leave nothing in the file or its log of what was purged; the store remembers until it is done."""
-        try:
-            self._connections.rewrite()
-            done = self._connections.truncate_log(timeout=self._connections.timeout)
-        except StoreError as error:
-            raise type(error)(
-                "The purge is done, but copies of its text may be left in unused parts of the file "
-                f"{self._connections.location}, for it couldn't be rewritten: {error} "
-                "Call checkpoint(), or open the store again, to finish."
-            ) from error
-        if not done:
-            raise StoreBusy(
-                "The purge is done, but its text is still in the write-ahead log of "
-                f"{self._connections.location}: a reader has held on to it for "
-                f"{self._connections.timeout:g} s. Close the reader, then call checkpoint() or open the "
-                "store again to finish."
-            )
-        with self._connections.writing() as connection:
-            note_erasure(connection, owed=False)
 
 
 def _check_name(agent: str) -> None:

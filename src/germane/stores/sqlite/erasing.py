@@ -1,0 +1,68 @@
+"""After a purge: leaves nothing in a file or its log of what is gone, now or when that can be done.
+
+Level: stores (imports errors only).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from germane.errors import StoreBusy, StoreError
+from germane.stores.sqlite.connections import Connections
+from germane.stores.sqlite.settings import note_erasure, owes_erasure
+
+__all__ = ["erase", "finish_erasure", "settle_log"]
+
+
+def erase(connections: Connections) -> None:
+    """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
+
+    Raises StoreBusy or StoreUnavailable where that can't be done now.
+    """
+    try:
+        connections.rewrite()
+        done = connections.truncate_log(timeout=connections.timeout)
+    except StoreError as error:
+        raise type(error)(
+            "The purge is done, but copies of its text may be left in unused parts of the file "
+            f"{connections.location}, for it couldn't be rewritten: {error} "
+            "Call checkpoint(), or open the store again, to finish."
+        ) from error
+    if not done:
+        raise StoreBusy(
+            "The purge is done, but its text is still in the write-ahead log of "
+            f"{connections.location}: a reader has held on to it for "
+            f"{connections.timeout:g} s. Close the reader, then call checkpoint() or open the "
+            "store again to finish."
+        )
+    with connections.writing() as connection:
+        note_erasure(connection, owed=False)
+
+
+def finish_erasure(connections: Connections) -> None:
+    """Do what a purge had to leave undone, if that can be done now."""
+    if connections.read_only:
+        return
+    if _owes(connections):
+        # The purge has told its caller; whoever opens the store later can't act on it.
+        with suppress(StoreBusy):
+            erase(connections)
+
+
+def settle_log(connections: Connections) -> None:
+    """Move the log into the file, and finish what a purge had to leave undone.
+
+    Raises StoreBusy while a reader holds on to the log.
+    """
+    if _owes(connections):
+        erase(connections)
+    elif not connections.truncate_log(timeout=connections.timeout):
+        raise StoreBusy(
+            f"A reader has held on to the log of {connections.location} for "
+            f"{connections.timeout:g} s. Close the reader, and call checkpoint again."
+        )
+
+
+def _owes(connections: Connections) -> bool:
+    with connections.reading() as connection:
+        return owes_erasure(connection)
