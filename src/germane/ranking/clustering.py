@@ -1,0 +1,192 @@
+"""Groups what is related, so that it stands together. Pure; the same input gives the same groups.
+
+Level: ranking (imports errors and model only; never retrieval or stores).
+
+Leader clustering (Hartigan 1975), in rank order: the best item that stands in no group leads the
+next one, and takes in everything ungrouped that is like it. Groups come in the order of their best
+members, and members in rank order. It is an approximation: likeness is to the leader and not between
+all members, and a member goes to the first group that takes it. Only `MOST_GROUPS` groups are looked
+for. What is left then stands alone, and that is what ranks last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from itertools import chain
+from typing import Literal, Protocol, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+from germane.model.vector import Vector
+
+__all__ = ["LEAST_COSINE", "LEAST_OVERLAP", "MOST_GROUPS", "ClusterBy", "cluster"]
+
+ClusterBy: TypeAlias = Literal["auto", "vectors", "terms"]
+
+LEAST_COSINE = 0.5
+"""From this cosine on two memories are about the same thing."""
+
+LEAST_OVERLAP = 0.12
+"""From this share of common terms on (Jaccard) they are, as surely as from that cosine on: among the 315
+memories of the demonstration, half of the pairs beyond either share a subject or a tag."""
+
+MOST_GROUPS = 128
+_BLOCK = 32
+_LARGEST_TABLE = 1_000_000
+"""Numbers; up to here a table of items by terms is quicker than lists of the items that have a term."""
+
+_Floats: TypeAlias = NDArray[np.float32]
+
+
+def cluster(
+    ids: Sequence[str],
+    *,
+    vectors: Mapping[str, Vector] | None = None,
+    terms: Mapping[str, Collection[Hashable]] | None = None,
+    by: ClusterBy = "auto",
+    least_cosine: float = LEAST_COSINE,
+    least_overlap: float = LEAST_OVERLAP,
+) -> list[list[str]]:
+    """The ids in groups: groups by their best member, members in the order given, which is rank order.
+
+    `vectors` are of unit length, `terms` the words of each; either may lack some ids or all. "auto"
+    goes by vectors, and then by terms for what none of their groups took in, against their leaders as
+    well; without any vectors by terms alone. What has neither stands alone. Raises InvalidInput for
+    an unknown `by`, for ids that repeat, for a least likeness that isn't above 0 and at most 1, and
+    for vectors of different lengths.
+    """
+    _check(ids, by, {"least_cosine": least_cosine, "least_overlap": least_overlap})
+    found = _Groups(len(ids))
+    if by != "terms" and vectors:
+        known = [place for place, name in enumerate(ids) if name in vectors and len(vectors[name])]
+        if known:
+            found.gather(_Directions([vectors[ids[place]] for place in known]), known, least_cosine)
+    if by != "vectors" and terms:
+        known = [place for place, name in enumerate(ids) if terms.get(name)]
+        if known:
+            found.gather(_Words([terms[ids[place]] for place in known]), known, least_overlap)
+    groups: dict[int, list[str]] = {}
+    for place, leader in enumerate(found.leaders()):
+        groups.setdefault(leader, []).append(ids[place])
+    # By terms, an item can join a leader that ranks below it; groups go by the best member all the same.
+    return list(groups.values())
+
+
+def _check(ids: Sequence[str], by: str, least: Mapping[str, float]) -> None:
+    if by not in get_args(ClusterBy):
+        raise InvalidInput(f"Unknown cluster_by {by!r}. Known: {', '.join(get_args(ClusterBy))}.")
+    if len(set(ids)) < len(ids):
+        raise InvalidInput("A memory stands twice among those to be clustered; each is in a set once.")
+    for name, value in least.items():
+        if not 0.0 < value <= 1.0:
+            raise InvalidInput(f"{name}={value} is no likeness to ask for. Give a number above 0, at most 1.")
+
+
+class _Likeness(Protocol):
+    """How alike items are, by their places among those that it knows."""
+
+    def to(self, places: NDArray[np.int64]) -> _Floats:
+        """A row for each of these places, a column for each item; 1 for what is the same."""
+        ...
+
+
+class _Groups:
+    """Who leads whom. A leader leads itself, and an item without a group has leader -1."""
+
+    def __init__(self, count: int) -> None:
+        self._leader = np.full(count, -1, dtype=np.int64)
+        self._found = 0
+
+    def gather(self, likeness: _Likeness, known: Sequence[int], least: float) -> None:
+        """Let the leaders so far take in what is like them; then the others lead, in rank order."""
+        places = np.asarray(known, dtype=np.int64)
+        own = self._leader[places]
+        leading = np.flatnonzero(own == places)
+        for start in range(0, len(leading), _BLOCK):
+            self._take_in(likeness, places, leading[start : start + _BLOCK], least, found=True)
+        while self._found < MOST_GROUPS:
+            ungrouped = np.flatnonzero(self._leader[places] < 0)[:_BLOCK]
+            if not len(ungrouped):
+                return
+            self._take_in(likeness, places, ungrouped, least, found=False)
+
+    def _take_in(
+        self,
+        likeness: _Likeness,
+        places: NDArray[np.int64],
+        leading: NDArray[np.int64],
+        least: float,
+        *,
+        found: bool,
+    ) -> None:
+        for number, row in zip(leading.tolist(), likeness.to(leading), strict=True):
+            place = places[number]
+            if not found and self._leader[place] >= 0:
+                continue  # A better one of the same block took it in.
+            if not found:
+                self._found += 1
+                self._leader[place] = place
+            alike = places[row >= least]
+            self._leader[alike[self._leader[alike] < 0]] = place
+            if self._found >= MOST_GROUPS and not found:
+                return
+
+    def leaders(self) -> list[int]:
+        """The leader of each item; what no group took in leads itself."""
+        own = np.arange(len(self._leader))
+        leaders: list[int] = np.where(self._leader < 0, own, self._leader).tolist()
+        return leaders
+
+
+class _Directions:
+    """Likeness by cosine."""
+
+    def __init__(self, vectors: Sequence[Vector]) -> None:
+        lengths = sorted({len(vector) for vector in vectors})
+        if len(lengths) > 1:
+            raise InvalidInput(
+                f"Vectors of {' and '.join(map(str, lengths))} dimensions can't be compared. "
+                "All have to be made by one model."
+            )
+        self._rows = np.concatenate(vectors).reshape(len(vectors), -1)
+
+    def to(self, places: NDArray[np.int64]) -> _Floats:
+        return self._rows[places] @ self._rows.T
+
+
+class _Words:
+    """Likeness by the share of terms in common (Jaccard)."""
+
+    def __init__(self, terms: Sequence[Collection[Hashable]]) -> None:
+        numbers: dict[Hashable, int] = {}
+        self._own = [[numbers.setdefault(term, len(numbers)) for term in set(each)] for each in terms]
+        self._lengths = np.fromiter(map(len, self._own), dtype=np.int64, count=len(terms))
+        flat = np.fromiter(chain.from_iterable(self._own), dtype=np.int64)
+        items = np.repeat(np.arange(len(terms)), self._lengths)
+        # A term that only one of them has is in no intersection.
+        shared = np.bincount(flat) > 1
+        width = int(shared.sum())
+        self._table: _Floats | None = None
+        if width * len(terms) <= _LARGEST_TABLE:
+            self._table = np.zeros((len(terms), width), dtype=np.float32)
+            among = shared[flat]
+            self._table[items[among], (np.cumsum(shared) - 1)[flat[among]]] = 1.0
+        else:
+            by_term = np.argsort(flat, kind="stable")
+            self._items = items[by_term]
+            self._starts = np.searchsorted(flat[by_term], np.arange(len(numbers) + 1))
+
+    def to(self, places: NDArray[np.int64]) -> _Floats:
+        if self._table is not None:
+            common = self._table[places] @ self._table.T
+        else:
+            common = np.stack([self._common(place) for place in places.tolist()]).astype(np.float32)
+        either = (self._lengths + self._lengths[places][:, None]).astype(np.float32) - common
+        alike: _Floats = np.divide(common, either, dtype=np.float32)
+        return alike
+
+    def _common(self, place: int) -> NDArray[np.int64]:
+        having = [self._items[self._starts[term] : self._starts[term + 1]] for term in self._own[place]]
+        return np.bincount(np.concatenate(having), minlength=len(self._own))

@@ -1,0 +1,176 @@
+"""HTM's hybrid search and its relevance scorer, as one ranker. Pure: `now` is an argument.
+
+Level: ranking (imports model, errors and ranking only; never retrieval or stores).
+
+First the lists of the vectors, the text and the tags are fused by reciprocal ranks (k = 60), and the
+best of that stay candidates. Then four signals make the score, from 0 to 10:
+
+    10 * (0.5 semantic + 0.3 tags + 0.1 recency + 0.1 access)
+
+    semantic   cosine; where no candidate has one, what the text says of it (BM25) stands in
+    tags       hierarchical Jaccard of the memory's tags and those asked for
+    recency    2 ^ (-age / 168 h): a true half-life, where HTM's own code takes e ^ (-age / 168 h)
+    access     ln(1 + accesses) / 10, at most 1
+
+Each signal is brought to 0 to 1 by the least and the greatest of the candidates that have it. A
+signal that one candidate alone has stays as it is, equal ones count 1, and one that a candidate lacks
+counts 0.5. Unlike HTM's, the list of the vectors takes part in finding, so that what matches by
+meaning alone is found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+
+from germane.errors import InvalidInput
+from germane.model.query import Candidate, Query
+from germane.model.trace import Ranked
+from germane.ranking.fusion import RRF_K, reciprocal_rank_fusion
+from germane.ranking.standing import under_successors
+
+__all__ = ["HALF_LIFE_HOURS", "HYBRID_WEIGHTS", "NEUTRAL", "hybrid", "min_max", "tag_likeness"]
+
+HYBRID_WEIGHTS: Mapping[str, float] = MappingProxyType(
+    {"semantic": 0.5, "tags": 0.3, "recency": 0.1, "access": 0.1}
+)
+"""What each signal is worth; together 1."""
+
+HALF_LIFE_HOURS = 168.0
+"""A week."""
+
+NEUTRAL = 0.5
+"""What a signal counts for a candidate that lacks it."""
+
+_FOUND_BY = ("semantic", "lexical", "tags")
+_SCALE = 10.0
+_HOUR = timedelta(hours=1)
+
+
+def hybrid(
+    candidates: Sequence[Candidate],
+    *,
+    query: Query,
+    now: datetime,
+    tags: Collection[str] | None = None,
+    keep: int | None = None,
+    half_life_hours: float = HALF_LIFE_HOURS,
+) -> tuple[Ranked, ...]:
+    """The candidates with their scores, best first; ties fall to the fused ranks, the newer, the id.
+
+    `tags` are those asked for, the query's filter's unless given; without any, tags are neutral for
+    all. `keep` limits the candidates to the best by fused ranks before they are scored (HTM: three
+    times the limit). The parts are the four signals, weighed, so that they add up to the score; what
+    a newer version replaces stays below that one. The order of the candidates doesn't matter. Raises
+    InvalidInput for a signal that is no finite number, a half-life that isn't above 0, a `keep` below 1.
+    """
+    if not (math.isfinite(half_life_hours) and half_life_hours > 0):
+        raise InvalidInput(f"half_life_hours={half_life_hours} is no half-life. Give hours above 0.")
+    if keep is not None and keep < 1:
+        raise InvalidInput(f"keep={keep} leaves nothing to rank. Give 1 or more, or None for all.")
+    asked = frozenset(query.filter.tags if tags is None else tags)
+    raw = {one.memory.id: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
+    fused = _fused(candidates, raw)
+    kept = sorted(candidates, key=lambda one: (fused.get(one.memory.id, 0.0), *_newness(one)), reverse=True)
+    kept = kept[:keep]
+    signals = _signals(kept, raw)
+    ranked = [_ranked(one, {name: values[one.memory.id] for name, values in signals.items()}) for one in kept]
+    ranked = under_successors(ranked)
+    # They come in the order of their fused ranks, and sorting keeps that among equals.
+    return tuple(sorted(ranked, key=lambda one: one.score, reverse=True))
+
+
+def tag_likeness(one: Collection[str], other: Collection[str]) -> float:
+    """The Jaccard index of two sets of tags, each with all that is above it: `a:b` is in `a:b` and in `a`.
+
+    1 for the same sets, 0 where nothing is shared or either is empty.
+    """
+    mine, theirs = _with_those_above(one), _with_those_above(other)
+    either = len(mine | theirs)
+    return len(mine & theirs) / either if either else 0.0
+
+
+def min_max(values: Mapping[str, float]) -> Mapping[str, float]:
+    """The values from 0 for the least to 1 for the greatest; one alone stays as it is, equal ones are 1."""
+    if len(values) < 2:  # noqa: PLR2004 - one value has neither a least nor a greatest beside it.
+        return values
+    least, most = min(values.values()), max(values.values())
+    if least == most:
+        return dict.fromkeys(values, 1.0)
+    return {name: (value - least) / (most - least) for name, value in values.items()}
+
+
+def _with_those_above(tags: Collection[str]) -> frozenset[str]:
+    parts = [tag.split(":") for tag in tags]
+    return frozenset(":".join(part[: end + 1]) for part in parts for end in range(len(part)))
+
+
+def _raw(
+    candidate: Candidate, asked: Collection[str], *, now: datetime, half_life_hours: float
+) -> dict[str, float]:
+    """The signals of a candidate as they are; what it lacks is absent."""
+    memory = candidate.memory
+    age = max((now - memory.created_at) / _HOUR, 0.0)
+    found = {
+        "recency": math.exp2(-age / half_life_hours),
+        "access": min(math.log1p(memory.access_count) / _SCALE, 1.0),
+    }
+    for name in ("semantic", "lexical"):
+        if name in candidate.signals:
+            value = candidate.signals[name]
+            if not math.isfinite(value):
+                raise InvalidInput(
+                    f"The {name} signal of memory {memory.id!r} is {value}, which can't be ranked. "
+                    "The store that found it has to return finite signals."
+                )
+            found[name] = value
+    if "semantic" in found:
+        found["semantic"] = min(max(found["semantic"], 0.0), 1.0)
+    if asked and memory.tags:
+        found["tags"] = tag_likeness(memory.tags, asked)
+    return found
+
+
+def _fused(candidates: Sequence[Candidate], raw: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+    """The reciprocal ranks of vectors, text and tags, summed; a list holds what matches at all."""
+    by_newness = sorted(candidates, key=_newness, reverse=True)
+
+    def best_first(name: str) -> list[str]:
+        matching = {
+            one.memory.id: value for one in by_newness if (value := raw[one.memory.id].get(name, 0.0)) > 0
+        }
+        return sorted(matching, key=matching.__getitem__, reverse=True)
+
+    return reciprocal_rank_fusion([best_first(name) for name in _FOUND_BY], k=RRF_K)
+
+
+def _signals(
+    kept: Sequence[Candidate], raw: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The four signals of the candidates, from 0 to 1."""
+    ids = [one.memory.id for one in kept]
+    having = {
+        signal: {memory_id: raw[memory_id][signal] for memory_id in ids if signal in raw[memory_id]}
+        for signal in HYBRID_WEIGHTS
+    }
+    if not having["semantic"]:
+        # Without an embedder all would be neutral, and the best words would decide nothing. A text
+        # without any of the words is known to lack them, which is not the same as neutral.
+        words = {memory_id: raw[memory_id].get("lexical", 0.0) for memory_id in ids}
+        having["semantic"] = words if any(words.values()) else {}
+    return {
+        signal: dict.fromkeys(ids, NEUTRAL)
+        | {memory_id: min(value, 1.0) for memory_id, value in min_max(values).items()}
+        for signal, values in having.items()
+    }
+
+
+def _ranked(candidate: Candidate, signals: Mapping[str, float]) -> Ranked:
+    parts = {name: _SCALE * weight * signals[name] for name, weight in HYBRID_WEIGHTS.items()}
+    return Ranked(candidate=candidate, score=math.fsum(parts.values()), parts=parts)
+
+
+def _newness(candidate: Candidate) -> tuple[datetime, str]:
+    return candidate.memory.created_at, candidate.memory.id
