@@ -21,7 +21,14 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.tokens_estimate",
         "germane.tokens_exact",
     ),
-    ("germane.ranking", "germane.packing", "germane.retrieval", "germane.stores", "germane.embedders"),
+    (
+        "germane.ranking",
+        "germane.packing",
+        "germane.conversation",
+        "germane.retrieval",
+        "germane.stores",
+        "germane.embedders",
+    ),
     ("germane.plans",),
     ("germane.pipeline",),
     ("germane.verbs",),
@@ -29,7 +36,13 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ("germane.aio", "germane.evaluation", "germane.exchange", "germane.testing"),
     ("germane.demo", "germane.integrations", "germane.__main__"),
 )
-THINKING = ("germane.ranking", "germane.packing", "germane.plans", "germane.pipeline")
+THINKING = (
+    "germane.ranking",
+    "germane.packing",
+    "germane.conversation",
+    "germane.plans",
+    "germane.pipeline",
+)
 STORAGE = ("germane.stores", "germane.retrieval", "germane.embedders")
 
 

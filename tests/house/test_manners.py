@@ -10,6 +10,7 @@ import germane
 from house.source import ROOT, functions, modules, python_files
 
 PURE = (
+    "germane.conversation",
     "germane.ids",
     "germane.kinds",
     "germane.model",

@@ -1,0 +1,173 @@
+"""Messages of Anthropic's API.
+
+Level: ranking (imports errors and model). Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from germane.conversation.formats.fields import (
+    content_of,
+    extra_fields,
+    read_content,
+    refused,
+    rest_of,
+    role_of,
+    to_json,
+    write_content,
+)
+from germane.conversation.words import content_in_words
+from germane.model.message import (
+    ContentPart,
+    Message,
+    OpaquePart,
+    Part,
+    Provider,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+
+__all__ = ["SYSTEM", "read", "read_system", "write", "write_system"]
+
+SYSTEM = "system"
+"""The form of a message that stands beside the list, where the API keeps what the system says."""
+
+_ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
+_CALL, _RESULT = "tool_use", "tool_result"
+
+
+def read(fields: Mapping[str, Any]) -> Message:
+    """One message; one that only hands over results is a tool's. Raises InvalidInput for what is none."""
+    role = role_of(fields, _ROLES)
+    parts = tuple(_tool_part(part) for part in read_content(fields.get("content"), "'content'"))
+    if role is Role.USER and parts and all(isinstance(part, ToolResult) for part in parts):
+        role = Role.TOOL
+    understood = ("role", "content") if parts else ("role",)
+    return Message(role=role, parts=parts, provider=Provider.ANTHROPIC, extra=rest_of(fields, understood))
+
+
+def read_system(system: object) -> Message:
+    """What stands beside the list as a system message."""
+    parts = read_content(system, "'system'")
+    extra = "" if parts else to_json({"system": system})
+    return Message(role=Role.SYSTEM, parts=parts, provider=Provider.ANTHROPIC, form=SYSTEM, extra=extra)
+
+
+def write(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages of the list: those that came from the API as they came, plain ones in its layout.
+
+    Plain results one after another become one message, as the API wants those of parallel calls.
+    """
+    written: list[dict[str, Any]] = []
+    joins = False
+    for message in messages:
+        if _is_beside(message):
+            continue
+        made = _written(message)
+        plain = message.provider is Provider.PLAIN
+        if plain and not made["content"]:
+            continue
+        if joins and plain and message.role is Role.TOOL:
+            written[-1]["content"] += made["content"]
+        else:
+            written.append(made)
+        joins = plain and message.role is Role.TOOL
+    return written
+
+
+def write_system(messages: Sequence[Message]) -> str | list[dict[str, Any]] | None:
+    """What stands beside the list; None where there is nothing."""
+    beside = [message for message in messages if _is_beside(message)]
+    if len(beside) == 1 and beside[0].form == SYSTEM and beside[0].extra:
+        return extra_fields(beside[0].extra)["system"]  # type: ignore[no-any-return]  # As it was read.
+    parts: list[ContentPart] = []
+    for message in beside:
+        if message.form == SYSTEM:
+            parts += content_of(message.parts)
+        elif text := content_in_words(message.parts):
+            parts.append(TextPart(text=text))
+    return write_content(parts) if parts else None
+
+
+def _is_beside(message: Message) -> bool:
+    return message.role is Role.SYSTEM and (message.provider is Provider.PLAIN or message.form == SYSTEM)
+
+
+def _tool_part(part: TextPart | OpaquePart) -> Part:
+    """The part as a call or a result of a tool, if it is one."""
+    if isinstance(part, TextPart) or part.form not in (_CALL, _RESULT):
+        return part
+    fields = json.loads(part.json)
+    if part.form == _CALL:
+        call_id, name = fields.get("id"), fields.get("name")
+        if not isinstance(call_id, str) or not isinstance(name, str) or "input" not in fields:
+            raise refused("a tool_use", "an object with a text 'id', a text 'name' and an 'input'", fields)
+        rest = rest_of(fields, ("type", "id", "name", "input"))
+        return ToolCall(id=call_id, name=name, arguments=to_json(fields["input"]), form=_CALL, extra=rest)
+    call_id, failed = fields.get("tool_use_id"), fields.get("is_error")
+    if not isinstance(call_id, str):
+        raise refused("'tool_use_id'", "a text", call_id)
+    content = read_content(fields.get("content"), "'content' of a tool_result")
+    understood = {"type", "tool_use_id", *(("content",) if content else ())}
+    if isinstance(failed, bool):
+        understood.add("is_error")
+    else:
+        failed = None
+    rest = rest_of(fields, understood)
+    return ToolResult(call_id=call_id, content=content, is_error=failed, form=_RESULT, extra=rest)
+
+
+def _written(message: Message) -> dict[str, Any]:
+    role = "user" if message.role is Role.TOOL else message.role.value
+    if message.provider is Provider.ANTHROPIC and not (message.calls or message.results):
+        said = content_of(message.parts)
+        content = {"content": write_content(said)} if said else {}
+        return {"role": role, **content, **extra_fields(message.extra)}
+    if message.provider is Provider.PLAIN and not (message.calls or message.results):
+        return {"role": role, "content": content_in_words(message.parts)}
+    # Results have to come first in what answers a call.
+    parts = message.parts
+    if message.provider is Provider.PLAIN:
+        parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
+    native = message.provider is Provider.ANTHROPIC
+    blocks = [block for part in parts for block in _blocks(part, native=native)]
+    return {"role": role, "content": blocks, **extra_fields(message.extra)}
+
+
+def _blocks(part: Part, *, native: bool) -> list[dict[str, Any]]:
+    if isinstance(part, ToolCall):
+        fields = {"type": _CALL, "id": part.id, "name": part.name, "input": _input(part)}
+        return [{**fields, **extra_fields(part.extra)} if native else fields]
+    if isinstance(part, ToolResult):
+        return [_result_block(part, native=native)]
+    if not native:
+        text = content_in_words((part,))
+        return [{"type": "text", "text": text}] if text.strip() else []
+    if isinstance(part, TextPart) and not part.form:
+        return [{"type": "text", "text": part.text}] if part.text else []
+    return write_content([part])  # type: ignore[return-value]  # Only a text of no form is written as one.
+
+
+def _result_block(result: ToolResult, *, native: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"type": _RESULT, "tool_use_id": result.call_id}
+    if not native:
+        fields["content"] = content_in_words(result.content)
+    elif result.content:
+        fields["content"] = write_content(result.content)
+    if result.is_error is not None:
+        fields["is_error"] = result.is_error
+    return {**fields, **extra_fields(result.extra)} if native else fields
+
+
+def _input(call: ToolCall) -> Any:
+    """The arguments as the API wants them: an object, unless it was the API that gave something else."""
+    try:
+        given = json.loads(call.arguments)
+    except ValueError:
+        given = call.arguments
+    return given if call.form == _CALL or isinstance(given, dict) else {"input": given}
