@@ -9,7 +9,8 @@ from typing import Any
 
 import typer
 
-from germane.integrations.cli.app import COMMANDS, app
+from germane.integrations.cli.app import app
+from germane.integrations.cli.commands import COMMANDS
 
 __all__ = ["PAGE", "main", "reference"]
 
@@ -26,6 +27,9 @@ Text for people goes to the standard output, and what is only worth knowing to t
 result can be piped. Where an id is asked for, its beginning or its end is enough, from 4 characters on, if
 no other memory shares it; tables show the last 8. Colours and wrapping appear on a terminal only, and no
 colours where `NO_COLOR` is set.
+
+`germane --install-completion` teaches the shell in use (bash, zsh, fish or PowerShell) to complete commands
+and options; `germane --show-completion` prints what it would install.
 
 ## Exit codes
 

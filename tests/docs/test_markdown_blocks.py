@@ -12,7 +12,7 @@ import pytest
 
 from commandline import run
 from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, pages, run_page
-from germane.integrations.cli.app import COMMANDS
+from germane.integrations.cli.commands import COMMANDS
 
 _NAMES = [page.relative_to(ROOT).as_posix() for page in pages()]
 _EVERY_PAGE = [*pages(), *sorted((ROOT / "docs" / "decisions").glob("*.md")), ROOT / "CHANGELOG.md"]

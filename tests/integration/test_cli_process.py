@@ -94,18 +94,3 @@ def test_a_missing_store_ends_with_3_and_one_line(tmp_path: Path) -> None:
     assert ran.stdout == ""
     assert ran.stderr.count("\n") == 1
     assert "\x1b" not in ran.stderr
-
-
-def test_what_a_call_does_not_need_is_not_imported(tmp_path: Path) -> None:
-    db = filled(tmp_path)
-    code = (
-        "import sys\nfrom germane.integrations.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = ['rich', 'dateparser', 'asyncio', 'germane.exchange', 'germane.evaluation']\n"
-        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
-    )
-
-    ran = process("recall", "Postgres", "--db", str(db), code=code)
-
-    assert "ChromaDB" in ran.stdout
-    assert ran.stderr == "[]\n"

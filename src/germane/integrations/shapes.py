@@ -8,29 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from germane import (
-    Context,
-    Entry,
-    Feedback,
-    Finding,
-    GermaneError,
-    InvalidInput,
-    Item,
-    Lessons,
-    Level,
-    Memory,
-    Note,
-    Question,
-    Ranked,
-    Recalled,
-    SectionUse,
-    Shown,
-    StoreStats,
-    TimeRange,
-    Trace,
-)
+from germane import InvalidInput, Level
+
+if TYPE_CHECKING:  # Most of these bring much with them, and a command shows few of them.
+    from germane import (
+        Context,
+        Entry,
+        Feedback,
+        Finding,
+        GermaneError,
+        Item,
+        Lessons,
+        Memory,
+        Note,
+        Question,
+        Ranked,
+        Recalled,
+        SectionUse,
+        Shown,
+        StoreStats,
+        TimeRange,
+        Trace,
+    )
 
 __all__ = [
     "Shape",
@@ -142,6 +143,8 @@ def trace_shape(trace: Trace) -> Shape:
 
 def shown_from(shape: Any) -> Shown:
     """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
+    from germane import Shown  # noqa: PLC0415 - As at the top.
+
     try:
         if "results" in shape:
             kind, account = "recall", shape

@@ -1,6 +1,6 @@
-"""The command `germane`: its commands, and what becomes of an error in any of them.
+"""The command `germane`: its group of commands, and what becomes of an error in any of them.
 
-Level: integrations.
+Level: integrations. Which commands there are stands in `commands`.
 """
 
 from __future__ import annotations
@@ -8,41 +8,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TextIO
 
 import typer
 from typer.core import TyperGroup
 
-import germane
+from germane import GermaneError, InvalidInput, StoreError, __version__
+from germane.integrations.cli.commands import COMMANDS
 from germane.integrations.cli.output import print_json, warn
-from germane.integrations.shapes import error_shape
 
-__all__ = ["COMMANDS", "Commands", "app"]
+__all__ = ["Commands", "app"]
 
-COMMANDS: Mapping[str, str] = {
-    "remember": "remembering",
-    "recall": "recalling",
-    "assemble": "assembling",
-    "explain": "assembling",
-    "feedback": "learning",
-    "learn": "learning",
-    "show": "recalling",
-    "history": "recalling",
-    "revise": "remembering",
-    "forget": "remembering",
-    "restore": "remembering",
-    "purge": "remembering",
-    "import": "exchanging",
-    "export": "exchanging",
-    "embed": "embedding",
-    "reembed": "embedding",
-    "stats": "inspecting",
-    "doctor": "inspecting",
-    "eval": "evaluating",
-    "demo": "demonstrating",
-}
-"""Every command and the module beside this one that holds it, in the order of the help."""
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
@@ -75,9 +53,12 @@ class Commands(TyperGroup):
         """The names of the commands in the order of the help."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - As above.
-        """The command of that name, or None."""
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None; what nearly is a name is answered with that name."""
         if cmd_name not in COMMANDS:
+            near = get_close_matches(cmd_name, COMMANDS, n=1)
+            if near and ctx is not None and not ctx.resilient_parsing:
+                ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {near[0]}`?")
             return None
         one = typer.Typer(add_completion=False, rich_markup_mode=None)
         one.command(cmd_name, context_settings=_SETTINGS)(_function_of(cmd_name))
@@ -86,17 +67,19 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - As above.
         """The list in the help: each command with the first sentence of its own."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _first_line(_function_of(name))) for name in COMMANDS])
+            formatter.write_dl([(name, command.says) for name, command in COMMANDS.items()])
 
     def _run(self, arguments: list[str]) -> int:
         as_json = "--json" in arguments
+        stdout = sys.stdout
         try:
             code = super().main(args=arguments, prog_name="germane", standalone_mode=False)
-        except germane.GermaneError as error:
+        except GermaneError as error:
             return _report(error, as_json=as_json)
-        except SystemExit:
-            # The one thing that typer ends the process for by itself: a pipe that nobody reads.
-            return _UNREAD
+        except SystemExit as ended:
+            # Typer ends the process by itself after completion, and for a pipe that nobody reads,
+            # in whose place it has put another stream by then.
+            return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
             return _report(_UsageError(_message_of(error)), as_json=as_json)
         except (KeyboardInterrupt, typer.Abort):
@@ -106,26 +89,26 @@ class Commands(TyperGroup):
 
 def _function_of(command: str) -> Callable[..., Any]:
     """The function behind a command; only its own module is imported."""
-    commands: Mapping[str, Callable[..., Any]] = import_module(f"{__package__}.{COMMANDS[command]}").COMMANDS
+    commands: Mapping[str, Callable[..., Any]] = import_module(
+        f"{__package__}.{COMMANDS[command].module}"
+    ).COMMANDS
     return commands[command]
 
 
-def _first_line(function: Callable[..., Any]) -> str:
-    return (function.__doc__ or "").partition("\n")[0]
-
-
-class _UsageError(germane.InvalidInput):
+class _UsageError(InvalidInput):
     """The command line names no command, or what it says of one can't be read."""
 
 
-def _report(error: germane.GermaneError, *, as_json: bool) -> int:
+def _report(error: GermaneError, *, as_json: bool) -> int:
     if as_json:
+        from germane.integrations.shapes import error_shape  # noqa: PLC0415 - It knows every value there is.
+
         shape = error_shape(error)
         shape["error"]["type"] = type(error).__name__.lstrip("_")
         print_json(shape)
     else:
         warn(f"germane: {error}", is_error=True)
-    return _STORE if isinstance(error, germane.StoreError) else _MISTAKE
+    return _STORE if isinstance(error, StoreError) else _MISTAKE
 
 
 def _message_of(error: Exception) -> str:
@@ -133,7 +116,7 @@ def _message_of(error: Exception) -> str:
     message = str(getattr(error, "format_message", lambda: error)()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "germane"
-    return f"{message}. See `{command} --help`."
+    return f"{message}{'' if message.endswith('?') else '.'} See `{command} --help`."
 
 
 def _own_arguments() -> list[str]:
@@ -156,14 +139,13 @@ def _speak_utf8(stream: TextIO) -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"germane {germane.__version__}")
+        typer.echo(f"germane {__version__}")
         raise typer.Exit
 
 
 app = typer.Typer(
     name="germane",
     cls=Commands,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings=_SETTINGS,

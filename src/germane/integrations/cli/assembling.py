@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import Context
+from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -19,26 +19,12 @@ from germane.integrations.cli.opening import (
     moment_of,
     open_to_read,
 )
-from germane.integrations.cli.options import (
-    Agent,
-    Budget,
-    Counter,
-    Database,
-    FrameName,
-    Json,
-    KindFilter,
-    MinImportance,
-    Now,
-    Pins,
-    PlanName,
-    Scopes,
-    Since,
-    TagFilter,
-    Until,
-)
 from germane.integrations.cli.output import print_json, print_text, warn
 from germane.integrations.shapes import context_shape, trace_shape
 from germane.model.explanation import sentence_of
+
+if TYPE_CHECKING:
+    from germane import Context
 
 __all__ = ["COMMANDS"]
 
@@ -48,47 +34,57 @@ _Query = Annotated[
 ]
 
 
-def _assemble(
-    query: _Query = "",
-    *,
-    budget: Budget = _DEFAULT_BUDGET,
-    plan: PlanName = "layered",
-    frame: FrameName = "task",
-    counter: Counter = "o200k",
-    pin: Pins = None,
-    kind: KindFilter = None,
-    tag: TagFilter = None,
-    scope: Scopes = None,
-    since: Since = None,
-    until: Until = None,
-    min_importance: MinImportance = None,
-    now: Now = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
+def _assembling(show: Callable[..., None]) -> Callable[..., None]:
+    """A command that assembles with every option there is, and shows of the context what it is asked for."""
+
+    def command(
+        query: _Query = "",
+        *,
+        budget: options.Budget = _DEFAULT_BUDGET,
+        plan: options.PlanName = "layered",
+        frame: options.FrameName = "task",
+        counter: options.Counter = "o200k",
+        pin: options.Pins = None,
+        kind: options.KindFilter = None,
+        tag: options.TagFilter = None,
+        scope: options.Scopes = None,
+        since: options.Since = None,
+        until: options.Until = None,
+        min_importance: options.MinImportance = None,
+        now: options.Now = None,
+        database: options.Database = DEFAULT_DATABASE,
+        agent: options.Agent = DEFAULT_AGENT,
+        as_json: options.Json = False,
+    ) -> None:
+        context = _context(
+            database,
+            agent,
+            query,
+            now=now,
+            pins=pin or (),
+            budget=budget,
+            plan=plan,
+            frame=frame,
+            counter=counter,
+            kinds=kind or (),
+            tags=tag or (),
+            scopes=scope or (),
+            since=since,
+            until=until,
+            min_importance=min_importance,
+        )
+        show(context, as_json=as_json)
+
+    command.__doc__ = show.__doc__
+    return command
+
+
+def _show_text(context: Context, *, as_json: bool) -> None:
     """The best context for a query, within a budget of tokens.
 
     The text alone goes to the standard output, ready to be piped. What is worth knowing about it
     goes to the error stream; `germane explain` says all of it.
     """
-    context = _context(
-        database,
-        agent,
-        query,
-        now=now,
-        pins=pin or (),
-        budget=budget,
-        plan=plan,
-        frame=frame,
-        counter=counter,
-        kinds=kind or (),
-        tags=tag or (),
-        scopes=scope or (),
-        since=since,
-        until=until,
-        min_importance=min_importance,
-    )
     if as_json:
         print_json(context_shape(context))
         return
@@ -97,47 +93,12 @@ def _assemble(
     _print_notes(context)
 
 
-def _explain(
-    query: _Query = "",
-    *,
-    budget: Budget = _DEFAULT_BUDGET,
-    plan: PlanName = "layered",
-    frame: FrameName = "task",
-    counter: Counter = "o200k",
-    pin: Pins = None,
-    kind: KindFilter = None,
-    tag: TagFilter = None,
-    scope: Scopes = None,
-    since: Since = None,
-    until: Until = None,
-    min_importance: MinImportance = None,
-    now: Now = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
+def _show_account(context: Context, *, as_json: bool) -> None:
     """What `assemble` puts in and what it leaves out, and why.
 
     Each candidate is accounted for: its level, its tokens and the parts of its score, or the reason
     it was left out and by how many tokens it missed.
     """
-    context = _context(
-        database,
-        agent,
-        query,
-        now=now,
-        pins=pin or (),
-        budget=budget,
-        plan=plan,
-        frame=frame,
-        counter=counter,
-        kinds=kind or (),
-        tags=tag or (),
-        scopes=scope or (),
-        since=since,
-        until=until,
-        min_importance=min_importance,
-    )
     if as_json:
         print_json({"tokens": context.tokens, "trace": trace_shape(context.trace)})
     else:
@@ -177,5 +138,8 @@ def _print_notes(context: Context) -> None:
     )
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {"assemble": _assemble, "explain": _explain}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "assemble": _assembling(_show_text),
+    "explain": _assembling(_show_account),
+}
 """The commands of this file by name."""

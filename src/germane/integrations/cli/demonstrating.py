@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import germane
-from germane import Context, InvalidInput, UnreadableSource
+from germane import InvalidInput, UnreadableSource
 from germane.integrations.cli.evaluating import numbers_of
 from germane.integrations.cli.opening import DEFAULT_AGENT
 from germane.integrations.cli.options import Agent, Json
 from germane.integrations.cli.output import is_terminal, print_json, print_text
 from germane.integrations.shapes import context_shape
 from germane.model.columns import harmless
+
+if TYPE_CHECKING:
+    from germane import Context
 
 __all__ = ["COMMANDS"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from germane import Engine, Memory, StoreUnavailable, UnreadableSource
+from germane import StoreUnavailable, UnreadableSource
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -26,6 +26,7 @@ from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text, warn
 
 if TYPE_CHECKING:
+    from germane import Engine, Memory
     from germane.exchange.importing import ImportReport, Progress
 
 __all__ = ["COMMANDS"]

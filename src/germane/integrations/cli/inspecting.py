@@ -6,16 +6,18 @@ Level: integrations.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from germane import StoreStats
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, open_to_read
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import finding_shape, stats_shape
 from germane.model.columns import bar, table
+
+if TYPE_CHECKING:
+    from germane import StoreStats
 
 __all__ = ["COMMANDS"]
 

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import InvalidInput, Lessons, Shown
+from germane import InvalidInput
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -24,6 +24,9 @@ from germane.integrations.cli.opening import (
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import feedback_shape, lessons_shape, shown_from
+
+if TYPE_CHECKING:
+    from germane import Lessons, Shown
 
 __all__ = ["COMMANDS"]
 

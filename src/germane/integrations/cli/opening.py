@@ -12,10 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import germane
-from germane import Embedder, Engine, Filter, InvalidInput, Memory, NotFound, Status, StoreUnavailable
+from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
+
+if TYPE_CHECKING:
+    from germane import Embedder, Engine, Memory
 
 __all__ = [
     "DEFAULT_AGENT",

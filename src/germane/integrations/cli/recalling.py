@@ -6,11 +6,12 @@ Level: integrations.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import Level, Memory, Recalled
+from germane import Level
+from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -18,24 +19,13 @@ from germane.integrations.cli.opening import (
     moment_of,
     open_to_read,
 )
-from germane.integrations.cli.options import (
-    Agent,
-    Database,
-    Json,
-    KindFilter,
-    MinImportance,
-    Now,
-    QueryText,
-    Scopes,
-    Since,
-    TagFilter,
-    Target,
-    Until,
-)
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.shapes import memory_shape, recalled_shape, renditions_shape
 from germane.model.columns import cut, line_of
 from germane.model.explanation import sentence_of, short_id, why_of
+
+if TYPE_CHECKING:
+    from germane import Memory, Recalled
 
 __all__ = ["COMMANDS"]
 
@@ -43,25 +33,25 @@ _LABEL = 100
 
 
 def _recall(
-    query: QueryText,
+    query: options.QueryText,
     *,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
-    kind: KindFilter = None,
-    tag: TagFilter = None,
-    scope: Scopes = None,
-    since: Since = None,
-    until: Until = None,
-    min_importance: MinImportance = None,
+    kind: options.KindFilter = None,
+    tag: options.TagFilter = None,
+    scope: options.Scopes = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    min_importance: options.MinImportance = None,
     subject: Annotated[
         str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
     ] = None,
     superseded: Annotated[
         bool, typer.Option("--include-superseded", help="Old versions of memories too.")
     ] = False,
-    now: Now = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    now: options.Now = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """The memories that have most to do with a question, best first."""
     with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
@@ -89,10 +79,10 @@ def _recall(
 
 
 def _show(
-    memory_id: Target,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    memory_id: options.Target,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """One memory: its fields, its texts and its versions."""
     with open_to_read(database, agent) as engine:
@@ -111,10 +101,10 @@ def _show(
 
 
 def _history(
-    memory_id: Target,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    memory_id: options.Target,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """Every version of a memory, the first version first."""
     with open_to_read(database, agent) as engine:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import Draft, InvalidInput, Memory
+from germane import InvalidInput
+from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -21,29 +22,13 @@ from germane.integrations.cli.opening import (
     open_to_change,
     open_to_write,
 )
-from germane.integrations.cli.options import (
-    Agent,
-    Confidence,
-    CreatedAt,
-    Database,
-    Importance,
-    Json,
-    KindName,
-    MemoryText,
-    Meta,
-    OutcomeName,
-    Pinned,
-    ScopeName,
-    SourceText,
-    Subject,
-    Tags,
-    Target,
-    TrustName,
-)
 from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import memory_shape
 from germane.model.columns import cut, line_of
 from germane.model.explanation import short_id
+
+if TYPE_CHECKING:
+    from germane import Engine, Memory
 
 __all__ = ["COMMANDS"]
 
@@ -54,25 +39,27 @@ _NEW_TEXT = Annotated[
 
 
 def _remember(
-    text: MemoryText,
+    text: options.MemoryText,
     *,
-    kind: KindName = "note",
-    subject: Subject = None,
-    tag: Tags = None,
-    scope: ScopeName = "global",
-    importance: Importance = None,
-    confidence: Confidence = None,
-    outcome: OutcomeName = None,
-    trust: TrustName = None,
-    source: SourceText = None,
-    pinned: Pinned = False,
-    created_at: CreatedAt = None,
-    meta: Meta = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    kind: options.KindName = "note",
+    subject: options.Subject = None,
+    tag: options.Tags = None,
+    scope: options.ScopeName = "global",
+    importance: options.Importance = None,
+    confidence: options.Confidence = None,
+    outcome: options.OutcomeName = None,
+    trust: options.TrustName = None,
+    source: options.SourceText = None,
+    pinned: options.Pinned = False,
+    created_at: options.CreatedAt = None,
+    meta: options.Meta = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """Store a memory. The same one said again is counted, not doubled."""
+    from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
+
     draft = Draft(
         content=_text_of(text),
         kind=kind,
@@ -98,18 +85,18 @@ def _remember(
 
 
 def _revise(
-    memory_id: Target,
+    memory_id: options.Target,
     text: _NEW_TEXT = None,
     *,
-    subject: Subject = None,
-    tag: Tags = None,
-    importance: Importance = None,
-    confidence: Confidence = None,
-    outcome: OutcomeName = None,
-    meta: Meta = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    subject: options.Subject = None,
+    tag: options.Tags = None,
+    importance: options.Importance = None,
+    confidence: options.Confidence = None,
+    outcome: options.OutcomeName = None,
+    meta: options.Meta = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """Store the next version of a memory.
 
@@ -132,37 +119,33 @@ def _revise(
         print_text(_line(f"Revised, now version {memory.version}", memory))
 
 
-def _forget(
-    memory_id: Target,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Keep a memory out of every result until it is restored."""
-    with open_to_change(database, agent) as engine:
-        memory = engine.forget(id_of(engine, memory_id))
-    _show_changed("Forgotten", memory, as_json=as_json)
+def _changing(verb: str, change: Callable[[Engine, str], Memory], *, says: str) -> Callable[..., None]:
+    """A command that does one thing to one memory and shows it as it is then."""
 
+    def command(
+        memory_id: options.Target,
+        database: options.Database = DEFAULT_DATABASE,
+        agent: options.Agent = DEFAULT_AGENT,
+        as_json: options.Json = False,
+    ) -> None:
+        with open_to_change(database, agent) as engine:
+            memory = change(engine, id_of(engine, memory_id))
+        if as_json:
+            print_json({"memory": memory_shape(memory)})
+        else:
+            print_text(_line(verb, memory))
 
-def _restore(
-    memory_id: Target,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Undo a forget."""
-    with open_to_change(database, agent) as engine:
-        memory = engine.restore(id_of(engine, memory_id))
-    _show_changed("Restored", memory, as_json=as_json)
+    command.__doc__ = says
+    return command
 
 
 def _purge(
-    memory_id: Target,
+    memory_id: options.Target,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")] = False,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
 ) -> None:
     """Remove a memory for good.
 
@@ -191,13 +174,6 @@ def _text_of(text: str) -> str:
     return read.removesuffix("\n").removesuffix("\r")
 
 
-def _show_changed(verb: str, memory: Memory, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"memory": memory_shape(memory)})
-    else:
-        print_text(_line(verb, memory))
-
-
 def _line(verb: str, memory: Memory) -> str:
     label = cut(line_of(memory.renditions.micro.text), _LABEL)
     return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label}"
@@ -206,8 +182,14 @@ def _line(verb: str, memory: Memory) -> str:
 COMMANDS: dict[str, Callable[..., Any]] = {
     "remember": _remember,
     "revise": _revise,
-    "forget": _forget,
-    "restore": _restore,
+    "forget": _changing(
+        "Forgotten",
+        lambda engine, memory_id: engine.forget(memory_id),
+        says="Keep a memory out of every result until it is restored.",
+    ),
+    "restore": _changing(
+        "Restored", lambda engine, memory_id: engine.restore(memory_id), says="Undo a forget."
+    ),
     "purge": _purge,
 }
 """The commands of this file by name."""

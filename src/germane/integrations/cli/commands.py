@@ -1,0 +1,61 @@
+"""The list of all commands: where each is found, and the line that says of it what it does.
+
+Level: integrations (imports nothing of the package, so that `germane --help` loads no command).
+
+To add a command, write it as a function in a module beside this one, put it into that module's
+`COMMANDS` by its name, and give it a line below. Its module is imported when the command runs and
+not before; a test holds `says` against the first line of the function's docstring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["COMMANDS", "Command"]
+
+
+class Command(NamedTuple):
+    """A command: the module beside this one that holds it, and its line in the help.
+
+    With `counts`, nearly every call of it counts tokens, so that the counter may be loaded ahead.
+    """
+
+    module: str
+    says: str
+    counts: bool = False
+
+
+COMMANDS: Mapping[str, Command] = {
+    "remember": Command(
+        "remembering", "Store a memory. The same one said again is counted, not doubled.", counts=True
+    ),
+    "recall": Command("recalling", "The memories that have most to do with a question, best first."),
+    "assemble": Command(
+        "assembling", "The best context for a query, within a budget of tokens.", counts=True
+    ),
+    "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why.", counts=True),
+    "feedback": Command("learning", "Say which memories of a context were used."),
+    "learn": Command("learning", "Let the ranking learn from feedback, or not, or forget what it learned."),
+    "show": Command("recalling", "One memory: its fields, its texts and its versions."),
+    "history": Command("recalling", "Every version of a memory, the first version first."),
+    "revise": Command("remembering", "Store the next version of a memory.", counts=True),
+    "forget": Command("remembering", "Keep a memory out of every result until it is restored."),
+    "restore": Command("remembering", "Undo a forget."),
+    "purge": Command("remembering", "Remove a memory for good."),
+    "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
+    "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
+    "embed": Command("embedding", "Make vectors for the memories that wait for one."),
+    "reembed": Command(
+        "embedding", "Replace the vectors of every agent in the file by those of another model."
+    ),
+    "stats": Command("inspecting", "How many memories there are, of which kinds, in how much space."),
+    "doctor": Command(
+        "inspecting", "Look for damage in the store. Ends with 1 if there is any, and says what to do."
+    ),
+    "eval": Command("evaluating", "Measure how much of the evidence stands in the context.", counts=True),
+    "demo": Command(
+        "demonstrating", "Load an agent's memory, ask it a question, explain the answer.", counts=True
+    ),
+}
+"""Every command by its name, in the order of the help."""

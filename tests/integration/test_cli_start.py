@@ -1,0 +1,162 @@
+"""What a process of the command line loads before it answers, and what it does around its commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from commandline import filled, run
+from germane.integrations.cli.commands import COMMANDS
+
+LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+COMMAND = f"{LOADED}from germane.integrations.cli import main\nmain()"
+
+WITH_THE_ENGINE = {"numpy", "regex", "sqlite3", "germane.engine", "germane.stores", "germane.model.memory"}
+WITH_A_TERMINAL = {"rich"}
+WITH_FEW_COMMANDS = {"asyncio", "dateparser", "yaml", "markdown_it", "httpx", "onnxruntime", "tiktoken"}
+WITH_ONE_COMMAND = {f"germane.{room}" for room in ("aio", "demo", "evaluation", "exchange", "testing")}
+NEVER_AT_ONCE = WITH_A_TERMINAL | WITH_FEW_COMMANDS | WITH_ONE_COMMAND
+
+
+def process(
+    code: str, *arguments: str, text: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        input=text,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def loaded(code: str, *arguments: str, ends: int = 0) -> set[str]:
+    """The modules that are there when the process ends."""
+    ran = process(code, *arguments)
+    assert ran.returncode == ends, ran.stderr
+    return set(ran.stderr.splitlines()[-1].split())
+
+
+def test_importing_germane_loads_nothing_heavy() -> None:
+    modules = loaded(f"{LOADED}import germane")
+
+    assert modules & (WITH_THE_ENGINE | NEVER_AT_ONCE | {"typer", "dataclasses", "json"}) == set()
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), (), ("-h",)])
+def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> None:
+    modules = loaded(COMMAND, *arguments)
+
+    assert modules & (WITH_THE_ENGINE | NEVER_AT_ONCE) == set()
+    assert {f"germane.integrations.cli.{each.module}" for each in COMMANDS.values()} & modules == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "others"),
+    [
+        (("recall", "Postgres"), {"rs_bpe"}),
+        (("assemble", "Postgres"), set[str]()),
+        (("stats",), {"rs_bpe"}),
+        (("learn",), {"rs_bpe"}),
+        (("remember", "A note."), set[str]()),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(
+    tmp_path: Path, command: tuple[str, ...], others: set[str]
+) -> None:
+    modules = loaded(COMMAND, *command, "--db", str(filled(tmp_path)))
+
+    assert modules & (NEVER_AT_ONCE | others) == set()
+    module = COMMANDS[command[0]].module
+    assert {f"germane.integrations.cli.{each.module}" for each in COMMANDS.values()} & modules == {
+        f"germane.integrations.cli.{module}"
+    }
+
+
+def test_a_command_that_counts_has_its_counter_loaded_beside_it_and_counts_the_same(tmp_path: Path) -> None:
+    db = filled(tmp_path)
+    ran = process(COMMAND, "assemble", "Postgres", "--db", str(db), GERMANE_EMBEDDER="none")
+
+    assert ran.stdout == run("assemble", "Postgres", db=db).out
+    assert "rs_bpe" in ran.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) -> None:
+    function = import_module(f"germane.integrations.cli.{COMMANDS[name].module}").COMMANDS[name]
+
+    assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].says
+
+
+def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed() -> None:
+    code = (
+        "import atexit, sys\natexit.register(print, 'the end')\n"
+        "from germane.integrations.cli import main\nprint('the beginning')\nmain()"
+    )
+
+    ran = process(code, "--version")
+
+    assert ran.stdout.splitlines()[0] == "the beginning"
+    assert ran.stdout.splitlines()[-1] == "the end"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("rememebr", "remember"), ("asemble", "assemble"), ("stat", "stats")]
+)
+def test_a_misspelt_command_is_answered_with_the_one_that_was_meant(typed: str, meant: str) -> None:
+    ran = run(typed)
+
+    assert ran.code == 2
+    assert ran.err == (
+        f"germane: No such command '{typed}'. Did you mean `germane {meant}`? See `germane --help`.\n"
+    )
+
+
+def test_a_word_like_no_command_is_answered_without_a_guess() -> None:
+    assert run("zzzz").err == "germane: No such command 'zzzz'. See `germane --help`.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("germane re", ["remember", "recall", "revise", "restore", "reembed"]),
+        ("germane recall --li", ["--limit"]),
+        ("germane assemble --bu", ["--budget"]),
+        ("germane nothing ", []),
+    ],
+)
+def test_bash_is_told_what_may_follow(typed: str, offered: list[str]) -> None:
+    ran = process(
+        COMMAND.removeprefix(LOADED),
+        _GERMANE_COMPLETE="complete_bash",
+        COMP_WORDS=typed,
+        COMP_CWORD=str(typed.count(" ")),
+    )
+
+    assert [line for line in ran.stdout.splitlines() if line in offered] == offered
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/bin/bash").exists(), reason="Only where there is a bash.")
+def test_the_script_that_is_shown_makes_bash_complete() -> None:
+    script = Path(sys.executable).with_name("germane")
+    shown = subprocess.run(
+        ["/bin/bash", "-c", f"{script} --show-completion; true"], capture_output=True, text=True, check=True
+    ).stdout
+    asked = f"""{shown}
+        COMP_WORDS=({script} ass); COMP_CWORD=1
+        _germane_completion {script}
+        echo "${{COMPREPLY[@]}}"
+    """
+
+    done = subprocess.run(["/bin/bash", "-c", asked], capture_output=True, text=True, check=True)
+
+    assert "complete -o default -F _germane_completion germane" in shown
+    assert done.stdout == "assemble\n"
