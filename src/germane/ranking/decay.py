@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.errors import InvalidInput
 from germane.model.held import AgeBasis, Held
 
@@ -72,9 +75,17 @@ class Decay:
             return math.exp2(-age / self.hours)
         return 1.0
 
-    def ages(self, held: Sequence[Held], *, now: datetime) -> list[float]:
+    def weights(self, ages: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weights at many ages, each the same as `weight` gives."""
+        if self.shape == "hyperbolic":
+            return 1.0 / (1.0 + np.maximum(ages, 0.0) / self.hours)
+        return np.array([self.weight(age) for age in ages.tolist()], dtype=np.float64)
+
+    def ages(self, held: Sequence[Held], *, now: datetime) -> NDArray[np.float64]:
         """The age of each in hours at `now`, 0 for what lies in the future."""
         if self.basis is AgeBasis.CREATED:
             # By far the most asked for; the detour over `moment` costs as much again.
-            return [max((now - one.memory.created_at) / _HOUR, 0.0) for one in held]
-        return [max((now - one.moment(self.basis)) / _HOUR, 0.0) for one in held]
+            ages = [(now - one.memory.created_at) / _HOUR for one in held]
+        else:
+            ages = [(now - one.moment(self.basis)) / _HOUR for one in held]
+        return np.maximum(np.array(ages, dtype=np.float64), 0.0)

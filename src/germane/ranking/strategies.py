@@ -23,12 +23,13 @@ standing is the strategy's score, from 0 for nothing to 1 for the best of the se
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.held import Held
@@ -53,7 +54,8 @@ STRATEGIES: tuple[str, ...] = get_args(StrategyName)
 DEFAULT_STRATEGY = "balanced"
 
 _HOUR = timedelta(hours=1)
-_Parts: TypeAlias = list[dict[str, float]]
+_Floats: TypeAlias = NDArray[np.float64]
+_Parts: TypeAlias = dict[str, _Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,11 +117,12 @@ class Known:
 class Arranged:
     """A working set in its order: each entry once, with its score and the parts of it.
 
+    `ranked` makes an entry's account when it is asked for, since most of a large set isn't shown.
     `strategy` is the one that ordered, which `smart` chooses. The parts are what a score is made of and
     need not add up to it.
     """
 
-    ranked: tuple[Ranked, ...]
+    ranked: Sequence[Ranked]
     strategy: str
     notes: tuple[Note, ...] = ()
 
@@ -141,105 +144,146 @@ def arrange(
     relevance outside its range; the error names the memory.
     """
     query, known = query or Query(), known or Known()
-    if strategy.name == "smart":
+    name = strategy.name
+    notes: tuple[Note, ...] = ()
+    base = strategy.base if name == "clustered" else name
+    if base == "smart":
         chosen = choose_strategy(query.text)
-        found = arrange(held, replace(strategy, name=chosen.strategy), now=now, query=query, known=known)
-        return replace(found, notes=(chosen.note, *found.notes))
-    if strategy.name == "clustered":
-        base = replace(strategy, name=strategy.base, base=DEFAULT_STRATEGY)
-        return _clustered(arrange(held, base, now=now, query=query, known=known), strategy, known)
-    scores, parts = _scored(held, strategy, now, query, known)
+        base, notes = chosen.strategy, (chosen.note,)
+        name = base if name == "smart" else name
+    scores, parts = _SCORED[base](_Asked(held, strategy, now, query, known))
     if known.relevance is not None and strategy.relevance > 0:
         scores = _with_relevance(held, scores, parts, known.relevance, strategy.relevance)
-    return Arranged(
-        ranked=tuple(
-            Ranked(candidate=Candidate(memory=held[place].memory), score=scores[place], parts=parts[place])
-            for place in _best_first(held, scores)
-        ),
-        strategy=strategy.name,
-        notes=_learned_notes(parts),
-    )
+    places = _best_first(held, scores)
+    if name == "clustered":
+        places = _clustered(held, places, parts, known, strategy.cluster_by)
+    ranked = _InOrder(held, places, scores.tolist(), parts)
+    return Arranged(ranked=ranked, strategy=name, notes=(*notes, *_learned_notes(parts)))
 
 
-def _scored(
-    held: Sequence[Held], strategy: Strategy, now: datetime, query: Query, known: Known
-) -> tuple[list[float], _Parts]:
-    """The score of each entry by one of the plain strategies, with its parts."""
-    if strategy.name == "recent":
-        scores = _recency(held)
-        return scores, [{"recency": score} for score in scores]
-    if strategy.name == "custom" and strategy.scorer is not None:
-        scores = [_by_scorer(strategy.scorer, one, query, now, known) for one in held]
-        return scores, [{"scorer": score} for score in scores]
-    importances, parts = _importances(held, known.learned)
-    if strategy.name == "important":
-        return importances, parts
-    if strategy.name == "frequent":
-        # One function for each number, and not one for all: a vector's logarithms may differ in the
-        # last place by where in it they stand.
-        scores = []
-        for one, importance, part in zip(held, importances, parts, strict=True):
-            part["frequency"] = 1.0 + math.log1p(one.accesses)
-            part["accesses"] = float(one.accesses)
-            scores.append(importance * part["frequency"])
-        return scores, parts
-    ages = strategy.decay.ages(held, now=now)
-    scores = []
-    for age, importance, part in zip(ages, importances, parts, strict=True):
-        part["decay"] = weight = strategy.decay.weight(age)
-        part["age_hours"] = age
-        scores.append(importance * weight)
-    return scores, parts
+class _InOrder(Sequence[Ranked]):
+    """Entries in an order, from columns of numbers; a number that is NaN is no part of that entry."""
+
+    __slots__ = ("_held", "_parts", "_places", "_scores")
+
+    def __init__(
+        self, held: Sequence[Held], places: Sequence[int], scores: Sequence[float], parts: _Parts
+    ) -> None:
+        self._held, self._places, self._scores = tuple(held), places, scores
+        self._parts = {name: column.tolist() for name, column in parts.items()}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Ranked, ...]: ...
+    def __getitem__(self, index: int | slice) -> Ranked | tuple[Ranked, ...]:
+        if isinstance(index, slice):
+            return tuple(self._at(place) for place in self._places[index])
+        return self._at(self._places[index])
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return map(self._at, self._places)
+
+    def _at(self, place: int) -> Ranked:
+        return Ranked(
+            candidate=Candidate(memory=self._held[place].memory),
+            score=self._scores[place],
+            parts={
+                name: column[place]
+                for name, column in self._parts.items()
+                if not math.isnan(column[place])
+            },
+        )
 
 
-def _recency(held: Sequence[Held]) -> list[float]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the plain strategies score by."""
+
+    held: Sequence[Held]
+    strategy: Strategy
+    now: datetime
+    query: Query
+    known: Known
+
+
+def _recent(asked: _Asked) -> tuple[_Floats, _Parts]:
     """The share of the entries that were accessed no later than each."""
-    orders = np.array([one.order for one in held], dtype=np.int64)
-    places = np.searchsorted(np.sort(orders), orders, side="right")
-    shares: list[float] = (places / max(len(held), 1)).tolist()
-    return shares
+    orders = _orders(asked.held)
+    scores = np.searchsorted(np.sort(orders), orders, side="right") / max(len(orders), 1)
+    return scores, {"recency": scores}
 
 
-def _importances(
-    held: Sequence[Held], learned: Mapping[str, LearnedImportance]
-) -> tuple[list[float], _Parts]:
+def _important(asked: _Asked) -> tuple[_Floats, _Parts]:
+    held, learned = asked.held, asked.known.learned
     if not learned:
-        found = [one.memory.importance for one in held]
-        return found, [{"importance": importance} for importance in found]
-    found = [importance_of(one, learned) for one in held]
-    parts = [{"importance": importance} for importance in found]
-    for one, part in zip(held, parts, strict=True):
-        if one.memory.id in learned and not one.stays:
-            part["importance_set"] = one.memory.importance
-            part["showings"] = float(learned[one.memory.id].showings)
-    return found, parts
-
-
-def _learned_notes(parts: _Parts) -> tuple[Note, ...]:
-    count = sum("showings" in part for part in parts)
-    if not count:
-        return ()
-    return (
-        Note(
-            code="learned_importance",
-            text=f"The importance of {count} of {len(parts)} memories was learned from their use.",
+        importances = np.array([one.memory.importance for one in held], dtype=np.float64)
+        return importances, {"importance": importances}
+    importances = np.array([importance_of(one, learned) for one in held], dtype=np.float64)
+    told = [None if one.stays else learned.get(one.memory.id) for one in held]
+    return importances, {
+        "importance": importances,
+        "importance_set": np.array(
+            [math.nan if use is None else one.memory.importance for one, use in zip(held, told, strict=True)]
         ),
-    )
+        "showings": np.array([math.nan if use is None else use.showings for use in told]),
+    }
 
 
-def _by_scorer(scorer: Scorer, one: Held, query: Query, now: datetime, known: Known) -> float:
+def _frequent(asked: _Asked) -> tuple[_Floats, _Parts]:
+    importances, parts = _important(asked)
+    accesses = [one.accesses for one in asked.held]
+    # Logarithms one by one: those of a whole vector may differ in the last place by where in it they
+    # stand, and so by the order in which the entries came.
+    frequency = np.array([1.0 + math.log1p(count) for count in accesses], dtype=np.float64)
+    return importances * frequency, {
+        **parts,
+        "frequency": frequency,
+        "accesses": np.array(accesses, dtype=np.float64),
+    }
+
+
+def _balanced(asked: _Asked) -> tuple[_Floats, _Parts]:
+    importances, parts = _important(asked)
+    decay = asked.strategy.decay
+    ages = decay.ages(asked.held, now=asked.now)
+    weights = decay.weights(ages)
+    return importances * weights, {**parts, "decay": weights, "age_hours": ages}
+
+
+def _custom(asked: _Asked) -> tuple[_Floats, _Parts]:
+    scores = np.array([_by_scorer(asked, one) for one in asked.held], dtype=np.float64)
+    return scores, {"scorer": scores}
+
+
+_SCORED: Mapping[str, Callable[[_Asked], tuple[_Floats, _Parts]]] = {
+    "recent": _recent,
+    "important": _important,
+    "frequent": _frequent,
+    "balanced": _balanced,
+    "custom": _custom,
+}
+
+
+def _by_scorer(asked: _Asked, one: Held) -> float:
     """What a scorer says; beside the memory it is told, as signals, what the set knows of it."""
     signals = {
         "touches": float(one.touches),
         "order": float(one.order),
         "recalled": float(one.recalled),
-        "entered_hours": max((now - one.entered_at) / _HOUR, 0.0),
-        "touched_hours": max((now - one.touched_at) / _HOUR, 0.0),
+        "entered_hours": max((asked.now - one.entered_at) / _HOUR, 0.0),
+        "touched_hours": max((asked.now - one.touched_at) / _HOUR, 0.0),
     }
-    if known.relevance is not None:
-        signals["relevance"] = known.relevance.get(one.memory.id, 0.0)
+    if asked.known.relevance is not None:
+        signals["relevance"] = asked.known.relevance.get(one.memory.id, 0.0)
+    scorer = asked.strategy.scorer
+    if scorer is None:  # The strategy's own check has made sure of it; this tells the type checker.
+        raise InvalidInput("The strategy 'custom' needs a scorer.")
     try:
-        score = float(scorer(Candidate(memory=one.memory, signals=signals), query, now))
+        score = float(scorer(Candidate(memory=one.memory, signals=signals), asked.query, asked.now))
     except Exception as error:
         raise InvalidInput(
             f"The scorer failed for memory {one.memory.id!r}: {type(error).__name__}: {error}."
@@ -253,56 +297,61 @@ def _by_scorer(scorer: Scorer, one: Held, query: Query, now: datetime, known: Kn
 
 
 def _with_relevance(
-    held: Sequence[Held],
-    scores: Sequence[float],
-    parts: _Parts,
-    relevance: Mapping[str, float],
-    weight: float,
-) -> list[float]:
+    held: Sequence[Held], scores: _Floats, parts: _Parts, relevance: Mapping[str, float], weight: float
+) -> _Floats:
     """The scores brought to 0 to 1, and relevance joined to them."""
-    least, most = min(0.0, min(scores, default=0.0)), max(scores, default=0.0)
-    found = []
-    for one, score, part in zip(held, scores, parts, strict=True):
-        near = relevance.get(one.memory.id, 0.0)
-        if not 0.0 <= near <= 1.0:
-            raise InvalidInput(
-                f"The relevance of memory {one.memory.id!r} is {near}. Relevance runs from 0 to 1."
-            )
-        part["standing"] = standing = (score - least) / (most - least) if most > least else 0.0
-        part["relevance"] = near
-        found.append((1.0 - weight) * standing + weight * near)
-    return found
+    near = np.array([relevance.get(one.memory.id, 0.0) for one in held], dtype=np.float64)
+    wrong = np.flatnonzero(~((near >= 0.0) & (near <= 1.0)))
+    if len(wrong):
+        place = int(wrong[0])
+        raise InvalidInput(
+            f"The relevance of memory {held[place].memory.id!r} is {near[place]}. Relevance runs from 0 to 1."
+        )
+    least, most = min(0.0, scores.min(initial=0.0)), scores.max(initial=-math.inf)
+    standing = (scores - least) / (most - least) if most > least else np.zeros_like(scores)
+    parts["standing"], parts["relevance"] = standing, near
+    return (1.0 - weight) * standing + weight * near
 
 
-def _best_first(held: Sequence[Held], scores: Sequence[float]) -> list[int]:
+def _best_first(held: Sequence[Held], scores: _Floats) -> list[int]:
     """The places of the entries in rank order."""
-    by_score = np.array(scores, dtype=np.float64)
-    by_order = np.array([one.order for one in held], dtype=np.int64)
-    places = np.lexsort((-by_order, -by_score))
-    best, orders = by_score[places], by_order[places]
+    by_order = _orders(held)
+    places: list[int] = np.lexsort((-by_order, -scores)).tolist()
+    best, orders = scores[places], by_order[places]
     if not np.any((best[1:] == best[:-1]) & (orders[1:] == orders[:-1])):
-        found: list[int] = places.tolist()
-        return found
-    return _fully_sorted(held, scores)
-
-
-def _fully_sorted(held: Sequence[Held], scores: Sequence[float]) -> list[int]:
-    """The same with the last two criteria, which only entries of one order need."""
-    by_id = sorted(range(len(held)), key=lambda place: held[place].memory.id)
+        return places
+    # Entries of one set differ in their order; where others are ranked, time and id decide.
+    numbers = scores.tolist()
+    by_id = sorted(places, key=lambda place: held[place].memory.id)
     return sorted(
         by_id,
-        key=lambda place: (scores[place], held[place].order, held[place].memory.created_at),
+        key=lambda place: (numbers[place], held[place].order, held[place].memory.created_at),
         reverse=True,
     )
 
 
-def _clustered(found: Arranged, strategy: Strategy, known: Known) -> Arranged:
-    """The groups one after another, each member with the number of its group."""
-    by_id = {one.memory.id: one for one in found.ranked}
-    groups = cluster(list(by_id), vectors=known.vectors, terms=known.terms, by=strategy.cluster_by)
-    ranked = tuple(
-        replace(by_id[memory_id], parts={**by_id[memory_id].parts, "cluster": float(number)})
-        for number, group in enumerate(groups, start=1)
-        for memory_id in group
+def _orders(held: Sequence[Held]) -> NDArray[np.int64]:
+    return np.array([one.order for one in held], dtype=np.int64)
+
+
+def _clustered(
+    held: Sequence[Held], places: Sequence[int], parts: _Parts, known: Known, by: ClusterBy
+) -> list[int]:
+    """The places group by group; each entry gets the number of its group as a part."""
+    place_of = {held[place].memory.id: place for place in places}
+    groups = cluster(
+        [held[place].memory.id for place in places], vectors=known.vectors, terms=known.terms, by=by
     )
-    return Arranged(ranked=ranked, strategy="clustered", notes=found.notes)
+    numbers = np.zeros(len(held))
+    for number, group in enumerate(groups, start=1):
+        numbers[[place_of[memory_id] for memory_id in group]] = number
+    parts["cluster"] = numbers
+    return [place_of[memory_id] for group in groups for memory_id in group]
+
+
+def _learned_notes(parts: _Parts) -> tuple[Note, ...]:
+    count = int(np.isfinite(parts["showings"]).sum()) if "showings" in parts else 0
+    if not count:
+        return ()
+    text = f"The importance of {count} of {len(parts['showings'])} memories was learned from their use."
+    return (Note(code="learned_importance", text=text),)

@@ -1,0 +1,185 @@
+"""Who leaves a working set: every assertion names which memory left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from germane.errors import InvalidInput
+from germane.model.held import AgeBasis, Eviction, Held
+from germane.ranking.eviction import evict, lacking
+from germane.ranking.importance import LearnedImportance
+from germane.testing.builders import START, make_memory
+
+NOW = START + timedelta(days=30)
+
+
+def make_held(name: str, tokens: int, *, importance: float = 1.0, hours: float = 0.0, **fields: Any) -> Held:
+    """An entry whose id is its name, in the set for `hours`."""
+    own = {field: fields.pop(field) for field in ("order", "touches", "pinned") if field in fields}
+    entered = NOW - timedelta(hours=hours)
+    memory = make_memory(name, id=name, created_at=START, importance=importance, **fields)
+    return Held(memory=memory, entered_at=entered, touched_at=entered, tokens=tokens, **({"order": 0} | own))
+
+
+def left(eviction: Eviction) -> list[str]:
+    return [one.held.memory.id for one in eviction.evicted]
+
+
+# The example of the decision record on eviction; its own walk-through stops before enough is freed.
+RECORD = [
+    make_held("architecture_decision", 3000, importance=10.0, hours=120),
+    make_held("user_pref", 100, importance=8.0, hours=48),
+    make_held("old_debug", 2000, importance=2.0, hours=72),
+    make_held("random_chat", 1500, importance=1.0, hours=1),
+]
+
+
+def test_the_least_important_leave_until_enough_is_freed() -> None:
+    eviction = evict(RECORD, 4500, now=NOW)
+    assert left(eviction) == ["random_chat", "old_debug", "user_pref", "architecture_decision"]
+    assert eviction.freed == 6600
+    assert eviction.enough
+    assert eviction.policy == "importance"
+    assert [one.value for one in eviction.evicted] == [1.0, 2.0, 8.0, 10.0]
+
+
+def test_nothing_leaves_beyond_the_shortfall() -> None:
+    assert left(evict(RECORD, 1500, now=NOW)) == ["random_chat"]
+    assert left(evict(RECORD, 1501, now=NOW)) == ["random_chat", "old_debug"]
+    assert left(evict(RECORD, 0, now=NOW)) == []
+    assert evict(RECORD, -5, now=NOW) == Eviction(policy="importance", needed=0)
+
+
+def test_importance_comes_before_age_and_equals_leave_oldest_first() -> None:
+    held = [
+        make_held("young", 10, importance=1.0, hours=1),
+        make_held("old", 10, importance=1.0, hours=2),
+        make_held("older and dearer", 10, importance=2.0, hours=72),
+    ]
+    assert left(evict(held, 30, now=NOW)) == ["old", "young", "older and dearer"]
+
+
+def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None:
+    ancient = make_memory("ancient", id="ancient", created_at=START - timedelta(days=900))
+    recalled = Held(memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True)
+    held = [recalled, make_held("here for long", 10, hours=5)]
+    assert left(evict(held, 1, now=NOW)) == ["here for long"]
+    assert left(evict(held, 1, now=NOW, basis=AgeBasis.CREATED)) == ["ancient"]
+
+
+def test_pinned_entries_stay_and_are_named_where_they_are_in_the_way() -> None:
+    held = [
+        make_held("pinned here", 50, importance=0.0, pinned=True, order=2),
+        make_held("free", 30, importance=9.0),
+        make_held("remembered as pinned", 20, importance=0.0, order=1, metadata={}),
+    ]
+    held[2] = held[2].evolve(memory=held[2].memory.evolve(pinned=True))
+    enough = evict(held, 30, now=NOW)
+    assert left(enough) == ["free"]
+    assert enough.in_the_way == ()
+    eviction = evict(held, 60, now=NOW)
+    assert left(eviction) == ["free"]
+    assert (eviction.freed, eviction.shortfall, eviction.enough) == (30, 30, False)
+    assert [one.memory.id for one in eviction.in_the_way] == ["remembered as pinned", "pinned here"]
+
+
+def test_what_is_replaced_and_what_frees_nothing_stay() -> None:
+    held = [make_held("replaced", 50), make_held("empty", 0), make_held("other", 40, importance=5.0)]
+    eviction = evict(held, 60, now=NOW, keep={"replaced"})
+    assert left(eviction) == ["other"]
+    assert eviction.shortfall == 20
+
+
+def test_lru_goes_by_the_order_of_access_whatever_the_clock_says() -> None:
+    held = [
+        make_held("accessed last", 10, importance=0.0, hours=99, order=3),
+        make_held("accessed first", 10, importance=9.0, hours=-5, order=1),
+        make_held("between", 10, order=2),
+    ]
+    assert left(evict(held, 30, now=NOW, policy="lru")) == ["accessed first", "between", "accessed last"]
+
+
+def test_lfu_evicts_the_least_accessed_and_of_those_the_least_recent() -> None:
+    held = [
+        make_held("a hundred times", 10, touches=60, access_count=40, order=1),
+        make_held("once, lately", 10, touches=1, order=3),
+        make_held("once, long ago", 10, access_count=1, order=2),
+    ]
+    eviction = evict(held, 30, now=NOW, policy="lfu")
+    assert left(eviction) == ["once, long ago", "once, lately", "a hundred times"]
+    assert [one.value for one in eviction.evicted] == [1.0, 1.0, 100.0]
+
+
+def test_frequency_weighs_importance_without_a_zero() -> None:
+    held = [
+        make_held("dear, never accessed", 10, importance=4.0),
+        make_held("plain, often accessed", 10, importance=1.0, touches=10),
+        make_held("plain, never accessed", 10, importance=1.0),
+    ]
+    eviction = evict(held, 30, now=NOW, policy="frequency-weighted")
+    assert left(eviction) == ["plain, never accessed", "plain, often accessed", "dear, never accessed"]
+    assert [one.value for one in eviction.evicted] == pytest.approx([1.0, 1 + math.log(11), 4.0], abs=1e-9)
+
+
+def largest_first(one: Held, _: datetime) -> float:
+    return -float(one.tokens)
+
+
+def test_a_function_can_be_the_policy() -> None:
+    eviction = evict(RECORD, 1, now=NOW, policy=largest_first)
+    assert left(eviction) == ["architecture_decision"]
+    assert eviction.policy == "largest_first"
+
+
+@pytest.mark.parametrize("worth", [math.nan, math.inf])
+def test_a_policy_that_returns_no_number_is_named_with_the_memory(worth: float) -> None:
+    with pytest.raises(InvalidInput, match=f"'user_pref' the value {worth}.*Nothing was evicted"):
+        evict([RECORD[1]], 1, now=NOW, policy=lambda *_: worth)
+
+
+def test_a_policy_that_raises_is_named_with_the_memory() -> None:
+    def failing(one: Held, _: datetime) -> float:
+        return one.tokens / 0
+
+    with pytest.raises(InvalidInput, match="failed for memory 'user_pref': ZeroDivisionError"):
+        evict([RECORD[1]], 1, now=NOW, policy=failing)
+
+
+def test_an_unknown_policy_is_an_error_even_when_nothing_is_held() -> None:
+    with pytest.raises(InvalidInput, match=r"Unknown eviction policy: fifo. Known policies: importance, lru"):
+        evict([], 0, now=NOW, policy="fifo")
+
+
+def test_learned_importance_decides_who_leaves() -> None:
+    held = [make_held("unused", 10, importance=3.0), make_held("unknown", 10, importance=2.0)]
+    use = LearnedImportance(factor=0.5, showings=30, uses=0, expected=9.0)
+    assert left(evict(held, 1, now=NOW)) == ["unknown"]
+    assert left(evict(held, 1, now=NOW, learned={"unused": use})) == ["unused"]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "replacing", "short"),
+    [(500, None, 0), (501, None, 1), (5000, None, 4500), (1000, "random_chat", 0), (3500, "user_pref", 2900)],
+)
+def test_only_what_is_lacking_has_to_be_freed(tokens: int, replacing: str | None, short: int) -> None:
+    assert lacking(RECORD, tokens=tokens, max_tokens=7100, replacing=replacing) == short
+
+
+def test_what_is_longer_than_the_set_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="7101 tokens can't enter a working set of 7100"):
+        lacking(RECORD, tokens=7101, max_tokens=7100)
+
+
+@pytest.mark.parametrize("policy", ["importance", "lru", "lfu", "frequency-weighted", largest_first])
+def test_a_clock_that_runs_backwards_changes_nothing(
+    policy: str | Callable[[Held, datetime], float],
+) -> None:
+    past = START - timedelta(days=9000)
+    assert left(evict(RECORD, 4000, now=past, policy=policy)) == left(
+        evict(RECORD, 4000, now=NOW, policy=policy)
+    )

@@ -1,0 +1,161 @@
+"""HTM's relevance scorer: each signal on exact inputs, what is missing, and what is fused before."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from germane.errors import InvalidInput
+from germane.model.memory import Status
+from germane.model.query import Candidate, Filter, Query
+from germane.ranking.hybrid import hybrid, min_max, tag_likeness
+from germane.testing.builders import START, make_memory
+
+NOW = START + timedelta(days=60)
+
+
+def make_candidate(name: str, *, hours: float = 0.0, signals: Any = None, **fields: Any) -> Candidate:
+    memory = make_memory(name, id=name, created_at=NOW - timedelta(hours=hours), **fields)
+    return Candidate(memory=memory, signals=signals or {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "likeness"),
+    [
+        ({"a:b:c"}, {"a:b:c"}, 1.0),
+        ({"a:b:c"}, {"a:b"}, 2 / 3),
+        ({"a:b:c"}, {"a:b:d"}, 0.5),
+        ({"a:b"}, {"a:c", "d"}, 0.25),
+        ({"a"}, {"b"}, 0.0),
+        ({"ab"}, {"a"}, 0.0),
+        (set(), {"a"}, 0.0),
+        (set(), set(), 0.0),
+    ],
+)
+def test_tags_are_alike_by_what_stands_above_them_too(
+    one: set[str], other: set[str], likeness: float
+) -> None:
+    assert tag_likeness(one, other) == tag_likeness(other, one) == pytest.approx(likeness)
+
+
+def test_signals_run_from_the_least_to_the_greatest() -> None:
+    assert min_max({"a": 2.0, "b": 4.0, "c": 3.0}) == {"a": 0.0, "b": 1.0, "c": 0.5}
+    assert min_max({"a": 0.3, "b": 0.3}) == {"a": 1.0, "b": 1.0}
+    assert min_max({"a": 0.3}) == {"a": 0.3}
+    assert min_max({}) == {}
+
+
+def test_the_score_weighs_four_signals() -> None:
+    candidates = [
+        make_candidate("best", hours=0, signals={"semantic": 0.8}, tags=("db:postgres",), access_count=8),
+        make_candidate("half", hours=168, signals={"semantic": 0.6}, tags=("db",), access_count=2),
+        make_candidate("least", hours=336, signals={"semantic": 0.4}, tags=("ui",), access_count=0),
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW, tags=["db:postgres"])
+    assert [one.memory.id for one in ranked] == ["best", "half", "least"]
+    assert ranked[0].parts == pytest.approx({"semantic": 5.0, "tags": 3.0, "recency": 1.0, "access": 1.0})
+    # Of recencies 1, 1/2 and 1/4 the middle one is a third of the way; ln 3 is half of ln 9.
+    assert ranked[1].parts == pytest.approx({"semantic": 2.5, "tags": 1.5, "recency": 1 / 3, "access": 0.5})
+    assert [one.score for one in ranked] == pytest.approx([10.0, 2.5 + 1.5 + 1 / 3 + 0.5, 0.0], abs=1e-9)
+
+
+def test_a_signal_of_one_candidate_alone_stays_as_it_is() -> None:
+    alone = make_candidate("one", hours=168, signals={"semantic": 0.6}, tags=("a:b",), access_count=9)
+    ranked = hybrid([alone], query=Query(filter=Filter(tags=("a",))), now=NOW)
+    assert ranked[0].parts == pytest.approx(
+        {"semantic": 3.0, "tags": 1.5, "recency": 0.5, "access": math.log(10) / 10}
+    )
+
+
+def test_equal_signals_count_whole_and_missing_ones_half() -> None:
+    candidates = [
+        make_candidate("a", signals={"semantic": 0.3}),
+        make_candidate("b", signals={"semantic": 0.3}),
+        make_candidate("c", signals={"lexical": 9.0}),
+    ]
+    ranked = {one.memory.id: one.parts for one in hybrid(candidates, query=Query(), now=NOW)}
+    assert ranked["a"] == {"semantic": 5.0, "tags": 1.5, "recency": 1.0, "access": 1.0}
+    assert ranked["c"] == {"semantic": 2.5, "tags": 1.5, "recency": 1.0, "access": 1.0}
+
+
+def test_a_week_halves_recency_truly() -> None:
+    ranked = hybrid([make_candidate("one", hours=336)], query=Query(), now=NOW)
+    assert ranked[0].parts["recency"] == pytest.approx(0.25, abs=1e-12)
+    faster = hybrid([make_candidate("one", hours=2)], query=Query(), now=NOW, half_life_hours=1)
+    assert faster[0].parts["recency"] == pytest.approx(0.25, abs=1e-12)
+
+
+def test_without_any_vector_the_words_take_their_place() -> None:
+    candidates = [
+        make_candidate("silent"),
+        make_candidate("some", signals={"lexical": 3.0}),
+        make_candidate("most", signals={"lexical": 12.0}),
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW)
+    assert [(one.memory.id, one.parts["semantic"]) for one in ranked] == [
+        ("most", 5.0),
+        ("some", 1.25),
+        ("silent", 0.0),
+    ]
+
+
+def test_the_best_by_fused_ranks_stay_and_break_ties() -> None:
+    candidates = [
+        make_candidate("by meaning", signals={"semantic": 0.9, "lexical": 1.0}),
+        make_candidate("by words", signals={"semantic": 0.1, "lexical": 9.0}),
+        make_candidate("by neither", signals={"semantic": 0.2, "lexical": 0.5}),
+        make_candidate("by tags", signals={}, tags=("a",)),
+    ]
+    kept = hybrid(candidates, query=Query(), now=NOW, tags=["a"], keep=2)
+    # First and second in two lists are 1/61 + 1/62; third and second, 1/63 + 1/61.
+    assert {one.memory.id for one in kept} == {"by meaning", "by words"}
+    tied = [make_candidate("a", signals={"lexical": 1.0}), make_candidate("b", signals={"semantic": 0.5})]
+    assert [one.memory.id for one in hybrid(tied, query=Query(), now=NOW)] == ["b", "a"]
+
+
+def test_what_a_newer_version_replaces_stays_below_it() -> None:
+    new = make_candidate("new", signals={"semantic": 0.2})
+    old = make_candidate(
+        "old", signals={"semantic": 0.9}, status=Status.SUPERSEDED, superseded_by="new", supersedes=None
+    )
+    assert [one.memory.id for one in hybrid([old, new], query=Query(), now=NOW)] == ["new", "old"]
+
+
+def test_what_can_not_be_ranked_is_refused() -> None:
+    bad = make_candidate("one", signals={"semantic": math.nan})
+    with pytest.raises(InvalidInput, match="semantic signal of memory 'one' is nan"):
+        hybrid([bad], query=Query(), now=NOW)
+    for half_life in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InvalidInput, match="half_life_hours="):
+            hybrid([], query=Query(), now=NOW, half_life_hours=half_life)
+    with pytest.raises(InvalidInput, match="keep=0"):
+        hybrid([], query=Query(), now=NOW, keep=0)
+    assert hybrid([], query=Query(), now=NOW) == ()
+
+
+SIGNALS = st.dictionaries(
+    st.sampled_from(["semantic", "lexical"]), st.floats(-1, 30, allow_nan=False), max_size=2
+)
+
+
+@given(
+    st.lists(st.tuples(SIGNALS, st.floats(-9, 9999), st.integers(0, 9)), max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_scores_lie_between_nothing_and_ten_whatever_the_order(
+    drawn: list[tuple[dict[str, float], float, int]], chance: Any
+) -> None:
+    candidates = [
+        make_candidate(f"m{number:02}", signals=signals, hours=hours, access_count=count, tags=("a:b", "c"))
+        for number, (signals, hours, count) in enumerate(drawn)
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW, tags=["a"])
+    assert all(0.0 <= one.score <= 10.0 + 1e-9 for one in ranked)
+    assert all(math.fsum(one.parts.values()) == one.score for one in ranked)
+    chance.shuffle(candidates)
+    assert hybrid(candidates, query=Query(), now=NOW, tags=["a"]) == ranked
