@@ -5,7 +5,7 @@ Level: model (imports nothing of the package).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -181,14 +181,16 @@ SpaceAct = Create | Join | Leave | Promote | Demote | FailOver | Disband
 class SpaceEvent:
     """One thing that happened in a space, without any text; `number` counts them from 1.
 
-    `by` is who did it. `memory_id` names the memory it happened to, `agent` the member; `working_set`
-    names the set in which it happened. `at` is None where only the memory itself tells the time.
+    `by` is who did it. `memory_id` names the memory it happened to, `agent` the member; `former_id` the
+    version that a revision replaced, also where that was held. `working_set` names the set in which it
+    happened. `at` is None where only the memory itself tells the time.
     """
 
     number: int
     what: Happening
     by: str
-    memory_id: str | None = field(default=None)
+    memory_id: str | None = None
+    former_id: str | None = None
     agent: str | None = None
     working_set: str | None = None
     at: datetime | None = None

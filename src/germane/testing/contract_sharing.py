@@ -203,6 +203,8 @@ class SharingContract:
         ]
         for agent in ("ada", "ben", "cleo"):
             assert told(shares, agent, since) == expected
+        revised = shares.events("team", "ada", since=since)[2]
+        assert (revised.former_id, revised.memory_id) == (one.id, head.id)
         last = shares.happened("team")
         assert [event.number for event in shares.events("team", "ada", since=last - 2)] == [last - 1, last]
         assert len(shares.events("team", "ada", since=since, limit=3)) == 3

@@ -39,9 +39,9 @@ class EventLog:
         self._seq, self._moved = connection.execute(queries("sqlite")["written"], {"agent": space}).fetchone()
 
     def note(self, what: Happening, **of: Any) -> None:
-        """Add an event: of a memory (`num`, `id`), a `member`, or a working set (`held_in`), `at` a time."""
+        """Add an event, with what it is `of`: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
         self._happened += 1
-        absent = dict.fromkeys(("num", "id", "member", "held_in", "at"))
+        absent = dict.fromkeys(("num", "id", "former", "member", "held_in", "at"))
         values = {"space": self._space, "number": self._happened, "what": what, "by": self._by}
         self._connection.execute(queries("sqlite")["insert_event"], {**absent, **values, **of})
 
@@ -62,14 +62,15 @@ class EventLog:
         values = {"space": self._space, "happened": self._happened}
         self._connection.execute(queries("sqlite")["set_happened"], values)
 
-    def _note_change(self, num: int, what: str, raw: bytes | None, version: int, status: str) -> None:
+    def _note_change(self, num: int, what: str, raw: bytes | None, former: bytes | None, status: str) -> None:
         if what == "purge":
             self.note(Happening.PURGE, num=num, id=self._told_id(num))
         elif raw is None:
             # It came and was purged in this very transaction: nobody ever saw it.
             return
         elif what == "insert":
-            self.note(Happening.REMEMBER if version == 1 else Happening.REVISE, num=num, id=raw)
+            what_new = Happening.REMEMBER if former is None else Happening.REVISE
+            self.note(what_new, num=num, id=raw, former=former)
         elif what == "see":
             self.note(Happening.REPEAT, num=num, id=raw)
         elif what == "status":
@@ -90,12 +91,13 @@ def events_of(
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:
-    number, what, by, raw, member, held_in, at = row
+    number, what, by, raw, former, member, held_in, at = row
     return SpaceEvent(
         number=number,
         what=Happening(what),
         by=by,
         memory_id=None if raw is None else id_text(raw),
+        former_id=None if former is None else id_text(former),
         agent=member,
         working_set=held_in,
         at=None if at is None else moment(at),

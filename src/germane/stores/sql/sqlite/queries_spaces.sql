@@ -54,7 +54,7 @@ SELECT seq, moved FROM agents WHERE agent = :agent;
 
 -- name: changes_to_tell
 -- What became of memories since a change, each with what it is now.
-SELECT changes.num, what, memories.id, memories.version, memories.status
+SELECT changes.num, what, memories.id, memories.supersedes, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
 WHERE changes.agent = :agent AND changes.seq > :seq ORDER BY changes.seq;
 
@@ -71,8 +71,8 @@ SELECT id FROM space_events WHERE space = :space AND num = :num AND what IN ('re
 
 -- name: insert_event
 -- Note what happened.
-INSERT INTO space_events (space, number, what, by, num, id, member, held_in, at)
-VALUES (:space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :num, :id,
+INSERT INTO space_events (space, number, what, by, num, id, former, member, held_in, at)
+VALUES (:space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :num, :id, :former,
         (SELECT agent FROM agents WHERE name = :member), :held_in, :at);
 
 -- name: set_happened
@@ -81,7 +81,7 @@ UPDATE spaces SET happened = :happened WHERE space = :space;
 
 -- name: events
 -- What happened after an event, in order.
-SELECT number, what, actors.name, id, objects.name, held_in, at
+SELECT number, what, actors.name, id, former, objects.name, held_in, at
 FROM space_events
 CROSS JOIN agents AS actors ON actors.agent = space_events.by
 LEFT JOIN agents AS objects ON objects.agent = space_events.member

@@ -27,7 +27,8 @@ CREATE INDEX members_by_agent ON members (agent);
 
 -- What happened in each space, without any text, until it is disbanded. `by` is the agent that did it and
 -- `member` the one that it was done to. `num` and `id` name the memory; they stay when it is purged, as the
--- record that it was there. `held_in` names the working set.
+-- record that it was there. `former` is the version that a revision replaced. `held_in` names the working
+-- set.
 CREATE TABLE space_events (
     space   INTEGER NOT NULL,
     number  INTEGER NOT NULL,
@@ -35,6 +36,7 @@ CREATE TABLE space_events (
     by      INTEGER NOT NULL,
     num     INTEGER,
     id      BLOB    CHECK (length(id) = 16),
+    former  BLOB    CHECK (length(former) = 16),
     member  INTEGER,
     held_in TEXT,
     at      INTEGER,
