@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 
 from germane.errors import InvalidInput
 from germane.model.memory import as_utc
+from germane.spaces import is_tenant
 
 __all__ = [
     "MAX_CONTENT",
+    "checked_agent",
     "checked_content",
     "checked_count",
     "checked_flag",
@@ -35,6 +37,19 @@ MAX_CONTENT = 10_000_000
 
 _SHOWN = 60
 Word = TypeVar("Word", bound=StrEnum)
+
+
+def checked_agent(agent: object) -> str:
+    """The name of an agent. Raises InvalidInput for none, and for one that is kept for spaces."""
+    name = checked_text(agent, name="agent")
+    if not name.strip():
+        raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
+    if is_tenant(name):
+        raise InvalidInput(
+            f"agent={name!r} can't be taken: names that begin with 'space:' are kept for spaces. "
+            "Open the store as a member, and use engine.space(...)."
+        )
+    return name
 
 
 def checked_content(content: object) -> str:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from germane.embedders.static import StaticEmbedder
-from germane.errors import EmbedderMismatch, InvalidInput
+from germane.errors import EmbedderMismatch
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
 from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs.checks import checked_text
+from germane.verbs.checks import checked_agent
 from germane.verbs.language import settled_language
 from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
@@ -40,8 +40,7 @@ def opened(
     clock: Clock | None,
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
-    if not checked_text(agent, name="agent").strip():
-        raise InvalidInput(f"agent={agent!r} is empty: every memory belongs to a named agent.")
+    checked_agent(agent)
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
     if isinstance(location, str | Path):

@@ -32,7 +32,7 @@ from germane.verbs.checks import (
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.session import Session
 
-__all__ = ["adopt", "draft_of", "memory_of", "remember_many", "renew_renditions"]
+__all__ = ["adopt", "draft_of", "keep", "memory_of", "remember_many", "renew_renditions"]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
@@ -46,9 +46,12 @@ def remember_many(
         raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     now = as_utc(session.clock(), name="clock")
     memories = [memory_of(session, draft_of(draft), now=now) for draft in drafts]
-    stored = _stored(session, memories, revive=revive)
-    if not revive:
-        return tuple(stored)
+    return keep(session, memories) if revive else tuple(_stored(session, memories, revive=False))
+
+
+def keep(session: Session, memories: Sequence[Memory]) -> tuple[Remembered, ...]:
+    """Store new memories as what somebody says now: what was forgotten or superseded stands again."""
+    stored = _stored(session, memories, revive=True)
     return tuple(_said_again(session, one, given) for one, given in zip(stored, memories, strict=True))
 
 

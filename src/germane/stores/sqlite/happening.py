@@ -39,7 +39,7 @@ class EventLog:
         self._seq, self._moved = connection.execute(queries("sqlite")["written"], {"agent": space}).fetchone()
 
     def note(self, what: Happening, **of: Any) -> None:
-        """Add an event, with what it is `of`: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
+        """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
         self._happened += 1
         absent = dict.fromkeys(("num", "id", "former", "member", "held_in", "at"))
         values = {"space": self._space, "number": self._happened, "what": what, "by": self._by}

@@ -1,0 +1,168 @@
+"""A space as one agent has it: every verb of the engine, on the memories that the members share.
+
+Level: engine. No policy: who may do what is decided by `germane.spaces`, in the store's transactions.
+"""
+
+from __future__ import annotations
+
+import weakref
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from germane.engine.reading import Reading
+from germane.engine.teaching import Teaching
+from germane.engine.writing import Writing
+from germane.model.memory import Memory, as_utc
+from germane.model.space import (
+    Demote,
+    FailOver,
+    Join,
+    Leave,
+    Member,
+    Promote,
+    Right,
+    Role,
+    SpaceEvent,
+    SpaceInfo,
+)
+from germane.verbs import sharing
+from germane.verbs.checks import checked_agent
+from germane.verbs.session import Session
+
+__all__ = ["Space"]
+
+
+class Space(Teaching, Reading, Writing):
+    """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
+
+    The engine's verbs do here what they do there, on what was put into the space and on nothing else:
+    no member's own memories are in it. Reading needs a member; writing one that is active and may
+    write: each raises NotAllowed otherwise. `agent` is the name that the space's memories belong to,
+    `member` the agent that uses it.
+    """
+
+    def __init__(self, session: Session, name: str, *, embed_in_background: bool = False) -> None:
+        super().__init__(sharing.entered(session, name), embed_in_background=embed_in_background)
+        self._outside = session
+        self._name = name
+        if embed_in_background:
+            # The thread must not outlive a space that nobody closed.
+            weakref.finalize(self, self._embedding.stop)
+
+    @property
+    def name(self) -> str:
+        """The name of the space."""
+        return self._name
+
+    @property
+    def member(self) -> str:
+        """The agent that uses the space, whether it is a member or not."""
+        return self._outside.agent
+
+    def info(self) -> SpaceInfo:
+        """The space as it is now: its members in their order, and whom it admits. Raises NotAllowed."""
+        return sharing.info_of(self._outside, self.name)
+
+    def members(self) -> tuple[Member, ...]:
+        """Who is in the space now, in the order of joining. Raises NotAllowed."""
+        return self.info().members
+
+    def join(
+        self,
+        agent: str | None = None,
+        *,
+        rights: Right | str = Right.WRITE,
+        role: Role | str = Role.ACTIVE,
+    ) -> SpaceInfo:
+        """Become a member, or let another agent in, which an active member may that may write.
+
+        `rights` are "read" or "write"; by itself an agent gets no more than the space admits to. With the
+        `role` "passive" a member reads along, ready to take over the writing. Raises NotAllowed,
+        DuplicateMember, or InvalidInput.
+        """
+        act = Join(
+            agent=self._named(agent),
+            by=self.member,
+            at=self._now(),
+            rights=sharing.checked_rights(rights),
+            role=sharing.checked_role(role),
+        )
+        return sharing.settle(self._outside, self.name, act)
+
+    def leave(self, agent: str | None = None) -> SpaceInfo:
+        """Be no member any more, or put another one out. What it wrote stays.
+
+        Where no active member is left that may write, the first passive one is promoted. Raises
+        LastActive where there is none: such a space is disbanded. Raises NotAllowed or NotAMember.
+        """
+        act = Leave(agent=self._named(agent), by=self.member, at=self._now())
+        return sharing.settle(self._outside, self.name, act)
+
+    def promote(self, agent: str) -> SpaceInfo:
+        """Make a passive member active. Raises NotAllowed, NotAMember, or InvalidInput."""
+        act = Promote(agent=checked_agent(agent), by=self.member, at=self._now())
+        return sharing.settle(self._outside, self.name, act)
+
+    def demote(self, agent: str | None = None) -> SpaceInfo:
+        """Make an active member passive, oneself unless another is named.
+
+        The last active one gives its place to the first passive one; raises LastActive where there is
+        none. Raises NotAllowed, NotAMember, or InvalidInput.
+        """
+        act = Demote(agent=self._named(agent), by=self.member, at=self._now())
+        return sharing.settle(self._outside, self.name, act)
+
+    def fail_over(self, failed: str) -> SpaceInfo:
+        """Let the first passive member take over from an active one that failed.
+
+        Any other member that may write can say so, a passive one too. The failed one can't write from then
+        on, and stands at the end of those who wait. Said twice, the second time raises InvalidInput:
+        no two are promoted for one failure. Raises LastActive where nobody can take over.
+        """
+        act = FailOver(agent=checked_agent(failed), by=self.member, at=self._now())
+        return sharing.settle(self._outside, self.name, act)
+
+    def disband(self, *, confirm: bool = False) -> None:
+        """End the space: every memory in it is purged, for all members.
+
+        It can't be undone, so it needs `confirm=True`. Raises PurgeNotConfirmed or NotAllowed.
+        """
+        sharing.disband(self._outside, self.name, confirm=confirm)
+
+    def share(self, memory_id: str) -> Memory:
+        """Put a copy of one of the member's own memories into the space, and return the copy.
+
+        It is a memory of its own: a revision of either changes nothing in the other. Raises NotFound,
+        NotAllowed, or InvalidInput for what is forgotten or superseded.
+        """
+        with self._embedding.woken():
+            return sharing.share(self._outside, self._session, memory_id)
+
+    def events(self, *, since: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
+        """What happened in the space after the event numbered `since`, oldest first, by whomever.
+
+        It tells of members, memories and what working sets hold, without any text. Raises NotAllowed.
+        """
+        return sharing.events(self._outside, self.name, since=since, limit=limit)
+
+    def close(self) -> None:
+        """End what works for the space in the background. The store stays open; closing twice is fine."""
+        self._embedding.stop()
+
+    def _named(self, agent: str | None) -> str:
+        return self.member if agent is None else checked_agent(agent)
+
+    def _now(self) -> datetime:
+        return as_utc(self._outside.clock(), name="clock")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<germane.Space name={self.name!r} member={self.member!r}>"
