@@ -36,6 +36,8 @@ _SETTINGS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 
+_FIRST_READ = "SELECT count(*) FROM sqlite_schema"
+
 # A file up to this size is rewritten by way of memory, a larger one by way of a temporary file.
 _REWRITTEN_IN_MEMORY = 256 << 20
 
@@ -225,19 +227,17 @@ class Connections:
     def _open_reader(self) -> sqlite3.Connection:
         self._check_place()
         uri = f"{Path(self.location).as_uri()}?mode={'ro' if self.read_only else 'rw'}"
-        connection = _connect(uri, timeout=self.timeout, settings=_SETTINGS)
         if not self.read_only:
-            return connection
+            return _connect(uri, timeout=self.timeout, settings=_SETTINGS)
         try:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            # Some of the settings read the file already, so they may be what fails.
+            return _connect(uri, timeout=self.timeout, settings=(*_SETTINGS, _FIRST_READ))
         except sqlite3.OperationalError:
-            connection.close()
             if Path(f"{self.location}-wal").exists():
                 raise
-            # Nobody has the file open and the folder can't take the files that sharing needs, so
-            # what is on the disk is all there is.
-            return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=_SETTINGS)
-        return connection
+        # Nobody has the file open and the folder can't take the files that sharing needs, so what is
+        # on the disk is all there is.
+        return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=_SETTINGS)
 
     def _use_log(self, connection: sqlite3.Connection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
