@@ -62,6 +62,7 @@ class AsyncEngine:
     history = _awaited(Engine.history)
     memories = _awaited(Engine.memories)
     revise = _awaited(Engine.revise)
+    supersede = _awaited(Engine.supersede)
     forget = _awaited(Engine.forget)
     restore = _awaited(Engine.restore)
     purge = _awaited(Engine.purge)

@@ -110,6 +110,16 @@ class Writing(Surface):
         with self._embedding.woken():
             return lifecycle.revise(self._session, memory_id, changes)
 
+    def supersede(self, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
+        """Store a draft as the next version of a memory and return it, as when its source was edited.
+
+        Unlike `revise` it may change the kind, scope, source and time as well. What the draft leaves at
+        None stays as it was, and so does a pin. Raises NotFound, InvalidInput, or StaleRevision when
+        somebody else revised it first.
+        """
+        with self._embedding.woken():
+            return lifecycle.supersede(self._session, memory_id, draft)
+
     def forget(self, memory_id: str) -> Memory:
         """Keep a memory out of every result until it is restored. Raises NotFound."""
         return lifecycle.forget(self._session, memory_id)

@@ -15,8 +15,11 @@ from germane.exchange.dialogue import starts_dialogue
 from germane.exchange.git import read_git
 from germane.exchange.jsonl import parse_object, read_jsonl
 from germane.exchange.locomo import conversation_drafts, is_locomo, read_locomo
+from germane.exchange.manifests import MANIFESTS
 from germane.exchange.markdown import MARKDOWN_SUFFIXES, read_markdown
 from germane.exchange.messages import is_message, messages_in
+from germane.exchange.modules import MODULE_SUFFIXES
+from germane.exchange.projects import read_project
 from germane.exchange.records import MARKER
 from germane.exchange.sources import OnSkip, numbered_lines, read_text, unreadable
 from germane.exchange.transcripts import read_transcript
@@ -27,15 +30,17 @@ __all__ = ["Layout", "layout_of", "path_of", "read"]
 _GIT = "git:"
 _LINES = frozenset({".jsonl", ".ndjson"})
 _READABLE = (
-    "a folder or file of Markdown, JSON lines of memories, an export, a chat transcript (messages of the "
-    "OpenAI or Anthropic API, or `user: text` lines), LoCoMo's layout and git:PATH can be imported"
+    "a project's folder, a file of Markdown, a manifest, JSON lines of memories, an export, a chat "
+    "transcript (messages of the OpenAI or Anthropic API, or `user: text` lines), LoCoMo's layout and "
+    "git:PATH can be imported"
 )
 
 
 class Layout(StrEnum):
     """What can be imported."""
 
-    MARKDOWN = "markdown"  # One file or a folder of them.
+    PROJECT = "project"  # A folder, or one of the files that only a project has.
+    MARKDOWN = "markdown"  # One file.
     MEMORIES = "memories"  # JSON lines that a person or a script wrote.
     EXPORT = "export"  # JSON lines that `export` wrote: restored as they were.
     TRANSCRIPT = "transcript"  # A chat, in any of its layouts.
@@ -44,7 +49,7 @@ class Layout(StrEnum):
 
 
 def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
-    """The drafts of a source: `git:PATH`, a folder of Markdown, or a file of any layout known.
+    """The drafts of a source: `git:PATH`, the folder of a project, or a file of any layout known.
 
     What a reader leaves out it tells `on_skip`. Raises UnreadableSource for what is none of them or
     can't be read.
@@ -52,6 +57,8 @@ def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     layout, path = layout_of(source), path_of(source)
     if layout is Layout.GIT:
         return read_git(path, on_skip=on_skip)
+    if layout is Layout.PROJECT:
+        return read_project(path, on_skip=on_skip)
     if layout is Layout.MARKDOWN:
         return read_markdown(path, on_skip=on_skip)
     if layout is Layout.TRANSCRIPT:
@@ -76,7 +83,9 @@ def layout_of(source: str) -> Layout:
         if not path.is_dir():
             raise unreadable(path, "there is no such folder")
         return Layout.GIT
-    if path.is_dir() or path.suffix.lower() in MARKDOWN_SUFFIXES:
+    if path.is_dir() or path.name in MANIFESTS or path.suffix.lower() in MODULE_SUFFIXES:
+        return Layout.PROJECT
+    if path.suffix.lower() in MARKDOWN_SUFFIXES:
         return Layout.MARKDOWN
     if not path.exists():
         raise unreadable(path, "there is no such file or folder")

@@ -1,144 +1,112 @@
 """Feeding what readers find to an engine.
 
-Level: exchange (imports errors and model). An engine is anything with the two methods below.
+Level: exchange (imports errors and model). An engine is anything with the methods that `report` names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Protocol, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from germane.errors import InvalidInput
 from germane.exchange.detect import Layout, layout_of, path_of, read
 from germane.exchange.jsonl import read_memories
+from germane.exchange.projects import nothing_in, project_of
 from germane.exchange.records import RenditionsOf
-from germane.exchange.sources import Skipped
-from germane.model.draft import Draft, Remembered
+from germane.exchange.report import Importer, ImportReport, Keeper, Progress
+from germane.exchange.running import Run, Told
+from germane.exchange.syncing import sync
 from germane.model.memory import Memory
 
-__all__ = ["ImportReport", "Importer", "Progress", "import_source"]
+__all__ = ["ImportReport", "Importer", "Keeper", "Progress", "import_source"]
 
-_Item = TypeVar("_Item", Draft, Memory)
-_Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[Remembered]]
-
-
-class Importer(Protocol):
-    """What an import needs of an engine."""
-
-    @property
-    def agent(self) -> str:
-        """Whose memories they become."""
-        ...
-
-    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[Remembered]:
-        """Remember all of them in one transaction or none; one result per draft, in order.
-
-        `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
-        can't be stored.
-        """
-        ...
-
-    def adopt(self, memories: Iterable[Memory]) -> Sequence[Remembered]:
-        """Store memories as they are, ids, versions, status and counts included; what is there stays."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far an import has come: what was read, of that created and already known, and left out."""
-
-    read: int
-    created: int
-    known: int
-    skipped: int
-    source: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportReport:
-    """What an import did. `known` were there already; `skipped` says what was left out, and why."""
-
-    read: int
-    created: int
-    known: int
-    skipped: tuple[Skipped, ...] = ()
+_Item = TypeVar("_Item")
 
 
 def import_source(
-    engine: Importer,
+    engine: Keeper,
     source: str,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Told | None = None,
     batch: int = 500,
     renditions_of: RenditionsOf | None = None,
+    project: str | None = None,
+    prune: bool = False,
+    allow_secrets: bool = False,
 ) -> ImportReport:
     """Import a source, `batch` memories per transaction, and say what became of it.
 
     Sources are what `read` accepts; an export is restored as it was. Importing twice changes
-    nothing, and what was forgotten stays so. A draft that the engine refuses is skipped with its
-    reason, and so is an unreadable file of a folder. When the source itself can't be read any
-    further, UnreadableSource says where; the batches before that are stored, so importing again
-    once it is mended brings only the rest.
+    nothing, and what was forgotten stays so. Of files and folders, a text that was edited becomes the
+    next version of its memory; what is no longer there is reported, and with `prune` forgotten until it
+    comes back. `project` names what they belong to, so that an agent's projects stay apart.
+
+    A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
+    export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
+    so is an unreadable file of a folder. When the source itself can't be read any further,
+    UnreadableSource says where; the batches before that are stored.
 
     `progress` is called after each batch. `renditions_of` serves export lines without renditions.
-    Raises InvalidInput for a batch size below 1.
+    Raises InvalidInput for a batch size below 1, or `project` or `prune` with what is no file or
+    folder of a project, and MissingExtra for a folder without the extra `project`.
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
-    run = _Run(engine=engine, progress=progress)
-    if layout_of(source) is Layout.EXPORT:
-        memories = read_memories(path_of(source), agent=engine.agent, renditions_of=renditions_of)
-        for group in _batches(memories, batch):
-            run.store(group, engine.adopt)
+    layout, path = layout_of(source), path_of(source)
+    run = Run(progress=progress, allow_secrets=allow_secrets)
+    if layout in (Layout.PROJECT, Layout.MARKDOWN):
+        _import_files(engine, path, run, project=project, prune=prune, batch=batch)
+    elif prune or project is not None:
+        option = "prune=True" if prune else f"project={project!r}"
+        raise InvalidInput(
+            f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
+        )
+    elif layout is Layout.EXPORT:
+        _import_export(engine, path, run, batch=batch, renditions_of=renditions_of)
     else:
-        for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
-            run.store(drafts, run.remember)
-    return ImportReport(read=run.read, created=run.created, known=run.known, skipped=tuple(run.skipped))
+        _import_stream(engine, source, None if layout is Layout.GIT else path, run, batch=batch)
+    return run.report()
 
 
-class _Run:
-    """The counts of one import while it goes on."""
-
-    def __init__(self, *, engine: Importer, progress: Callable[[Progress], None] | None) -> None:
-        self.engine = engine
-        self.progress = progress
-        self.skipped: list[Skipped] = []
-        self.read = self.created = self.known = 0
-
-    def remember(self, drafts: Sequence[Draft]) -> Sequence[Remembered]:
-        return self.engine.remember_many(drafts, revive=False)
-
-    def store(self, items: Sequence[_Item], write: _Write[_Item]) -> None:
-        """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself."""
-        try:
-            applied = [*write(items)]
-        except InvalidInput:
-            applied = [done for item in items for done in self.alone(item, write)]
-        self.read += len(items)
-        created = sum(one.created for one in applied)
-        self.created += created
-        self.known += len(applied) - created
-        if self.progress is not None:
-            self.progress(
-                Progress(
-                    read=self.read,
-                    created=self.created,
-                    known=self.known,
-                    skipped=len(self.skipped),
-                    source=items[-1].source,
-                )
-            )
-
-    def alone(self, item: _Item, write: _Write[_Item]) -> Sequence[Remembered]:
-        try:
-            return write([item])
-        except InvalidInput as error:
-            self.skipped.append(Skipped(source=item.source or item.content[:60], reason=str(error)))
-            return ()
+def _import_files(
+    engine: Keeper, path: Path, run: Run, *, project: str | None, prune: bool, batch: int
+) -> None:
+    owner, start = project_of(path, name=project), path.resolve()
+    if not path.is_dir():
+        sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
+        return
+    run.require_detector()
+    if not sync(engine, owner, [start], run, prune=prune, batch=batch) and not run.skipped:
+        raise nothing_in(path)
 
 
-def _batches(items: Iterator[_Item], size: int) -> Iterator[list[_Item]]:
-    while group := list(islice(items, size)):
+def _import_stream(engine: Importer, source: str, path: Path | None, run: Run, *, batch: int) -> None:
+    for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
+        kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
+        run.read += len(drafts) - len(kept)
+        run.store(kept, lambda items: engine.remember_many(items, revive=False))
+
+
+def _import_export(
+    engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
+) -> None:
+    """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
+
+    def memories() -> Iterator[Memory]:
+        return read_memories(path, agent=engine.agent, renditions_of=renditions_of)
+
+    refused: set[str] = set()
+    if run.unchecked is None:
+        refused = {memory.chain for memory in memories() if run.holds_secret(memory)}
+    for group in _batches(memories(), batch):
+        kept = [memory for memory in group if memory.chain not in refused]
+        run.read += len(group) - len(kept)
+        run.store(kept, engine.adopt)
+
+
+def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    iterator = iter(items)
+    while group := list(islice(iterator, size)):
         yield group

@@ -16,18 +16,17 @@ from germane.errors import UnreadableSource
 from germane.exchange.decisions import decision_record
 from germane.exchange.fields import FieldError, as_day, as_moment, as_tags, number_of, plain, text_of
 from germane.exchange.front_matter import split_front_matter
+from germane.exchange.governing import stated_paths, stated_scope
 from germane.exchange.outline import Outline, outline
 from germane.exchange.sections import LONG, Passage, passages
 from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, name_of, read_text, unreadable
 from germane.exchange.versions import is_changelog_name, versions
+from germane.exchange.walking import NOT_OURS
 from germane.model.draft import Draft
 
-__all__ = ["MARKDOWN_SUFFIXES", "read_markdown"]
+__all__ = ["MARKDOWN_SUFFIXES", "drafts_of_markdown", "read_markdown"]
 
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
-
-_NOT_OURS = frozenset({"node_modules", "bower_components", "site-packages", "vendor", "__pycache__"})
-"""Folders that hold other people's work or none at all; so do hidden ones and virtual environments."""
 
 _KINDS_BY_TYPE = frozenset(
     {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
@@ -51,19 +50,35 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
     """
     if not path.is_dir():
-        yield from _of_file(path, long)
+        yield from drafts_of_markdown(path, long=long)
         return
     found = False
     for file in _files(path, on_skip):
         found = True
         try:
-            yield from _of_file(file, long)
+            yield from drafts_of_markdown(file, long=long)
         except UnreadableSource as error:
             if on_skip is None:
                 raise
             on_skip(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
+
+
+def drafts_of_markdown(path: Path, *, name: str | None = None, long: int | None = None) -> list[Draft]:
+    """The drafts of one Markdown file, all or none, as `read_markdown` says; `name` is their source.
+
+    Raises UnreadableSource.
+    """
+    front = split_front_matter(read_text(path), path)
+    if not front.body.strip():
+        raise unreadable(path, "it has front matter and no text")
+    document = outline(front.body)
+    try:
+        base = _draft_of_fields(front.fields, name or name_of(path))
+        return _drafts(path, document, base, front.lines, LONG if long is None else long)
+    except FieldError as error:
+        raise unreadable(path, f"in its front matter, {error}") from error
 
 
 def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
@@ -81,22 +96,9 @@ def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
 
 
 def _is_ours(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in _NOT_OURS:
+    if folder.name.startswith(".") or folder.name in NOT_OURS:
         return False
     return not (folder / "pyvenv.cfg").exists()
-
-
-def _of_file(path: Path, long: int) -> list[Draft]:
-    """A file's drafts, all or none."""
-    front = split_front_matter(read_text(path), path)
-    if not front.body.strip():
-        raise unreadable(path, "it has front matter and no text")
-    document = outline(front.body)
-    try:
-        base = _draft_of_fields(front.fields, name_of(path))
-        return _drafts(path, document, base, front.lines, long)
-    except FieldError as error:
-        raise unreadable(path, f"in its front matter, {error}") from error
 
 
 def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
@@ -112,13 +114,17 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         "subject",
         "title",
         "tags",
-        "scope",
         "importance",
         "confidence",
         "outcome",
         "pinned",
     ):
         metadata.pop(name, None)
+    scope, paths = stated_scope(fields), stated_paths(fields)
+    if scope is not None or paths:
+        metadata.pop("scope", None)
+    if paths:
+        metadata["paths"] = list(paths)
     pinned = fields.get("pinned", False)
     if not isinstance(pinned, bool):
         raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
@@ -127,7 +133,7 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         kind=kind or "",
         subject=text_of(fields, "subject") or text_of(fields, "title"),
         tags=as_tags(fields.get("tags")),
-        scope=text_of(fields, "scope") or "global",
+        scope=scope or "global",
         importance=number_of(fields, "importance"),
         confidence=number_of(fields, "confidence"),
         outcome=text_of(fields, "outcome"),

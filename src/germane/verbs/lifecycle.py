@@ -1,4 +1,4 @@
-"""revise, forget, restore, purge: what becomes of a memory after it was stored.
+"""revise, supersede, forget, restore, purge: what becomes of a memory after it was stored.
 
 Level: verbs.
 """
@@ -6,11 +6,12 @@ Level: verbs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed
 from germane.model.change import Applied, Purge, Revise, SetStatus
+from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.verbs.checks import (
     checked_content,
@@ -22,10 +23,10 @@ from germane.verbs.checks import (
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.read import get
-from germane.verbs.remember import renew_renditions
+from germane.verbs.remember import draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
 
-__all__ = ["Changes", "forget", "purge", "restore", "revise"]
+__all__ = ["Changes", "forget", "purge", "restore", "revise", "supersede"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,31 @@ def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
     vector = vectors_to_store(session.embedder, [new.content])[0]
     applied = session.store.apply(session.agent, [Revise(memory=new, vector=vector)])
     return _stored(applied[0])
+
+
+def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
+    """Store a draft as the next version of a memory; what it leaves open stays as it was.
+
+    Raises NotFound, InvalidInput, or StaleRevision when `memory_id` isn't the head of its chain.
+    """
+    now = as_utc(session.clock(), name="clock")
+    old = get(session, memory_id)
+    if old.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before it is superseded.")
+    given = draft_of(draft)
+    whole = replace(
+        given,
+        importance=old.importance if given.importance is None else given.importance,
+        confidence=old.confidence if given.confidence is None else given.confidence,
+        outcome=old.outcome if given.outcome is None else given.outcome,
+        trust=old.trust if given.trust is None else given.trust,
+        pinned=old.pinned or given.pinned,
+    )
+    new = memory_of(session, whole, now=now).evolve(
+        chain=old.chain, version=old.version + 1, supersedes=old.id
+    )
+    vector = vectors_to_store(session.embedder, [new.content])[0]
+    return _stored(session.store.apply(session.agent, [Revise(memory=new, vector=vector)])[0])
 
 
 def forget(session: Session, memory_id: str) -> Memory:

@@ -1,0 +1,218 @@
+"""Which stored memory each draft of a source continues, and which are no longer in it.
+
+Level: exchange (imports model). Pure: it decides, and `syncing` acts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from germane.model.draft import Draft
+from germane.model.memory import Memory, Status
+
+__all__ = ["ORIGIN", "Matches", "Origin", "distinct", "matched", "origin_of"]
+
+ORIGIN = "origin"
+"""The metadata in which an import notes what it needs to know a memory again."""
+
+_POSITIONS = frozenset({"line", "part", "parts"})
+"""Where in its file a text stood: it moves when something above it is edited, and says nothing new."""
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a memory came from: the project, the file in it, the place there, and a digest of what it said.
+
+    `gone` is set when the source no longer held it and the import that saw so forgot it: if it comes
+    back it is restored, which what a person has forgotten is not.
+    """
+
+    project: str
+    file: str
+    key: str
+    digest: str
+    gone: bool = False
+
+    def noted(self) -> dict[str, object]:
+        """The origin as metadata."""
+        said = {"project": self.project, "file": self.file, "key": self.key, "digest": self.digest}
+        return {**said, "gone": True} if self.gone else dict(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """What is to be done: drafts to store anew, memories with the drafts that supersede them or bring them
+    back, drafts that are stored already, and memories that the source no longer holds.
+    """
+
+    new: tuple[Draft, ...]
+    changed: tuple[tuple[Memory, Draft], ...]
+    known: tuple[tuple[Memory, Draft], ...]
+    gone: tuple[Memory, ...]
+
+
+def origin_of(memory: Memory) -> Origin | None:
+    """The origin that an import noted with a memory; None where there is none."""
+    noted = memory.metadata.get(ORIGIN)
+    if not isinstance(noted, dict):
+        return None
+    texts = [noted.get(name) for name in ("project", "file", "key", "digest")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    project, file, key, digest = map(str, texts)
+    return Origin(project=project, file=file, key=key, digest=digest, gone=noted.get("gone") is True)
+
+
+def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft, ...]:
+    """The drafts of one file, each with its origin noted and a source of its own.
+
+    A second draft of the same source, such as a version that a changelog lists twice, is numbered.
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for draft in drafts:
+        source = draft.source or file
+        count = seen[source] = seen.get(source, 0) + 1
+        while count > 1 and f"{source}~{count}" in seen:
+            count += 1
+        key = source if count == 1 else f"{source}~{count}"
+        seen.setdefault(key, 1)
+        origin = Origin(project=project, file=file, key=key, digest=_digest(draft))
+        found.append(replace(draft, source=key, metadata={**draft.metadata, ORIGIN: origin.noted()}))
+    return tuple(found)
+
+
+def matched(drafts: Sequence[Draft], heads: Sequence[Memory]) -> Matches:
+    """Pair the drafts of files with the heads that those files had brought.
+
+    First what says the same in the same place; then what says the same in another, which has moved;
+    then what stands in the same place and says something else, an edit. What a person has forgotten
+    is known while its text stands, and never superseded. Ties go to the older chain, so the result
+    doesn't depend on an order.
+    """
+    left = sorted(heads, key=lambda head: (head.chain, head.id))
+    pairs: list[tuple[Memory, Draft]] = []
+    todo = list(drafts)
+    for of_draft, of_memory in _PASSES:
+        todo, left = _paired(todo, left, of_draft, of_memory, pairs)
+    by_draft = {id(draft): (head, draft) for head, draft in pairs}
+    ordered = [by_draft[id(draft)] for draft in drafts if id(draft) in by_draft]
+    return Matches(
+        new=tuple(todo),
+        changed=tuple(pair for pair in ordered if not _is_known(*pair)),
+        known=tuple(pair for pair in ordered if _is_known(*pair)),
+        gone=tuple(head for head in left if head.status is not Status.FORGOTTEN),
+    )
+
+
+def _paired(
+    drafts: list[Draft],
+    heads: list[Memory],
+    of_draft: Callable[[Draft], _Key],
+    of_memory: Callable[[Memory], _Key | None],
+    pairs: list[tuple[Memory, Draft]],
+) -> tuple[list[Draft], list[Memory]]:
+    waiting: dict[_Key, list[Memory]] = defaultdict(list)
+    for head in heads:
+        key = of_memory(head)
+        if key is not None:
+            waiting[key].append(head)
+    taken: set[str] = set()
+    unpaired = []
+    for draft in drafts:
+        fitting = waiting.get(of_draft(draft))
+        if fitting:
+            head = fitting.pop(0)
+            taken.add(head.id)
+            pairs.append((head, draft))
+        else:
+            unpaired.append(draft)
+    return unpaired, [head for head in heads if head.id not in taken]
+
+
+def _place(memory: Memory) -> str | None:
+    origin = origin_of(memory)
+    return origin.key if origin else memory.source
+
+
+def _file(memory: Memory) -> str:
+    origin = origin_of(memory)
+    return origin.file if origin else ""
+
+
+def _noted(draft: Draft) -> dict[str, str]:
+    noted: dict[str, str] = draft.metadata[ORIGIN]
+    return noted
+
+
+def _editable(memory: Memory) -> str | None:
+    origin = origin_of(memory)
+    by_hand = memory.status is Status.FORGOTTEN and not (origin and origin.gone)
+    return None if by_hand else _place(memory)
+
+
+def _said_of(memory: Memory) -> str:
+    """The digest of what the source said; one imported before digests were noted has its own."""
+    origin = origin_of(memory)
+    return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
+
+
+_PASSES: tuple[tuple[Callable[[Draft], tuple[str, ...]], Callable[[Memory], tuple[str, ...] | None]], ...] = (
+    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _said_of(m))),
+    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
+    (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
+    (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
+    (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),
+)
+
+
+def _is_known(head: Memory, draft: Draft) -> bool:
+    """Whether nothing needs doing: the source says what it said, or a person has forgotten it."""
+    origin = origin_of(head)
+    if head.status is Status.FORGOTTEN:
+        return not (origin and origin.gone)
+    if origin is None:
+        return (head.kind, head.content, head.subject, str(head.scope), head.source) == (
+            draft.kind,
+            draft.content,
+            draft.subject,
+            str(draft.scope),
+            draft.source,
+        )
+    noted = _noted(draft)
+    return (origin.digest, origin.key, origin.gone) == (noted["digest"], noted["key"], False)
+
+
+def _digest(draft: Draft) -> str:
+    """What a draft says apart from where it stands. A text that only moved within its file has the same."""
+    metadata = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
+    said = [
+        _basic(draft.kind, draft.content, draft.subject, str(draft.scope)),
+        sorted(draft.tags),
+        [
+            draft.importance,
+            draft.confidence,
+            draft.outcome and str(draft.outcome),
+            draft.trust and str(draft.trust),
+        ],
+        draft.pinned,
+        draft.created_at and draft.created_at.isoformat(),
+        metadata,
+    ]
+    return _hashed(said)
+
+
+def _basic(kind: str, content: str, subject: str | None, scope: str) -> str:
+    return _hashed([kind, content, subject, scope])
+
+
+def _hashed(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

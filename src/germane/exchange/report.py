@@ -1,0 +1,106 @@
+"""What an import needs of an engine, and what it reports.
+
+Level: exchange (imports errors and model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from germane.exchange.sources import Skipped
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import Memory
+from germane.model.query import Filter
+
+__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Progress"]
+
+
+class Importer(Protocol):
+    """What an import needs of an engine."""
+
+    @property
+    def agent(self) -> str:
+        """Whose memories they become."""
+        ...
+
+    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[Remembered]:
+        """Remember all of them in one transaction or none; one result per draft, in order.
+
+        `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
+        can't be stored.
+        """
+        ...
+
+    def adopt(self, memories: Iterable[Memory]) -> Sequence[Remembered]:
+        """Store memories as they are, ids, versions, status and counts included; what is there stays."""
+        ...
+
+
+class Keeper(Importer, Protocol):
+    """What the import of files needs besides, to link what changed to what it was."""
+
+    def memories(
+        self, where: Filter | None = None, *, limit: int | None = None, after: str | None = None
+    ) -> Sequence[Memory]:
+        """The memories that pass a filter, a page at a time; `after` ended the page before."""
+        ...
+
+    def supersede(self, memory_id: str, draft: Draft) -> Memory:
+        """Store a draft as the next version. Raises NotFound, InvalidInput or StaleRevision."""
+        ...
+
+    def revise(self, memory_id: str, *, metadata: Mapping[str, Any]) -> Memory:
+        """Store the next version with other metadata. Raises as `supersede` does."""
+        ...
+
+    def forget(self, memory_id: str) -> Memory:
+        """Keep a memory out of every result until it is restored. Raises NotFound."""
+        ...
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an import has come: what was read, of that new, known and changed, and left out."""
+
+    read: int
+    created: int
+    known: int
+    skipped: int
+    source: str | None = None
+    revised: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A memory whose source no longer holds it."""
+
+    id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
+
+    `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
+    text stands no longer in the files imported, and `pruned` tells whether they were forgotten.
+    `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
+    that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
+    files. `unchecked` says why nothing was checked for secrets, where nothing was.
+    """
+
+    read: int
+    created: int
+    known: int
+    revised: int = 0
+    gone: tuple[Gone, ...] = ()
+    pruned: bool = False
+    skipped: tuple[Skipped, ...] = ()
+    passed_over: tuple[Skipped, ...] = ()
+    unchecked: str | None = None

@@ -1,0 +1,136 @@
+"""One import while it goes on: what it stored, what it refused, how far it has come.
+
+Level: exchange (imports errors and model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+from germane.errors import InvalidInput, MissingExtra
+from germane.exchange.report import Gone, ImportReport, Progress
+from germane.exchange.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
+from germane.exchange.sources import Skipped
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import Memory
+
+__all__ = ["Run", "Told"]
+
+_Item = TypeVar("_Item", Draft, Memory)
+_Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[Remembered]]
+
+Told: TypeAlias = Callable[[Progress], None]
+"""Told how far an import has come."""
+
+_NO_DETECTOR = "detect-secrets isn't installed; pip install 'germane[project]' to have secrets refused"
+_ALLOWED = "secrets were allowed"
+
+
+class Run:
+    """The counts of one import."""
+
+    def __init__(self, *, progress: Told | None = None, allow_secrets: bool = False) -> None:
+        self._progress = progress
+        self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
+        self.skipped: list[Skipped] = []
+        self.passed_over: list[Skipped] = []
+        self.gone: list[Gone] = []
+        self.read = self.created = self.known = self.revised = 0
+        self.pruned = False
+
+    def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[Remembered | None]:
+        """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself.
+
+        One result per item, None for what was refused.
+        """
+        applied: list[Remembered | None]
+        try:
+            applied = [*write(items)]
+        except InvalidInput:
+            applied = [self._alone(item, write) for item in items]
+        stored = [one for one in applied if one is not None]
+        created = sum(one.created for one in stored)
+        self.read += len(items)
+        self.created += created
+        self.known += len(stored) - created
+        if items:
+            self.tell(items[-1].source)
+        return applied
+
+    def require_detector(self) -> None:
+        """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
+        if self.unchecked == _NO_DETECTOR:
+            raise MissingExtra(
+                feature="Importing a folder, whose secrets must not be stored,", extra="project"
+            )
+
+    def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
+        """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
+        if self.unchecked is not None:
+            return False
+        fields = {**item.metadata, "subject": item.subject or "", "tags": list(item.tags)}
+        found = (*find_secrets(item.content), *find_secrets_in_fields(fields))
+        for secret in found[:1]:
+            rules = ", ".join(dict.fromkeys(each.rule for each in found))
+            self.skipped.append(
+                Skipped(
+                    source=_place(item, secret, path),
+                    reason=f"it looks like a secret ({rules}), so this part isn't stored. Take it out, or "
+                    "write `pragma: allowlist secret` on a line that holds none",
+                )
+            )
+        return bool(found)
+
+    def tell(self, source: str | None) -> None:
+        """Tell how far the import has come."""
+        if self._progress is not None:
+            self._progress(
+                Progress(
+                    read=self.read,
+                    created=self.created,
+                    known=self.known,
+                    revised=self.revised,
+                    skipped=len(self.skipped),
+                    source=source,
+                )
+            )
+
+    def report(self) -> ImportReport:
+        """What the import did."""
+        return ImportReport(
+            read=self.read,
+            created=self.created,
+            known=self.known,
+            revised=self.revised,
+            gone=tuple(self.gone),
+            pruned=self.pruned,
+            skipped=tuple(self.skipped),
+            passed_over=tuple(self.passed_over),
+            unchecked=self.unchecked,
+        )
+
+    def _alone(self, item: _Item, write: _Write[_Item]) -> Remembered | None:
+        try:
+            return write([item])[0]
+        except InvalidInput as error:
+            self.skipped.append(Skipped(source=item.source or item.content[:60], reason=str(error)))
+            return None
+
+
+def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
+    """The file and line of a secret; without a file the item's source, and the line of its text."""
+    line = item.content.split("\n")[secret.line - 1].strip()
+    name = item.source or "a memory"
+    if path is None:
+        return f"{name}, line {secret.line} of its text" if line else name
+    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    for number, text in enumerate(lines, 1):
+        if any(each and each in text for each in wanted):
+            return f"{path}:{number}"
+    return str(path)
