@@ -94,7 +94,12 @@ def by_definition(terms: dict[str, set[int]], least: float) -> list[list[str]]:
 def test_blocks_and_tables_group_as_the_definition_does(count: int, vocabulary: int) -> None:
     chance = np.random.default_rng(7)
     terms = {f"m{n}": {int(one) for one in chance.integers(0, vocabulary, 4)} for n in range(count)}
-    assert cluster(list(terms), terms=terms, least_overlap=0.3) == by_definition(terms, 0.3)
+    groups = by_definition(terms, 0.3)
+    assert cluster(list(terms), terms=terms, least_overlap=0.3) == groups
+    hashes = {name: np.array(sorted(own), dtype=np.uint32) for name, own in terms.items()}
+    assert cluster(list(terms), terms=hashes, least_overlap=0.3) == groups
+    mixed = {name: hashes[name] if number % 2 else own for number, (name, own) in enumerate(terms.items())}
+    assert cluster(list(terms), terms=mixed, least_overlap=0.3) == groups
 
 
 def test_only_so_many_groups_are_looked_for() -> None:

@@ -20,7 +20,9 @@ NOW = START + timedelta(days=30)
 
 def make_held(name: str, tokens: int, *, importance: float = 1.0, hours: float = 0.0, **fields: Any) -> Held:
     """An entry whose id is its name, in the set for `hours`."""
-    own = {field: fields.pop(field) for field in ("order", "touches", "pinned") if field in fields}
+    own: dict[str, Any] = {
+        field: fields.pop(field) for field in ("order", "touches", "pinned") if field in fields
+    }
     entered = NOW - timedelta(hours=hours)
     memory = make_memory(name, id=name, created_at=START, importance=importance, **fields)
     return Held(memory=memory, entered_at=entered, touched_at=entered, tokens=tokens, **({"order": 0} | own))

@@ -22,7 +22,9 @@ NOW = START + timedelta(days=30)
 
 def make_held(content: str, *, hours: float = 0.0, order: int = 0, **fields: Any) -> Held:
     """An entry created `hours` ago; fields of the memory go to the memory."""
-    own = {name: fields.pop(name) for name in ("touches", "pinned", "recalled", "tokens") if name in fields}
+    own: dict[str, Any] = {
+        name: fields.pop(name) for name in ("touches", "pinned", "recalled", "tokens") if name in fields
+    }
     memory = make_memory(content, created_at=NOW - timedelta(hours=hours), **fields)
     return Held(memory=memory, entered_at=NOW, touched_at=NOW, order=order, **({"tokens": 10} | own))
 

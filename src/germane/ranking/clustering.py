@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.vector import Vector
 
-__all__ = ["LEAST_COSINE", "LEAST_OVERLAP", "MOST_GROUPS", "ClusterBy", "cluster"]
+__all__ = ["LEAST_COSINE", "LEAST_OVERLAP", "MOST_GROUPS", "ClusterBy", "Terms", "cluster"]
 
 ClusterBy: TypeAlias = Literal["auto", "vectors", "terms"]
 
@@ -34,8 +34,14 @@ memories of the demonstration, half of the pairs beyond either share a subject o
 
 MOST_GROUPS = 128
 _BLOCK = 32
+_FEW = 512
+_WITHOUT_THREADS = 1 << 18
+"""Multiplications in a product for which OpenBLAS starts no threads."""
 _LARGEST_TABLE = 1_000_000
 """Numbers; up to here a table of items by terms is quicker than lists of the items that have a term."""
+
+Terms: TypeAlias = Collection[Hashable] | NDArray[np.uint32]
+"""The terms of a memory, or an array of their hashes, each once."""
 
 _Floats: TypeAlias = NDArray[np.float32]
 
@@ -44,7 +50,7 @@ def cluster(
     ids: Sequence[str],
     *,
     vectors: Mapping[str, Vector] | None = None,
-    terms: Mapping[str, Collection[Hashable]] | None = None,
+    terms: Mapping[str, Terms] | None = None,
     by: ClusterBy = "auto",
     least_cosine: float = LEAST_COSINE,
     least_overlap: float = LEAST_OVERLAP,
@@ -64,7 +70,7 @@ def cluster(
         if known:
             found.gather(_Directions([vectors[ids[place]] for place in known]), known, least_cosine)
     if by != "vectors" and terms:
-        known = [place for place, name in enumerate(ids) if terms.get(name)]
+        known = [place for place, name in enumerate(ids) if len(terms.get(name, ()))]
         if known:
             found.gather(_Words([terms[ids[place]] for place in known]), known, least_overlap)
     groups: dict[int, list[str]] = {}
@@ -153,17 +159,14 @@ class _Directions:
         self._rows = np.concatenate(vectors).reshape(len(vectors), -1)
 
     def to(self, places: NDArray[np.int64]) -> _Floats:
-        return self._rows[places] @ self._rows.T
+        return _products(self._rows[places], self._rows)
 
 
 class _Words:
     """Likeness by the share of terms in common (Jaccard)."""
 
-    def __init__(self, terms: Sequence[Collection[Hashable]]) -> None:
-        numbers: dict[Hashable, int] = {}
-        self._own = [[numbers.setdefault(term, len(numbers)) for term in set(each)] for each in terms]
-        self._lengths = np.fromiter(map(len, self._own), dtype=np.int64, count=len(terms))
-        flat = np.fromiter(chain.from_iterable(self._own), dtype=np.int64)
+    def __init__(self, terms: Sequence[Terms]) -> None:
+        self._lengths, flat = _numbered(terms)
         items = np.repeat(np.arange(len(terms)), self._lengths)
         # A term that only one of them has is in no intersection.
         shared = np.bincount(flat) > 1
@@ -176,11 +179,12 @@ class _Words:
         else:
             by_term = np.argsort(flat, kind="stable")
             self._items = items[by_term]
-            self._starts = np.searchsorted(flat[by_term], np.arange(len(numbers) + 1))
+            self._starts = np.searchsorted(flat[by_term], np.arange(len(shared) + 1))
+            self._own = np.split(flat, np.cumsum(self._lengths)[:-1])
 
     def to(self, places: NDArray[np.int64]) -> _Floats:
         if self._table is not None:
-            common = self._table[places] @ self._table.T
+            common = _products(self._table[places], self._table)
         else:
             common = np.stack([self._common(place) for place in places.tolist()]).astype(np.float32)
         either = (self._lengths + self._lengths[places][:, None]).astype(np.float32) - common
@@ -188,5 +192,34 @@ class _Words:
         return alike
 
     def _common(self, place: int) -> NDArray[np.int64]:
-        having = [self._items[self._starts[term] : self._starts[term + 1]] for term in self._own[place]]
+        own = self._own[place]
+        bounds = zip(self._starts[own].tolist(), self._starts[own + 1].tolist(), strict=True)
+        having = [self._items[start:end] for start, end in bounds]
         return np.bincount(np.concatenate(having), minlength=len(self._own))
+
+
+def _products(some: _Floats, rows: _Floats) -> _Floats:
+    """The product of each of some rows with each of all rows."""
+    if len(rows) > _FEW:
+        return some @ rows.T
+    # A large product wakes a thread for each processor, and on a busy machine waiting for them costs a
+    # hundred times what so few rows do. Products as small as these are made without.
+    width = max(1, _WITHOUT_THREADS // max(1, some.size))
+    parts = [some @ rows[start : start + width].T for start in range(0, len(rows), width)]
+    return np.concatenate(parts, axis=1)
+
+
+def _numbered(terms: Sequence[Terms]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many terms each item has, and all of them one after another, numbered from 0."""
+    hashed = [each for each in terms if isinstance(each, np.ndarray)]
+    if len(hashed) == len(terms):
+        _, flat = np.unique(np.concatenate(hashed), return_inverse=True)
+        return np.fromiter(map(len, hashed), dtype=np.int64, count=len(hashed)), flat
+    numbers: dict[Hashable, int] = {}
+    own = [[numbers.setdefault(term, len(numbers)) for term in _distinct(each)] for each in terms]
+    lengths = np.fromiter(map(len, own), dtype=np.int64, count=len(own))
+    return lengths, np.fromiter(chain.from_iterable(own), dtype=np.int64)
+
+
+def _distinct(terms: Terms) -> Collection[Hashable]:
+    return set(terms.tolist() if isinstance(terms, np.ndarray) else terms)

@@ -23,7 +23,7 @@ standing is the strategy's score, from 0 for nothing to 1 for the best of the se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, get_args, overload
@@ -37,7 +37,7 @@ from germane.model.query import Candidate, Query
 from germane.model.trace import Note, Ranked
 from germane.model.vector import Vector
 from germane.protocols import Scorer
-from germane.ranking.clustering import ClusterBy, cluster
+from germane.ranking.clustering import ClusterBy, Terms, cluster
 from germane.ranking.decay import Decay
 from germane.ranking.importance import LearnedImportance, importance_of
 from germane.ranking.smart import choose_strategy
@@ -110,7 +110,7 @@ class Known:
     learned: Mapping[str, LearnedImportance] = field(default_factory=dict)
     relevance: Mapping[str, float] | None = None
     vectors: Mapping[str, Vector] = field(default_factory=dict)
-    terms: Mapping[str, Collection[Hashable]] = field(default_factory=dict)
+    terms: Mapping[str, Terms] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +192,7 @@ class _InOrder(Sequence[Ranked]):
             candidate=Candidate(memory=self._held[place].memory),
             score=self._scores[place],
             parts={
-                name: column[place]
-                for name, column in self._parts.items()
-                if not math.isnan(column[place])
+                name: column[place] for name, column in self._parts.items() if not math.isnan(column[place])
             },
         )
 
