@@ -14,7 +14,7 @@ from germane.errors import InvalidPlan
 from germane.model.memory import Level
 from germane.model.query import Order
 
-__all__ = ["Frame", "Overflow", "Plan", "RollOver", "Section", "Share"]
+__all__ = ["Frame", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"]
 
 
 class Overflow(StrEnum):
@@ -31,6 +31,14 @@ class RollOver(StrEnum):
     NONE = "none"  # They stay unused.
     NEXT = "next"  # To the next section in the plan's order.
     PRIORITY = "priority"  # To every section that wants more, by priority.
+
+
+class Style(StrEnum):
+    """How the memories of a section are written."""
+
+    BULLETS = "bullets"  # Each begins a list item, under the section's heading.
+    PARAGRAPHS = "paragraphs"  # Parted by blank lines, with none inside, so that none can pose as two.
+    RAW = "raw"  # Parted by blank lines and as they are: the text of a memory can pose as anything.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +73,8 @@ class Section:
     first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
     stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
     the memories of a session stand together, in the order of their times, under its date; those of
-    no session come before them.
+    no session come before them. `style` says how memories are written; only bullets stand under
+    headings. With `reverse` the best stands last in the text; which memories stand there is the same.
     """
 
     name: str
@@ -82,6 +91,16 @@ class Section:
     own_heading: bool = False
     by_session: bool = False
     text: str = ""
+    style: Style = Style.BULLETS
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        headed = self.heading or self.text or self.own_heading or self.by_session
+        if self.style is not Style.BULLETS and headed:
+            raise InvalidPlan(
+                f"Section {self.name!r} is written as {self.style}, which stand under no heading and beside "
+                "no text. Leave these out, or write bullets."
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

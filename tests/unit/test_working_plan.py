@@ -1,0 +1,42 @@
+"""The plan of a working set as data."""
+
+from __future__ import annotations
+
+import pytest
+
+from germane.errors import InvalidInput, InvalidPlan
+from germane.model.memory import Level
+from germane.model.plan import Overflow, Section, Share, Style
+from germane.plans.working import working
+
+
+def test_it_is_one_list_without_headings_that_skips_what_does_not_fit() -> None:
+    (section,) = working().sections
+    assert (section.heading, section.overflow, section.levels) == ("", Overflow.SKIP, (Level.FULL,))
+    assert (section.style, section.reverse) == (Style.PARAGRAPHS, False)
+
+
+def test_each_choice_changes_one_thing() -> None:
+    default = working().sections[0]
+    assert working(overflow="stop").sections[0].overflow is Overflow.STOP
+    assert working(overflow=Overflow.DEGRADE).sections[0].levels == (Level.FULL, Level.SUMMARY, Level.MICRO)
+    assert working(order="reverse").sections[0].reverse
+    assert working(raw=True).sections[0].style is Style.RAW
+    assert working(overflow="skip", order="best_first", raw=False).sections[0] == default
+
+
+def test_unknown_words_are_named_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match=r"Unknown overflow 'truncate'. Known: stop, skip, degrade"):
+        working(overflow="truncate")
+    with pytest.raises(InvalidInput, match=r"Unknown order 'best_last'. Known orders: best_first, reverse"):
+        working(order="best_last")
+
+
+@pytest.mark.parametrize(
+    "headed", [{"heading": "## Held"}, {"text": "x"}, {"own_heading": True}, {"by_session": True}]
+)
+@pytest.mark.parametrize("style", [Style.PARAGRAPHS, Style.RAW])
+def test_only_bullets_stand_under_headings(style: Style, headed: dict[str, str]) -> None:
+    given = {"name": "held", "heading": "", "share": Share(weight=1), "style": style} | headed
+    with pytest.raises(InvalidPlan, match="stand under no heading"):
+        Section(**given)  # type: ignore[arg-type] # The fields differ in type.
