@@ -1,0 +1,102 @@
+"""Shortens a long text to its head and its tail, never within what a reader sees as one character.
+
+Level: ranking (imports protocols). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import regex
+
+from germane.protocols import TokenCounter
+
+__all__ = ["cut_middle", "length_by"]
+
+_GRAPHEME = regex.compile(r"\X")
+_LONGEST_GRAPHEME = 200
+"""Characters looked at around a place; longer graphemes exist only to do harm, and may be cut."""
+_CHARACTERS_OF_A_TOKEN = 16
+"""No token that is common is longer, so a search for a place need not look further."""
+
+
+def length_by(counter: TokenCounter | None) -> Callable[[str], int]:
+    """What measures a text: the counter's tokens, or characters without one."""
+    return len if counter is None else counter.count
+
+
+def cut_middle(
+    text: str,
+    limit: int,
+    hint: Callable[[int], str],
+    *,
+    head: float = 0.2,
+    measure: Callable[[str], int] = len,
+) -> str:
+    """The text where it has at most `limit`, else its beginning and end, with a hint between them.
+
+    `hint` is told how many characters are gone. `head` is the share of what is kept that comes from
+    the beginning. The result has at most `limit`, unless the hint alone has more, and is never longer
+    than the text.
+    """
+    if measure(text) <= limit:
+        return text
+    alone = hint(len(text))
+    room = limit - measure(f"\n{alone}\n")
+    while room > 0:
+        first = int(room * head)
+        start = _grapheme_start(text, _prefix(text, first, measure))
+        end = _grapheme_end(text, max(start, len(text) - _suffix(text, room - first, measure)))
+        shown = f"{text[:start]}\n{hint(end - start)}\n{text[end:]}"
+        excess = measure(shown) - limit
+        # Tokens don't add up where texts meet, so a little less may have to do.
+        if excess <= 0:
+            return shown
+        room -= excess
+    return alone if measure(alone) < measure(text) else text
+
+
+def _prefix(text: str, limit: int, measure: Callable[[str], int]) -> int:
+    """How many characters from the beginning have at most `limit`."""
+    if measure is len:
+        return min(limit, len(text))
+    return _most(lambda size: measure(text[:size]) <= limit, min(len(text), limit * _CHARACTERS_OF_A_TOKEN))
+
+
+def _suffix(text: str, limit: int, measure: Callable[[str], int]) -> int:
+    if measure is len:
+        return min(limit, len(text))
+    most = min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
+    return _most(lambda size: measure(text[len(text) - size :]) <= limit, most)
+
+
+def _most(fits: Callable[[int], bool], most: int) -> int:
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _grapheme_start(text: str, place: int) -> int:
+    """The last place up to this one that divides no grapheme."""
+    found = begin = max(0, place - _LONGEST_GRAPHEME)
+    for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
+        if each.end() > place:
+            return each.start() if each.start() > begin or begin == 0 else place
+        found = each.end()
+    return found
+
+
+def _grapheme_end(text: str, place: int) -> int:
+    """The first place from this one on that divides no grapheme."""
+    begin = max(0, place - _LONGEST_GRAPHEME)
+    for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
+        if each.start() >= place:
+            return each.start()
+        if each.end() >= place:
+            return each.end()
+    return place

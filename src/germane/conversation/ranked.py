@@ -1,0 +1,118 @@
+"""The groups that match a query best, by words and recency, in the order of the conversation.
+
+Level: ranking (imports model, errors, ranking and conversation). Pure: scores come in as plain data.
+
+This is std_slop's FTS_RANKED. Two parts of it are chosen differently unless the caller says
+otherwise: recency ranks all groups and not only those that match, so that free places are
+filled, and the number of groups counts the current one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from germane.conversation.groups import groups_of
+from germane.conversation.window import ALL, NONE, checked_size, required_cost, selected, window
+from germane.errors import InvalidInput
+from germane.model.conversation import Cost, LeftOut, Selection
+from germane.model.message import Group, Message
+from germane.model.trace import Note, Reason
+from germane.ranking.fusion import RRF_K, reciprocal_rank_fusion
+
+__all__ = ["RECENCY", "WEIGHTS", "RecencyScope", "fused", "ranked"]
+
+RecencyScope: TypeAlias = Literal["all", "matched"]
+
+WEIGHTS = (1.5, 1.0)
+"""What a rank by words counts, and what one by recency does."""
+
+RECENCY = Note(code="recency", text="The prompt names nothing to search for, so the latest groups are shown.")
+
+
+def ranked(
+    messages: Sequence[Message],
+    scores: Mapping[str, float] | None,
+    *,
+    groups: int = ALL,
+    budget: int | None = None,
+    cost: Cost | None = None,
+    recency_scope: RecencyScope = "all",
+    counts_current: bool = True,
+    depth: int | None = None,
+) -> Selection:
+    """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
+
+    `scores` are those of the prompt by group id; None when the prompt says nothing, and the result is
+    then the recent window. The current group is no candidate and always in; system messages are as well.
+    With `recency_scope="matched"`, recency ranks only what matches, if anything does.
+    `counts_current=False` takes `groups` groups beside the current one; `depth` is how many of each
+    ranking count. Of equal scores the later group wins. Raises BudgetTooSmall and InvalidInput.
+    """
+    if recency_scope not in ("all", "matched"):
+        raise InvalidInput(f"recency_scope={recency_scope!r} is unknown: take 'all' or 'matched'.")
+    checked_size(groups, budget, cost)
+    if scores is None:
+        size = groups if groups in (ALL, NONE) or counts_current else groups + 1
+        recent = window(messages, groups=1 if size == NONE else size, budget=budget, cost=cost)
+        return replace(recent, notes=(RECENCY,))
+    candidates = groups_of(messages)
+    current, others = candidates[-1:], candidates[:-1]
+    parts = fused([group.id for group in others], scores, recency_scope=recency_scope, depth=depth)
+    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counts_current
+    used = required_cost(messages, current, budget, cost)
+    chosen = {group.id for group in current}
+    left_out: dict[str, LeftOut] = {}
+    opened = {group.id: place for place, group in enumerate(others)}
+    for group in sorted(others, key=lambda each: (-parts.get(each.id, 0.0), -opened[each.id])):
+        price = sum(map(cost, group)) if cost else 0
+        omission = _omission(group, parts.get(group.id), price, used, budget, room=room)
+        if omission is None:
+            chosen.add(group.id)
+            used += price
+            room -= 1
+        else:
+            left_out[group.id] = omission
+    found = selected(
+        messages,
+        chosen,
+        tokens=used,
+        left_out=[left_out[group.id] for group in others if group.id in left_out],
+    )
+    return replace(found, scores=parts)
+
+
+def fused(
+    opened: Sequence[str],
+    scores: Mapping[str, float],
+    *,
+    recency_scope: RecencyScope = "all",
+    depth: int | None = None,
+) -> Mapping[str, float]:
+    """The fused score of each group in either ranking; `opened` are the candidates, oldest first.
+
+    1.5 / (60 + rank by words) + 1 / (60 + rank by recency), ranks from 1, a group once in each.
+    """
+    recent = list(dict.fromkeys(reversed(opened)))
+    age = {name: rank for rank, name in enumerate(recent)}
+    matched = sorted((name for name in recent if name in scores), key=lambda name: (-scores[name], age[name]))
+    matched = matched[:depth]
+    if recency_scope == "matched" and matched:
+        among = set(matched)
+        recent = [name for name in recent if name in among]
+    return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=WEIGHTS)
+
+
+def _omission(
+    group: Group, score: float | None, price: int, used: int, budget: int | None, *, room: int
+) -> LeftOut | None:
+    """Why a group is left out; None when it isn't."""
+    if score is None:
+        return LeftOut(group=group.id, reason=Reason.NOT_RELEVANT, tokens=price)
+    if room <= 0:
+        return LeftOut(group=group.id, reason=Reason.LIMIT, tokens=price, score=score)
+    if budget is not None and used + price > budget:
+        short = used + price - budget
+        return LeftOut(group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score)
+    return None

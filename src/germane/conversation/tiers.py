@@ -1,0 +1,110 @@
+"""Tool results in three tiers: whole where they are in use, shorter later, shortest in what is over.
+
+Level: ranking (imports model, errors, protocols and conversation). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from germane.conversation.cutting import cut_middle, length_by
+from germane.conversation.words import content_in_words
+from germane.errors import InvalidInput
+from germane.model.message import Message, OpaquePart, TextPart, ToolResult
+from germane.protocols import TokenCounter
+
+__all__ = ["Tiers", "hint_of", "tiered"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiers:
+    """How much of a tool's result is kept: characters, or tokens where a counter is given.
+
+    The last `recent` results of the active group are whole, its others have at most `older`, those of
+    other groups at most `inactive`; None sets no limit. `head` is the share of what is kept that comes
+    from the beginning: errors and outcomes stand at the end.
+    """
+
+    recent: int = 5
+    older: int | None = 2000
+    inactive: int | None = 400
+    head: float = 0.2
+    counter: TokenCounter | None = None
+
+    def __post_init__(self) -> None:
+        limits = (self.recent, *(each for each in (self.older, self.inactive) if each is not None))
+        if min(limits) < 0 or not 0 <= self.head <= 1:
+            raise InvalidInput(
+                f"{self} can't be used: numbers and limits are 0 or more, and head is from 0 to 1."
+            )
+
+
+def tiered(
+    messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
+) -> tuple[Message, ...]:
+    """The messages with their results cut to their tiers; all else is the very same value.
+
+    Each cut says how much is gone and by which message id the whole is had. Images and the like in a
+    result that is cut become their names in brackets.
+    """
+    tiers = tiers or Tiers()
+    whole = _recent_results(messages, active, tiers.recent)
+    made = []
+    for message in messages:
+        limit = tiers.older if message.group == active and active is not None else tiers.inactive
+        if limit is None or not message.results:
+            made.append(message)
+            continue
+        parts = tuple(
+            _cut(part, message, limit, tiers)
+            if isinstance(part, ToolResult) and (message.seq, place) not in whole
+            else part
+            for place, part in enumerate(message.parts)
+        )
+        made.append(message if parts == message.parts else message.evolve(parts=parts))
+    return tuple(made)
+
+
+def hint_of(message: Message, gone: int) -> str:
+    """What stands where something was cut."""
+    if not message.id:
+        return f"[{gone:,} characters left out]"
+    return f'[{gone:,} characters left out; expand("{message.id}") returns the whole]'
+
+
+def _recent_results(messages: Iterable[Message], active: str | None, recent: int) -> set[tuple[int, int]]:
+    """The places of the last results of the active group: message and part."""
+    found = [
+        (message.seq, place)
+        for message in messages
+        if message.group == active and active is not None
+        for place, part in enumerate(message.parts)
+        if isinstance(part, ToolResult)
+    ]
+    return set(found[len(found) - recent :] if recent < len(found) else found)
+
+
+def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
+    text = content_in_words(result.content)
+    has_more = any(isinstance(part, OpaquePart) for part in result.content)
+    shown = cut_middle(
+        text,
+        limit,
+        lambda gone: hint_of(message, gone),
+        head=tiers.head,
+        measure=length_by(tiers.counter),
+    )
+    if shown == text and not has_more:
+        return result
+    if has_more and shown == text:
+        shown = f"{text}\n{hint_of(message, 0)}"
+    recalled = any(isinstance(part, TextPart) and part.recalled for part in result.content)
+    form = result.content[0].form if isinstance(result.content[0], TextPart) else ""
+    return ToolResult(
+        call_id=result.call_id,
+        content=(TextPart(text=shown, recalled=recalled, form=form),),
+        is_error=result.is_error,
+        form=result.form,
+        extra=result.extra,
+    )
