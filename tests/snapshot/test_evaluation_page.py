@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
 from inline_snapshot import snapshot
 
-from germane.evaluation import Floor, Judged, page, write_page
+from germane.evaluation import Floor, Judged, curve, page, write_page
+from germane.evaluation.plot import _INKS
 from snapshot.test_evaluation_report import LARGER, REPORT
 
 
@@ -68,3 +71,50 @@ def test_the_page_holds_every_table_and_loads_nothing(tmp_path: Path) -> None:
 def test_a_page_without_comparisons_leaves_their_tables_out() -> None:
     assert "Compared" not in page(REPORT)
     assert "Without each part" not in page(REPORT)
+
+
+def test_what_is_wider_than_the_screen_scrolls_by_the_keyboard_too() -> None:
+    written = page(LARGER)
+    wide = re.findall(r'<div class="wide"[^>]*>', written)
+
+    assert len(wide) == written.count("<table>") + written.count("<svg")
+    assert all('tabindex="0" role="region" aria-label="' in each for each in wide)
+
+
+@pytest.mark.parametrize("paper", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("ink", [ink for ink in _INKS if ink not in ("paper", "grid")])
+def test_every_ink_of_the_curve_can_be_read_on_light_paper_and_on_dark(ink: str, paper: int) -> None:
+    # The ratio of WCAG 2.1, 1.4.3: 3 is asked for lines and for large words in bold.
+    light, dark = sorted((_luminance(_INKS[name][paper]) for name in (ink, "paper")), reverse=True)
+
+    assert (light + 0.05) / (dark + 0.05) >= 3
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(share * part for share, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_the_dark_colours_reach_all_that_is_drawn() -> None:
+    drawn = curve(LARGER)
+    painted = re.findall(r"<(?:rect|line|polyline|polygon|circle|text) [^>]*>", drawn)
+
+    assert len(painted) > 20
+    for each in painted:
+        for what in ("fill", "stroke"):
+            colour = re.search(rf' {what}="(#\w+)"', each)
+            name = re.search(rf'class="[^"]*\b{what[0]}-(\w+)', each)
+            assert (colour and colour[1]) == (name and _INKS[name[1]][0])
+            assert name is None or f".{what[0]}-{name[1]}{{{what}:{_INKS[name[1]][1]}}}" in drawn
+
+
+def test_long_names_stay_in_the_picture_and_leave_room_for_the_lines() -> None:
+    long = "plan=relevance+static+without=neighbours"
+    drawn = curve(replace(REPORT, results=tuple(replace(each, retriever=long) for each in REPORT.results)))
+    label = re.search(r'<text x="([\d.]+)"[^>]*font-weight="600">(plan=rel[^<]*)</text>', drawn)
+    assert label is not None
+    start = float(label[1])
+
+    assert re.fullmatch(r"plan=relevance[^ ]*…  \d+\.\d %", label[2])
+    assert 500 < start < start + 8.2 * len(label[2]) < 860

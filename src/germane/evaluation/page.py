@@ -19,19 +19,31 @@ from germane.evaluation.result import DEPTHS, Figures, Result
 __all__ = ["page", "write_page"]
 
 _STYLE = """
-:root { color: #1f2328; background: #fcfcfb; }
+:root { color-scheme: light dark; color: var(--ink); background: var(--paper);
+  --paper: #fcfcfb; --ink: #1f2328; --faint: #636c76; --line: #e3e5e8; --rule: #c9cdd2;
+  --good: #00684a; --bad: #a63c00; }
+@media screen and (prefers-color-scheme: dark) { :root {
+  --paper: #16191d; --ink: #e6e8eb; --faint: #9aa3ad; --line: #30363d; --rule: #545d68;
+  --good: #4cc79d; --bad: #ff9a66; } }
 body { font: 16px/1.5 system-ui, -apple-system, 'Segoe UI', sans-serif; }
-body { max-width: 62rem; margin: 2rem auto 4rem; padding: 0 1rem; }
+body { max-width: 72rem; margin: 2rem auto 4rem; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: .25rem; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .5rem; }
-p { max-width: 44rem; margin: .3rem 0; } .faint { color: #636c76; }
-svg { max-width: 100%; height: auto; } .wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { padding: .28rem .7rem; text-align: right; border-bottom: 1px solid #e3e5e8; white-space: nowrap; }
-th { font-weight: 600; border-bottom: 2px solid #c9cdd2; }
-th:first-child, td:first-child { text-align: left; }
-tr.first td { border-top: 2px solid #c9cdd2; }
-.good { color: #00684a; } .bad { color: #a63c00; }
-.lost { margin: .8rem 0; padding-left: 1rem; border-left: 3px solid #e3e5e8; }
+p { max-width: 44rem; margin: .3rem 0; } .faint { color: var(--faint); }
+.wide { overflow-x: auto; } .wide:focus-visible { outline: 2px solid var(--rule); }
+/* A narrow screen scrolls the curve instead of making its words too small to read. */
+svg { display: block; max-width: 100%; min-width: 40rem; height: auto; margin: .6rem 0; }
+table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums; }
+table { font-size: .92rem; margin-top: .4rem; }
+th, td { padding: .28rem .7rem; text-align: right; white-space: nowrap; }
+td { border-bottom: 1px solid var(--line); }
+th { font-weight: 600; border-bottom: 2px solid var(--rule); }
+/* The names stay in view while the figures scroll. */
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
+tr.first td { border-top: 1px solid var(--rule); }
+.good { color: var(--good); } .bad { color: var(--bad); }
+@media (max-width: 40rem) {
+  body { margin-top: 1rem; } th, td { padding: .25rem .5rem; }
+  th:first-child, td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 6.5rem; } }
 """
 
 _Row = Sequence[str]
@@ -52,7 +64,7 @@ def page(report: Report, *, gate: Sequence[Judged] = ()) -> str:
         "<h1>Evidence recall</h1>",
         f'<p class="faint">{escape(_data(report))}</p>',
         *_gate(gate),
-        f'<div class="wide">{curve(report)}</div>',
+        _scrolling(curve(report), "The curve of evidence recall"),
         *_overall(report.results),
         *_split("By category", "Evidence recall in per cent.", report.results, _by_category),
         *_split("By half of the data", _HALVES, report.results, _by_half),
@@ -110,7 +122,7 @@ def _overall(results: Sequence[Result]) -> list[str]:
         for result in results
     ]
     said = "Share of the evidence that stands whole in the context; of questions with all of it; in per cent."
-    return ["<h2>Overall</h2>", f"<p>{said}</p>", _table(head, rows)]
+    return ["<h2>Overall</h2>", f"<p>{said}</p>", _table("Overall", head, rows)]
 
 
 def _split(
@@ -128,7 +140,7 @@ def _split(
     return [
         f"<h2>{escape(title)}</h2>",
         f"<p>{escape(said)}</p>",
-        _table(("retriever", "budget", *names), rows),
+        _table(title, ("retriever", "budget", *names), rows),
     ]
 
 
@@ -177,7 +189,7 @@ def _differences(title: str, several: Sequence[Difference]) -> list[str]:
         for each in several
     ]
     marks = [_mark(each) for each in several]
-    return [f"<h2>{escape(title)}</h2>", f"<p>{_POINTS}</p>", _table(head, rows, marks)]
+    return [f"<h2>{escape(title)}</h2>", f"<p>{_POINTS}</p>", _table(title, head, rows, marks)]
 
 
 def _mark(each: Difference) -> str:
@@ -202,9 +214,9 @@ def _oddities(report: Report) -> list[str]:
     return ["<h2>About the data</h2>", *(f"<p>{escape(each)}</p>" for each in said)] if said else []
 
 
-def _table(head: _Row, rows: Iterable[_Row], marks: Sequence[str] | None = None) -> str:
+def _table(title: str, head: _Row, rows: Iterable[_Row], marks: Sequence[str] | None = None) -> str:
     """Cells are escaped. A row begins a group where its first cell changes; `marks` are classes of rows."""
-    written = ["<tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr>"]
+    written = ["<tr>" + "".join(f'<th scope="col">{escape(cell)}</th>' for cell in head) + "</tr>"]
     before: str | None = None
     for place, row in enumerate(rows):
         classes = [marks[place]] if marks is not None else []
@@ -213,4 +225,9 @@ def _table(head: _Row, rows: Iterable[_Row], marks: Sequence[str] | None = None)
         before = row[0]
         cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
         written.append(f'<tr class="{" ".join(classes)}">{cells}</tr>')
-    return '<div class="wide"><table>\n' + "\n".join(written) + "\n</table></div>"
+    return _scrolling("<table>\n" + "\n".join(written) + "\n</table>", title)
+
+
+def _scrolling(inner: str, title: str) -> str:
+    """What may be wider than the screen: the keyboard reaches it and scrolls it too."""
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(title)}">{inner}</div>'
