@@ -42,6 +42,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Item", "Feedback", "Lessons", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
     ),
     "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
+    "Working sets": (
+        "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
+    ),
     "Plans, frames and kinds": (
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),

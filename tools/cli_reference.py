@@ -68,8 +68,15 @@ def main() -> int:
 
 def reference() -> str:
     """The page as it should be."""
-    group: Any = typer.main.get_command(app)
-    return "\n".join([_INTRODUCTION, *(_section(name, group.get_command(None, name)) for name in COMMANDS)])
+    return "\n".join([_INTRODUCTION, *(_section(name, _command(name)) for name in COMMANDS)])
+
+
+def _command(name: str) -> Any:
+    """The command of that name; one of two words is in the group of the first."""
+    found: Any = typer.main.get_command(app)
+    for word in name.split():
+        found = found.get_command(None, word)
+    return found
 
 
 def _section(name: str, command: Any) -> str:

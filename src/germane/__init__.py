@@ -17,33 +17,44 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from germane.engine import Engine
     from germane.engine import open_engine as open  # noqa: A004 - `germane.open` is what it is.
+    from germane.engine.space import Space
     from germane.errors import (
         BudgetTooSmall,
+        DuplicateMember,
         EmbedderMismatch,
         EmbeddingFailed,
         GermaneError,
         InvalidInput,
         InvalidPlan,
+        LastActive,
         MissingExtra,
+        NotAllowed,
+        NotAMember,
         NotFound,
         NotHeld,
         PurgeNotConfirmed,
         SchemaTooNew,
+        SpaceError,
+        SpaceTaken,
         StaleRevision,
         StoreBusy,
         StoreError,
         StoreUnavailable,
         UnknownKind,
+        UnknownSpace,
         UnreadableSource,
     )
     from germane.kinds import Kind, Piece
     from germane.model.context import Context, Item
     from germane.model.draft import Draft, Remembered
+    from germane.model.held import AgeBasis, Evicted, Eviction, Held
+    from germane.model.holding import Added, Move, MoveKind
     from germane.model.learning import Example, Feedback, LearningState, Lessons, Shown, Weights
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
     from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
     from germane.model.scope import GLOBAL, Scope
+    from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
     from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
     from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
     from germane.protocols import (
@@ -54,24 +65,31 @@ if TYPE_CHECKING:
         Learning,
         Multilingual,
         Scorer,
+        Sharing,
         Store,
         Summarizer,
         TokenCounter,
     )
+    from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
+    from germane.verbs.working_set import WorkingSet
 
 __version__ = "0.1.0"
 
 __all__ = [
     "GLOBAL",
+    "Added",
+    "AgeBasis",
     "BudgetTooSmall",
     "Candidate",
     "Checkable",
     "Clock",
     "Context",
+    "Decay",
     "Draft",
+    "DuplicateMember",
     "Embedder",
     "EmbedderMismatch",
     "EmbeddingFailed",
@@ -79,24 +97,34 @@ __all__ = [
     "Emptiness",
     "Engine",
     "Entry",
+    "Evicted",
+    "Eviction",
     "Example",
     "Feedback",
     "Filter",
     "Finding",
     "Frame",
     "GermaneError",
+    "Happening",
+    "Held",
     "Holding",
     "InvalidInput",
     "InvalidPlan",
     "Item",
     "Kind",
+    "LastActive",
     "Learning",
     "LearningState",
     "Lessons",
     "Level",
+    "Member",
     "Memory",
     "MissingExtra",
+    "Move",
+    "MoveKind",
     "Multilingual",
+    "NotAMember",
+    "NotAllowed",
     "NotFound",
     "NotHeld",
     "Note",
@@ -114,6 +142,8 @@ __all__ = [
     "Remembered",
     "Rendition",
     "Renditions",
+    "Right",
+    "Role",
     "RollOver",
     "SchemaTooNew",
     "Scope",
@@ -121,7 +151,13 @@ __all__ = [
     "Section",
     "SectionUse",
     "Share",
+    "Sharing",
     "Shown",
+    "Space",
+    "SpaceError",
+    "SpaceEvent",
+    "SpaceInfo",
+    "SpaceTaken",
     "StaleRevision",
     "Status",
     "Store",
@@ -135,8 +171,10 @@ __all__ = [
     "Trace",
     "Trust",
     "UnknownKind",
+    "UnknownSpace",
     "UnreadableSource",
     "Weights",
+    "WorkingSet",
     "__version__",
     "get_counter",
     "open",
@@ -146,33 +184,44 @@ __all__ = [
 
 _HOMES: dict[str, tuple[str, ...]] = {
     "germane.engine": ("Engine", "open"),
+    "germane.engine.space": ("Space",),
     "germane.errors": (
         "BudgetTooSmall",
+        "DuplicateMember",
         "EmbedderMismatch",
         "EmbeddingFailed",
         "GermaneError",
         "InvalidInput",
         "InvalidPlan",
+        "LastActive",
         "MissingExtra",
+        "NotAMember",
+        "NotAllowed",
         "NotFound",
         "NotHeld",
         "PurgeNotConfirmed",
         "SchemaTooNew",
+        "SpaceError",
+        "SpaceTaken",
         "StaleRevision",
         "StoreBusy",
         "StoreError",
         "StoreUnavailable",
         "UnknownKind",
+        "UnknownSpace",
         "UnreadableSource",
     ),
     "germane.kinds": ("Kind", "Piece"),
     "germane.model.context": ("Context", "Item"),
     "germane.model.draft": ("Draft", "Remembered"),
+    "germane.model.held": ("AgeBasis", "Evicted", "Eviction", "Held"),
+    "germane.model.holding": ("Added", "Move", "MoveKind"),
     "germane.model.learning": ("Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights"),
     "germane.model.memory": ("Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust"),
     "germane.model.plan": ("Frame", "Overflow", "Plan", "RollOver", "Section", "Share"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
     "germane.model.scope": ("GLOBAL", "Scope"),
+    "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
     "germane.model.stats": ("EmbeddingIdentity", "Finding", "StoreStats"),
     "germane.model.trace": (
         "Emptiness",
@@ -192,13 +241,16 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Learning",
         "Multilingual",
         "Scorer",
+        "Sharing",
         "Store",
         "Summarizer",
         "TokenCounter",
     ),
+    "germane.ranking.decay": ("Decay",),
     "germane.tokens": ("get_counter", "register_counter"),
     "germane.verbs.recall": ("Recalled",),
     "germane.verbs.reembed": ("reembed",),
+    "germane.verbs.working_set": ("WorkingSet",),
 }
 """The public names by the module that has them."""
 _RENAMED = {"open": "open_engine"}

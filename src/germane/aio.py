@@ -7,16 +7,19 @@ only one, and SQLite's work never blocks the event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import update_wrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from germane.engine import Engine, open_engine
+from germane.engine.space import Space
+from germane.model.held import Held
 from germane.protocols import Store, TokenCounter
+from germane.verbs.working_set import WorkingSet
 
-__all__ = ["AsyncEngine", "open"]
+__all__ = ["AsyncEngine", "AsyncSpace", "AsyncWorkingSet", "open"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,33 +30,67 @@ async def open(location: str | Path | Store, **options: Any) -> AsyncEngine:  # 
     return AsyncEngine(await asyncio.to_thread(open_engine, location, **options))
 
 
-def _awaited(
-    verb: Callable[Concatenate[Engine, P], R],
-) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, R]]:
+def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """The awaited form of a verb: same arguments, result and errors."""
 
-    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self.engine, *args, **kwargs)
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = {
+            name: value.working_set if isinstance(value, AsyncWorkingSet) else value
+            for name, value in kwargs.items()
+        }
+        return await asyncio.to_thread(verb, self._behind, *args, **given)
 
     update_wrapper(awaited, verb)
     return awaited
 
 
-class AsyncEngine:
-    """An engine whose verbs are awaited. `engine` is the synchronous one behind it."""
+def _awaited_figure(figure: Any) -> Any:
+    """The awaited form of a property: reading it gives what is to be awaited."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def read(self: Any) -> Coroutine[Any, Any, Any]:
+        return asyncio.to_thread(figure.fget, self._behind)
+
+    return property(read, doc=figure.__doc__)
+
+
+def _awaited_space(
+    verb: Callable[Concatenate[Engine, P], Space],
+) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, AsyncSpace]]:
+    """The same for the verb that gives a space, whose verbs are awaited in their turn."""
+
+    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncSpace:
+        return AsyncSpace(await asyncio.to_thread(verb, self.engine, *args, **kwargs))
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
+def _awaited_working_set(
+    verb: Callable[Concatenate[Any, P], WorkingSet],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncWorkingSet]]:
+    """The same for the verb that gives a working set."""
+
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncWorkingSet:
+        return AsyncWorkingSet(await asyncio.to_thread(verb, self._behind, *args, **kwargs))
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
+class _Verbs:
+    """What an engine and a space have in common, awaited; `_behind` is the synchronous one."""
+
+    _behind: Engine | Space
 
     @property
     def agent(self) -> str:
         """Whose memory this is."""
-        return self.engine.agent
+        return self._behind.agent
 
     @property
     def counter(self) -> TokenCounter:
         """The counter that judges budgets unless a call names another."""
-        return self.engine.counter
+        return self._behind.counter
 
     remember = _awaited(Engine.remember)
     remember_many = _awaited(Engine.remember_many)
@@ -75,6 +112,99 @@ class AsyncEngine:
     embed_pending = _awaited(Engine.embed_pending)
     stats = _awaited(Engine.stats)
     doctor = _awaited(Engine.doctor)
+    working_set = _awaited_working_set(Engine.working_set)
+
+
+class AsyncWorkingSet:
+    """A working set whose verbs and figures are awaited. `working_set` is the synchronous one behind it.
+
+    `await held.tokens` reads a figure; what iterating and `in` do is done by `async for` and `holds`.
+    """
+
+    def __init__(self, working_set: WorkingSet) -> None:
+        self.working_set = self._behind = working_set
+
+    @property
+    def name(self) -> str:
+        """The name of the set."""
+        return self.working_set.name
+
+    @property
+    def owner(self) -> str:
+        """Whose set it is."""
+        return self.working_set.owner
+
+    max_tokens = _awaited_figure(WorkingSet.max_tokens)
+    tokens = _awaited_figure(WorkingSet.tokens)
+    utilization = _awaited_figure(WorkingSet.utilization)
+    moved = _awaited_figure(WorkingSet.moved)
+    items = _awaited(WorkingSet.items)
+    holds = _awaited(WorkingSet.holds)
+    has_space = _awaited(WorkingSet.has_space)
+    add = _awaited(WorkingSet.add)
+    add_many = _awaited(WorkingSet.add_many)
+    add_recalled = _awaited(WorkingSet.add_recalled)
+    touch = _awaited(WorkingSet.touch)
+    remove = _awaited(WorkingSet.remove)
+    pin = _awaited(WorkingSet.pin)
+    unpin = _awaited(WorkingSet.unpin)
+    clear = _awaited(WorkingSet.clear)
+    evict = _awaited(WorkingSet.evict)
+    resize = _awaited(WorkingSet.resize)
+    assemble = _awaited(WorkingSet.assemble)
+    changes = _awaited(WorkingSet.changes)
+    follow = _awaited(WorkingSet.follow)
+
+    async def __aiter__(self) -> AsyncIterator[Held]:
+        for held in await self.items():
+            yield held
+
+
+class AsyncSpace(_Verbs):
+    """A space whose verbs are awaited. `space` is the synchronous one behind it."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = self._behind = space
+
+    @property
+    def name(self) -> str:
+        """The name of the space."""
+        return self.space.name
+
+    @property
+    def member(self) -> str:
+        """The agent that uses the space, whether it is a member or not."""
+        return self.space.member
+
+    info = _awaited(Space.info)
+    members = _awaited(Space.members)
+    join = _awaited(Space.join)
+    leave = _awaited(Space.leave)
+    promote = _awaited(Space.promote)
+    demote = _awaited(Space.demote)
+    fail_over = _awaited(Space.fail_over)
+    disband = _awaited(Space.disband)
+    share = _awaited(Space.share)
+    events = _awaited(Space.events)
+    close = _awaited(Space.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncEngine(_Verbs):
+    """An engine whose verbs are awaited. `engine` is the synchronous one behind it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = self._behind = engine
+
+    space = _awaited_space(Engine.space)
+    spaces = _awaited(Engine.spaces)
     close = _awaited(Engine.close)
 
     async def __aenter__(self) -> Self:

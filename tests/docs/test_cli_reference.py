@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commandline import run
-from germane.integrations.cli.commands import COMMANDS
+from germane.integrations.cli.commands import COMMANDS, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -54,7 +54,7 @@ def test_nothing_in_the_reference_lacks_its_meaning() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_the_three_common_options(command: str) -> None:
-    ran = run(command, "--help")
+    ran = run(*command.split(), "--help")
 
     assert ran.code == 0
     for option in ("--db", "--agent", "--json", "--help"):
@@ -63,4 +63,13 @@ def test_every_command_has_help_and_the_three_common_options(command: str) -> No
 
 def test_no_arguments_show_the_help() -> None:
     assert run().out == run("--help").out
-    assert all(f"\n  {command} " in run("-h").out for command in COMMANDS)
+    assert all(f"\n  {command.split()[0]} " in run("-h").out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_lists_its_commands(group: str) -> None:
+    ran = run(group, "--help")
+
+    assert GROUPS[group] in ran.out
+    assert all(f"\n  {name.split()[1]} " in ran.out for name in COMMANDS if name.split()[0] == group)
+    assert run(group, "nonsense").code == 2

@@ -12,7 +12,7 @@ import pytest
 
 from commandline import run
 from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, pages, run_page
-from germane.integrations.cli.commands import COMMANDS
+from germane.integrations.cli.commands import COMMANDS, GROUPS
 
 _NAMES = [page.relative_to(ROOT).as_posix() for page in pages()]
 _EVERY_PAGE = [*pages(), *sorted((ROOT / "docs" / "decisions").glob("*.md")), ROOT / "CHANGELOG.md"]
@@ -36,8 +36,9 @@ def test_the_commands_of_a_page_exist_with_their_options(name: str) -> None:
         if words[0] == "make":
             assert set(words[1:]) <= set(targets), words
         if words[0] == "germane":
-            assert words[1] in COMMANDS, words
-            known = set(re.findall(r"--[a-z-]+", run(words[1], "--help").out))
+            name = words[1:3] if words[1] in GROUPS else words[1:2]
+            assert " ".join(name) in COMMANDS, words
+            known = set(re.findall(r"--[a-z-]+", run(*name, "--help").out))
             used = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
             assert used <= known, words
 

@@ -9,8 +9,8 @@ import pytest
 
 import germane
 import germane.aio
-from germane import Engine
-from germane.aio import AsyncEngine
+from germane import Engine, WorkingSet
+from germane.aio import AsyncEngine, AsyncWorkingSet
 
 
 def public(owner: type) -> set[str]:
@@ -49,5 +49,37 @@ def test_errors_come_through_as_they_are() -> None:
                 await engine.get("nobody")
             with pytest.raises(germane.InvalidInput):
                 await engine.remember("")
+
+    asyncio.run(main())
+
+
+def test_both_working_sets_offer_the_same() -> None:
+    assert public(WorkingSet) == public(AsyncWorkingSet) - {"working_set"}
+    for name in public(WorkingSet):
+        awaited, verb = getattr(AsyncWorkingSet, name), getattr(WorkingSet, name)
+        assert awaited.__doc__ == verb.__doc__
+        if callable(verb):
+            assert inspect.iscoroutinefunction(awaited)
+            assert inspect.signature(awaited) == inspect.signature(verb)
+
+
+def test_a_working_set_is_awaited_as_it_is_called() -> None:
+    async def main() -> None:
+        async with await germane.aio.open(":memory:", embedder=None) as engine:
+            held = await engine.working_set(max_tokens=50)
+            memories = await asyncio.gather(*(engine.remember(f"Fact {n} of caching") for n in range(20)))
+            await asyncio.gather(*(held.add(memory) for memory in memories))
+            assert 0 < await held.tokens <= 50
+            assert await held.utilization == await held.tokens / await held.max_tokens
+            listed = [one async for one in held]
+            assert tuple(listed) == await held.items() == held.working_set.items()
+            assert await held.holds(listed[0])
+            assert (await held.assemble()).text == held.working_set.assemble().text
+            assert len(await held.changes()) == await held.moved
+            await held.clear()
+            await engine.recall("caching fact", into=held)
+            assert (await held.items())[-1].recalled
+            with pytest.raises(germane.NotHeld):
+                await held.touch((await engine.remember("elsewhere")).id)
 
     asyncio.run(main())

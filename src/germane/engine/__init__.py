@@ -1,7 +1,7 @@
 """The engine: one agent's store, counter, kinds and clock, and each verb's turn with them. No policy.
 
 Level: engine (imports verbs and everything above them). `surface` holds the session; `writing`,
-`reading` and `teaching` add verbs to it, a concern each; `whole` is all of them together, and
+`reading`, `teaching` and `holding` add verbs to it, a concern each; `whole` is all of them together, and
 `opening` makes one.
 """
 

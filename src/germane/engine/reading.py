@@ -21,6 +21,7 @@ from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, read, recall
 from germane.verbs.question import filter_of
 from germane.verbs.recall import Recalled
+from germane.verbs.working_set import WorkingSet, check_owner
 
 __all__ = ["DEFAULT_BUDGET", "Reading"]
 
@@ -68,13 +69,17 @@ class Reading(Surface):
         include_superseded: bool = False,
         gate: bool = True,
         scorer: Scorer | None = None,
+        into: WorkingSet | None = None,
     ) -> Recalled:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
         A time in the question ("last week", "in May 2023") restricts what is found. A question
         that names nothing finds the newest memories. What has nothing to do with the question is
-        left out unless `gate` is False. Raises InvalidInput.
+        left out unless `gate` is False. With `into`, a working set takes in what was found, as many of the
+        best as have room there; nothing else changes. Raises InvalidInput.
         """
+        if into is not None:
+            check_owner(into, self._session.agent)
         where = filter_of(
             kinds=kinds,
             tags=tags,
@@ -85,7 +90,10 @@ class Reading(Surface):
             min_importance=min_importance,
             include_superseded=include_superseded,
         )
-        return recall.recall(self._session, query, where=where, limit=limit, scorer=scorer, gated=gate)
+        found = recall.recall(self._session, query, where=where, limit=limit, scorer=scorer, gated=gate)
+        if into is not None:
+            into.add_recalled(found)
+        return found
 
     def assemble(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from germane.protocols import TokenCounter
 from germane.verbs.embedding import Embedding
 from germane.verbs.session import Session
+from germane.verbs.working_set import WorkingSet
 
 __all__ = ["Surface"]
 
@@ -18,6 +19,8 @@ class Surface:
     def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
         self._session = session
         self._embedding = Embedding(session, in_background=embed_in_background)
+        # Kept by name, for what each of them remembers between two questions.
+        self._working_sets: dict[str, WorkingSet] = {}
 
     @property
     def agent(self) -> str:

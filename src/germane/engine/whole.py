@@ -9,7 +9,9 @@ import weakref
 from types import TracebackType
 from typing import Self
 
+from germane.engine.holding import Holding
 from germane.engine.reading import Reading
+from germane.engine.sharing import SharingSpaces
 from germane.engine.teaching import Teaching
 from germane.engine.writing import Writing
 from germane.verbs.session import Session
@@ -17,7 +19,7 @@ from germane.verbs.session import Session
 __all__ = ["Engine"]
 
 
-class Engine(Teaching, Reading, Writing):
+class Engine(SharingSpaces, Holding, Teaching, Reading, Writing):
     """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't
@@ -35,6 +37,7 @@ class Engine(Teaching, Reading, Writing):
 
         What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
         """
+        self._close_spaces()
         self._embedding.stop()
         self._session.store.close()
 

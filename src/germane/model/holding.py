@@ -13,12 +13,14 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.model.held import Held
+from germane.model.held import Eviction, Held
+from germane.model.memory import Memory
 from germane.model.vector import Vector
 
 __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_SET",
+    "Added",
     "Clear",
     "Enter",
     "Features",
@@ -155,3 +157,23 @@ class Features:
 
     hashes: NDArray[np.uint32]
     vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What adding memories to a working set did.
+
+    `held` are their entries as the set has them now, in the order given, and `new` the ids of those that
+    it didn't hold before; the others were touched. `eviction` tells who made room. `left_out` are
+    memories for which there was none: only a recall leaves any out.
+    """
+
+    held: tuple[Held, ...]
+    new: frozenset[str]
+    eviction: Eviction
+    left_out: tuple[Memory, ...] = ()
+
+    @property
+    def evicted(self) -> tuple[Memory, ...]:
+        """The memories that made room, in the order of leaving. They stay stored."""
+        return tuple(one.held.memory for one in self.eviction.evicted)

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import NoReturn
 
-from germane.integrations.cli.commands import COMMANDS
+from germane.integrations.cli.commands import command_named
 
 __all__ = ["main"]
 
@@ -40,6 +40,8 @@ def main() -> NoReturn:
         sys.exit(2)
     # A short process makes much that stays and little that falls: to look for it often costs a tenth.
     gc.set_threshold(_SELDOM)
+    # OpenBLAS would start a thread for each processor, which spin while there is nothing for them to do.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if _will_count(sys.argv[1:]):
         Thread(target=_load_vocabulary, daemon=True).start()
     from germane.integrations.cli.app import app  # noqa: PLC0415 - It imports typer, which may be missing.
@@ -53,7 +55,7 @@ def main() -> NoReturn:
 
 def _will_count(arguments: list[str]) -> bool:
     """Whether the command is one that counts tokens, by the counter that most use."""
-    command = COMMANDS.get(arguments[0]) if arguments else None
+    command = command_named(arguments)
     others = {"--counter", "--help", "-h"}
     return (
         command is not None

@@ -16,12 +16,17 @@ import typer
 from typer.core import TyperGroup
 
 from germane import GermaneError, InvalidInput, StoreError, __version__
-from germane.integrations.cli.commands import COMMANDS
+from germane.integrations.cli.commands import COMMANDS, GROUPS
 from germane.integrations.cli.output import print_json, warn
 
 __all__ = ["Commands", "app"]
 
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+_LINES = {
+    (first := name.partition(" ")[0]): GROUPS.get(first, command.says) for name, command in COMMANDS.items()
+}
+"""The help of the whole command: each command, or the group that it belongs to, with its line."""
 
 _USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it can't read; it has no public name of its own."""
@@ -50,13 +55,15 @@ class Commands(TyperGroup):
         sys.exit(code)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - The signature is typer's.
-        """The names of the commands in the order of the help."""
-        return list(COMMANDS)
+        """The names of the commands and groups in the order of the help."""
+        return list(_LINES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None; what nearly is a name is answered with that name."""
+        if cmd_name in GROUPS:
+            return _group(cmd_name)
         if cmd_name not in COMMANDS:
-            near = get_close_matches(cmd_name, COMMANDS, n=1)
+            near = get_close_matches(cmd_name, _LINES, n=1)
             if near and ctx is not None and not ctx.resilient_parsing:
                 ctx.fail(f"No such command {cmd_name!r}. Did you mean `germane {near[0]}`?")
             return None
@@ -67,7 +74,7 @@ class Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - As above.
         """The list in the help: each command with the first sentence of its own."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.says) for name, command in COMMANDS.items()])
+            formatter.write_dl(list(_LINES.items()))
 
     def _run(self, arguments: list[str]) -> int:
         as_json = "--json" in arguments
@@ -85,6 +92,22 @@ class Commands(TyperGroup):
         except (KeyboardInterrupt, typer.Abort):
             return _INTERRUPTED
         return code if isinstance(code, int) else 0
+
+
+def _group(name: str) -> Any:
+    """The group of all commands that begin with a word. They share a module, so all are built."""
+    group = typer.Typer(
+        name=name,
+        help=GROUPS[name],
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings=_SETTINGS,
+    )
+    for command in COMMANDS:
+        first, _, second = command.partition(" ")
+        if first == name:
+            group.command(second, context_settings=_SETTINGS)(_function_of(command))
+    return typer.main.get_command(group)
 
 
 def _function_of(command: str) -> Callable[..., Any]:

@@ -4,15 +4,16 @@ Level: integrations (imports nothing of the package, so that `germane --help` lo
 
 To add a command, write it as a function in a module beside this one, put it into that module's
 `COMMANDS` by its name, and give it a line below. Its module is imported when the command runs and
-not before; a test holds `says` against the first line of the function's docstring.
+not before; a test holds `says` against the first line of the function's docstring. A command of
+two words belongs to the group that its first word names, which needs a line in `GROUPS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "Command"]
+__all__ = ["COMMANDS", "GROUPS", "Command", "command_named"]
 
 
 class Command(NamedTuple):
@@ -43,6 +44,18 @@ COMMANDS: Mapping[str, Command] = {
     "forget": Command("remembering", "Keep a memory out of every result until it is restored."),
     "restore": Command("remembering", "Undo a forget."),
     "purge": Command("remembering", "Remove a memory for good."),
+    "working add": Command("working", "Take memories into a working set; others make room if they must."),
+    "working show": Command("working", "What a working set holds, the latest last."),
+    "working touch": Command("working", "Say that a held memory was used just now."),
+    "working remove": Command("working", "Take a memory out of a working set; it stays stored."),
+    "working pin": Command("working", "Keep a held memory from making room for others."),
+    "working unpin": Command("working", "Undo a pin."),
+    "working clear": Command("working", "Take everything out of a working set; it stays stored."),
+    "working evict": Command("working", "Make room: the least important leave first, and stay stored."),
+    "working assemble": Command(
+        "working", "What a working set holds as one text, the best first.", counts=True
+    ),
+    "working events": Command("working", "What became of a working set, by whom and when."),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
     "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
     "embed": Command("embedding", "Make vectors for the memories that wait for one."),
@@ -59,3 +72,14 @@ COMMANDS: Mapping[str, Command] = {
     ),
 }
 """Every command by its name, in the order of the help."""
+
+GROUPS: Mapping[str, str] = {
+    "working": "What an agent holds in mind: add to it, look at it, make room in it.",
+}
+"""The groups of commands by their first word, with their lines in the help."""
+
+
+def command_named(arguments: Sequence[str]) -> Command | None:
+    """The command that a command line begins with, by one word or by two."""
+    words = " ".join(arguments[:2] if arguments and arguments[0] in GROUPS else arguments[:1])
+    return COMMANDS.get(words)

@@ -1,0 +1,266 @@
+"""working_set: what an agent holds in mind now, bounded in tokens, kept in the store.
+
+Level: verbs. Each operation is one transaction; each read begins by asking the store whether anything
+has moved, so that what other threads and processes did is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+
+from germane.errors import InvalidInput
+from germane.model.context import Context
+from germane.model.held import Eviction, Held
+from germane.model.holding import (
+    DEFAULT_SET,
+    Added,
+    Clear,
+    HeldChange,
+    Leave,
+    Move,
+    Pin,
+    Resize,
+    Touch,
+)
+from germane.model.memory import as_utc
+from germane.model.plan import Overflow
+from germane.protocols import Holding, Scorer
+from germane.ranking.clustering import ClusterBy
+from germane.ranking.decay import Decay
+from germane.ranking.strategies import DEFAULT_STRATEGY, Strategy, StrategyName
+from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text
+from germane.verbs.entering import Named, Policy, Side, add, id_of, make_room
+from germane.verbs.following import Following
+from germane.verbs.held_context import assemble_held
+from germane.verbs.held_now import HeldNow
+from germane.verbs.session import Session
+
+__all__ = ["WorkingSet", "check_owner", "working_set"]
+
+_EVERY = 0.02
+"""Seconds between two looks at the log while it is followed."""
+
+
+def working_set(session: Session, name: str = DEFAULT_SET, *, by: str) -> WorkingSet:
+    """The set of that name, moved by an agent. Raises InvalidInput for a store that keeps none."""
+    if not isinstance(session.store, Holding):
+        raise InvalidInput(
+            f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
+            "methods of germane.Holding."
+        )
+    if not checked_text(name, name="name").strip():
+        raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
+    now = HeldNow(session, session.store, name)
+    return WorkingSet(Side(session=session, store=session.store, name=name, by=by, now=now))
+
+
+def check_owner(into: WorkingSet, agent: str) -> None:
+    """Raise InvalidInput for a set that can't hold this agent's memories."""
+    if into.owner != agent:
+        raise InvalidInput(
+            f"Working set {into.name!r} belongs to {into.owner!r} and holds that one's memories, not "
+            f"those of {agent!r}. Recall into a set of the same owner."
+        )
+
+
+class WorkingSet:
+    """What an agent holds in mind now: memories, in all at most `max_tokens` long, whoever adds to them.
+
+    Made by `Engine.working_set`; safe to share between threads, and seen alike by all processes that
+    open the same store. It survives a restart. Iterating gives the entries (`Held`), the one touched
+    longest ago first; what is returned is frozen and changes nothing. A memory that is forgotten or
+    purged leaves by itself; a revised one gives its place to its next version. Every change raises
+    StoreError when the store can't do it.
+    """
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+
+    @property
+    def name(self) -> str:
+        """The name of the set."""
+        return self._side.name
+
+    @property
+    def owner(self) -> str:
+        """Whose set it is."""
+        return self._side.session.agent
+
+    @property
+    def max_tokens(self) -> int:
+        """How many tokens it may hold."""
+        return self._side.now.read().max_tokens
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it holds, by the engine's counter."""
+        return sum(one.tokens for one in self.items())
+
+    @property
+    def utilization(self) -> float:
+        """The share of `max_tokens` that is held; above 1 only after the set was made smaller."""
+        most = self.max_tokens
+        return self.tokens / most if most else 0.0
+
+    @property
+    def moved(self) -> int:
+        """The number of the owner's latest move, from which `changes` and `follow` can go on."""
+        return self._side.store.moved(self.owner)
+
+    def items(self) -> tuple[Held, ...]:
+        """The entries, the one touched longest ago first."""
+        return self._side.now.read().items
+
+    def holds(self, memory: Named) -> bool:
+        """Whether it holds a memory."""
+        wanted = id_of(memory)
+        return any(one.memory.id == wanted for one in self.items())
+
+    def has_space(self, tokens: int) -> bool:
+        """Whether so many tokens could be added without anything leaving."""
+        checked_count(tokens, name="tokens")
+        return self.tokens + tokens <= self.max_tokens
+
+    def add(self, memory: Named, *, pinned: bool = False, policy: Policy = "importance") -> Added:
+        """Take a memory in as the latest; others make room if they must, by the policy, and no more.
+
+        What is held already is touched, never doubled. Memories that make room stay stored, and can be
+        recalled. Raises NotFound; InvalidInput for a forgotten memory, one that is longer than the whole
+        set, or an unknown policy; and BudgetTooSmall when what is pinned leaves too little room. Then
+        nothing has changed.
+        """
+        return self.add_many([memory], pinned=pinned, policy=policy)
+
+    def add_many(
+        self, memories: Iterable[Named], *, pinned: bool = False, policy: Policy = "importance"
+    ) -> Added:
+        """Take several memories in, in their order, in one transaction; they never evict each other.
+
+        Raises what `add` raises, for the first that can't be taken in, and BudgetTooSmall when they are
+        too long together.
+        """
+        checked_flag(pinned, name="pinned")
+        if isinstance(memories, str):
+            raise InvalidInput(f"memories={memories!r} is one id; pass a sequence, such as [{memories!r}].")
+        return add(self._side, memories, pinned=pinned, recalled=False, policy=policy)
+
+    def add_recalled(self, memories: Iterable[Named], *, policy: Policy = "importance") -> Added:
+        """Take in what a recall found, best first: as many as fit, and so that the best is the latest.
+
+        `Engine.recall(..., into=...)` calls it. The report's `left_out` names those that found no room.
+        """
+        return add(self._side, memories, pinned=False, recalled=True, policy=policy, fitting=True)
+
+    def touch(self, memory: Named) -> None:
+        """Say that a held memory was used just now: it is the latest from here on. Raises NotHeld."""
+        self._apply(Touch(memory_id=id_of(memory), at=self._at()))
+
+    def remove(self, memory: Named) -> None:
+        """Take a memory out; it stays stored. Raises NotHeld."""
+        self._apply(Leave(memory_id=id_of(memory), at=self._at()))
+
+    def pin(self, memory: Named) -> None:
+        """Keep a held memory from being evicted, and its importance as it was set. Raises NotHeld."""
+        self._apply(Pin(memory_id=id_of(memory), pinned=True, at=self._at()))
+
+    def unpin(self, memory: Named) -> None:
+        """Undo a pin of this set; a memory that was remembered as pinned stays so. Raises NotHeld."""
+        self._apply(Pin(memory_id=id_of(memory), pinned=False, at=self._at()))
+
+    def clear(self, *, keep_pinned: bool = False) -> int:
+        """Take everything out, or all but what was pinned in this set; how many left. They stay stored."""
+        checked_flag(keep_pinned, name="keep_pinned")
+        return len(self._apply(Clear(at=self._at(), keep_pinned=keep_pinned)))
+
+    def evict(self, tokens: int, *, policy: Policy = "importance") -> Eviction:
+        """Evict as few as free at least so many tokens, and say who left; pinned entries stay.
+
+        What can't be freed stands in `shortfall`, and what is in the way in `in_the_way`. Raises
+        InvalidInput for an unknown policy, or one that raises or returns no number; then nothing left.
+        """
+        return make_room(self._side, checked_count(tokens, name="tokens"), policy=policy)
+
+    def resize(self, max_tokens: int) -> None:
+        """Let it hold more or less. Nothing leaves by it; the next `add` evicts what is too much by then."""
+        if checked_count(max_tokens, name="max_tokens") != self.max_tokens:
+            self._apply(Resize(max_tokens=max_tokens, at=self._at()))
+
+    def assemble(
+        self,
+        query: str = "",
+        *,
+        strategy: StrategyName | str = DEFAULT_STRATEGY,
+        max_tokens: int | None = None,
+        overflow: Overflow | str = "skip",
+        order: str = "best_first",
+        decay: Decay | None = None,
+        scorer: Scorer | None = None,
+        base: StrategyName | str = DEFAULT_STRATEGY,
+        cluster_by: ClusterBy = "auto",
+        relevance: float = 0.5,
+    ) -> Context:
+        """The held memories as one text of at most `max_tokens` (all that the set may hold), best first.
+
+        A `query` that names something joins in with the weight `relevance`; `strategy="smart"` reads from
+        it which strategy serves. Assembling changes nothing: use `touch` to say what was used. Raises
+        InvalidInput for an unknown strategy, overflow or order, a negative limit, or a scorer that raises
+        or returns no number.
+        """
+        how = Strategy(
+            name=strategy,
+            decay=decay or Decay(),
+            scorer=scorer,
+            base=base,
+            cluster_by=cluster_by,
+            relevance=checked_number(relevance, 0, 1, name="relevance"),
+        )
+        return assemble_held(
+            self._side, query, strategy=how, max_tokens=max_tokens, overflow=overflow, order=order
+        )
+
+    def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+        """What became of this set after the move numbered `since`, whoever did it, in order."""
+        checked_count(since, name="since")
+        # Moves of other sets lie between, so the limit is applied to this one's.
+        found = (
+            move for move in self._side.store.moves(self.owner, since=since) if move.working_set == self.name
+        )
+        most = None if limit is None else checked_count(limit, name="limit")
+        return tuple(islice(found, most))
+
+    def follow(
+        self, callback: Callable[[Move], object], *, since: int | None = None, every: float = _EVERY
+    ) -> Following:
+        """Call back with each move of this set from now on, or from after `since`, until it is closed.
+
+        The callback runs on a thread of its own and hears of this process's moves as of others', at most
+        `every` seconds late. Close what is returned, or use it as a context manager.
+        """
+        checked_number(every, 0.001, 3600, name="every")
+        start = self.moved if since is None else checked_count(since, name="since")
+        return Following(self._side.store, self.owner, self.name, callback, since=start, every=every)
+
+    def __len__(self) -> int:
+        return len(self.items())
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(self.items())
+
+    def __contains__(self, memory: object) -> bool:
+        return isinstance(memory, Named) and self.holds(memory)
+
+    def __bool__(self) -> bool:
+        # A set is a set even while it is empty.
+        return True
+
+    def __repr__(self) -> str:
+        return f"<germane.WorkingSet {self.name!r} of agent {self.owner!r}>"
+
+    def _apply(self, change: HeldChange) -> tuple[Move, ...]:
+        moves = self._side.store.hold(self.owner, self.name, [change], by=self._side.by)
+        return () if moves is None else moves
+
+    def _at(self) -> datetime:
+        return as_utc(self._side.session.clock(), name="clock")

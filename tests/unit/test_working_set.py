@@ -1,0 +1,399 @@
+"""A working set: what enters, what leaves and when, and what an error leaves as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+import germane
+from germane import BudgetTooSmall, Engine, Held, InvalidInput, Memory, Move, NotFound, NotHeld, WorkingSet
+
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+class Words:
+    """Counts words, so that a test can say what it adds."""
+
+    name = "words"
+    margin = 0.0
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+class Hands:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def on(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+@pytest.fixture
+def clock() -> Hands:
+    return Hands()
+
+
+@pytest.fixture
+def engine(clock: Hands) -> Iterator[Engine]:
+    with germane.open(":memory:", agent="a", embedder=None, counter=Words(), clock=clock) as opened:
+        yield opened
+
+
+def words(engine: Engine, name: str, count: int, **fields: float) -> Memory:
+    """A memory that begins with its name and is so many words long."""
+    return engine.remember(" ".join([name, *(f"w{n}" for n in range(count - 1))]), **fields)  # type: ignore[arg-type] # Only numbers are passed.
+
+
+def names(entries: WorkingSet | tuple[Held, ...]) -> list[str]:
+    return [one.memory.content.split()[0] for one in entries]
+
+
+def gone(memories: tuple[Memory, ...]) -> list[str]:
+    return [memory.content.split()[0] for memory in memories]
+
+
+def test_an_empty_set_is_there_and_holds_nothing(engine: Engine) -> None:
+    held = engine.working_set()
+    assert (len(held), held.tokens, held.utilization, held.max_tokens) == (0, 0, 0.0, 128_000)
+    assert (held.name, held.owner, list(held), held.items(), held.changes()) == ("default", "a", [], (), ())
+    assert held.has_space(128_000)
+    assert not held.has_space(128_001)
+    assert bool(held)
+    assert repr(held) == "<germane.WorkingSet 'default' of agent 'a'>"
+
+
+def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=100)
+    one, two = words(engine, "one", 10), words(engine, "two", 20)
+    added = held.add(one.id)
+    assert (names(added.held), added.new, added.evicted, added.left_out) == (["one"], {one.id}, (), ())
+    assert added.held == held.items()
+    held.add(two)
+    assert one in held
+    assert two.id in held
+    assert held.items()[0] in held
+    assert words(engine, "three", 1) not in held
+    assert 3 not in held
+    assert (held.tokens, held.utilization, held.has_space(70), held.has_space(71)) == (30, 0.3, True, False)
+
+
+def test_adding_again_moves_to_the_end_and_counts_once(engine: Engine, clock: Hands) -> None:
+    held = engine.working_set(max_tokens=30)
+    one, two = words(engine, "one", 10), words(engine, "two", 20)
+    held.add_many([one, two])
+    clock.on(hours=1)
+    added = held.add(one)
+    assert (added.new, added.evicted) == (frozenset(), ())
+    assert (names(held), held.tokens) == (["two", "one"], 30)
+    assert held.items()[-1] == added.held[0]
+    assert (added.held[0].entered_at, added.held[0].touched_at, added.held[0].touches) == (
+        START,
+        START + timedelta(hours=1),
+        1,
+    )
+
+
+def test_the_least_important_leaves_first_and_only_the_shortfall(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=100)
+    held.add_many(
+        [
+            words(engine, "great", 40, importance=9),
+            words(engine, "small", 30, importance=1),
+            words(engine, "middle", 20, importance=5),
+        ]
+    )
+    added = held.add(words(engine, "new", 35, importance=3))
+    assert gone(added.evicted) == ["small"]
+    assert (added.eviction.needed, added.eviction.freed, added.eviction.policy) == (25, 30, "importance")
+    assert (names(held), held.tokens) == (["great", "middle", "new"], 95)
+    added = held.add(words(engine, "next", 5))
+    assert (added.evicted, held.tokens) == ((), 100)
+    assert len(engine.recall("small w1", gate=False)) > 0, "what was evicted stays stored"
+
+
+@pytest.mark.parametrize(
+    ("policy", "leaver"),
+    [("importance", "old"), ("lru", "middle"), ("lfu", "middle"), ("frequency-weighted", "middle")],
+)
+def test_each_policy_says_who_leaves(engine: Engine, clock: Hands, policy: str, leaver: str) -> None:
+    held = engine.working_set(max_tokens=30)
+    for name, importance in (("old", 1), ("middle", 2), ("late", 3)):
+        clock.on(minutes=1)
+        held.add(words(engine, name, 10, importance=importance))
+    for _ in range(9):
+        held.touch(held.items()[0] if names(held)[0] == "old" else held.items()[-1])
+    assert names(held) == ["middle", "late", "old"]
+    held.touch(held.items()[1])
+    assert gone(held.add(words(engine, "new", 10), policy=policy).evicted) == [leaver]
+
+
+def test_a_policy_can_be_a_function(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=30)
+    held.add_many([words(engine, "a", 10), words(engine, "bbb", 10), words(engine, "cc", 10)])
+
+    def shortest_name(one: Held, now: datetime) -> float:
+        assert now == START
+        return -len(one.memory.content)
+
+    assert gone(held.add(words(engine, "new", 10), policy=shortest_name).evicted) == ["bbb"]
+    assert held.evict(5, policy=shortest_name).policy == "shortest_name"
+
+
+def test_what_is_pinned_stays_whatever_comes(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=30)
+    one, two = words(engine, "one", 10, importance=0), words(engine, "two", 10, importance=9)
+    held.add(one, pinned=True)
+    held.add(two)
+    assert gone(held.add(words(engine, "three", 20)).evicted) == ["two"]
+    held.unpin(one)
+    assert gone(held.add(words(engine, "four", 10)).evicted) == ["one"]
+    kept = engine.remember("kept " * 10, pinned=True)
+    held.clear()
+    held.add(kept)
+    assert held.evict(10).shortfall == 10
+    assert [one.memory for one in held.evict(10).in_the_way] == [kept]
+    assert names(held) == ["kept"]
+
+
+def test_what_can_not_be_added_changes_nothing(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=30)
+    pinned, other = words(engine, "pinned", 20), words(engine, "other", 10)
+    held.add(pinned, pinned=True)
+    held.add(other)
+    before, moved = held.items(), held.moved
+    with pytest.raises(InvalidInput, match=r"31 tokens.*30"):
+        held.add(words(engine, "giant", 31))
+    with pytest.raises(BudgetTooSmall) as blocked:
+        held.add(words(engine, "blocked", 15))
+    assert (blocked.value.budget, blocked.value.needed, blocked.value.shortfall) == (30, 35, 5)
+    assert pinned.id in blocked.value.required
+    with pytest.raises(BudgetTooSmall):
+        held.add_many([words(engine, "x", 8), words(engine, "y", 8)])
+    with pytest.raises(InvalidInput, match="Unknown eviction policy"):
+        held.add(words(engine, "small", 1), policy="oldest")
+    with pytest.raises(InvalidInput, match="nan"):
+        held.add(words(engine, "any", 10), policy=lambda _, __: float("nan"))
+    with pytest.raises(NotFound):
+        held.add_many([words(engine, "fine", 1), "0192f0c4-7e1a-7cc3-98c4-dc0c0c07398f"])
+    with pytest.raises(InvalidInput, match="forgotten"):
+        held.add(engine.forget(words(engine, "forgotten", 1).id))
+    for call in (held.touch, held.remove, held.pin, held.unpin):
+        with pytest.raises(NotHeld, match="default"):
+            call(words(engine, "outside", 1))
+    for bad in (-1, 1.5, "2", True):
+        with pytest.raises(InvalidInput):
+            held.resize(bad)  # type: ignore[arg-type] # It is the point.
+        with pytest.raises(InvalidInput):
+            held.evict(bad)  # type: ignore[arg-type] # As above.
+    with pytest.raises(InvalidInput):
+        held.add_many(other.id)
+    with pytest.raises(InvalidInput):
+        engine.working_set("")
+    assert (held.items(), held.moved, held.max_tokens) == (before, moved, 30)
+
+
+def test_removing_and_clearing_leave_what_is_stored(engine: Engine) -> None:
+    held = engine.working_set()
+    one, two, three = (words(engine, name, 3) for name in ("one", "two", "three"))
+    held.add_many([one, two, three])
+    held.remove(one)
+    held.pin(two)
+    assert (names(held), held.clear(keep_pinned=True), names(held), held.clear()) == (
+        ["two", "three"],
+        1,
+        ["two"],
+        1,
+    )
+    assert [engine.get(each.id).content for each in (one, two, three)] == [
+        each.content for each in (one, two, three)
+    ]
+    assert [(move.kind.value, move.memory_id) for move in held.changes(since=3)] == [
+        ("remove", one.id),
+        ("pin", two.id),
+        ("clear", three.id),
+        ("clear", two.id),
+    ]
+
+
+def test_evicting_by_hand_frees_no_more_than_it_must(engine: Engine) -> None:
+    held = engine.working_set()
+    held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
+    evicted = held.evict(15)
+    assert [one.held.memory.content[0] for one in evicted.evicted] == ["a", "b"]
+    assert (evicted.freed, evicted.enough, names(held)) == (20, True, ["c", "d"])
+    evicted = held.evict(100)
+    assert (evicted.freed, evicted.shortfall, len(held)) == (20, 80, 0)
+    assert held.evict(0).evicted == ()
+
+
+def test_a_smaller_limit_evicts_at_the_next_addition(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=40)
+    held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
+    again = engine.working_set(max_tokens=25)
+    assert again is held
+    assert (held.max_tokens, held.tokens, held.utilization) == (25, 40, 1.6)
+    assert gone(held.add(words(engine, "e", 5)).evicted) == ["a", "b"]
+    assert held.tokens == 25
+
+
+def test_sets_of_other_names_are_apart(engine: Engine) -> None:
+    one = words(engine, "one", 5)
+    engine.working_set("plan", max_tokens=10).add(one)
+    assert (len(engine.working_set()), len(engine.working_set("plan"))) == (0, 1)
+    assert [move.working_set for move in engine.working_set("plan").changes()] == ["plan", "plan"]
+    assert engine.working_set().changes() == ()
+    assert [move.kind.value for move in engine.working_set("plan").changes(since=1, limit=1)] == ["add"]
+
+
+def test_what_becomes_of_a_memory_becomes_of_its_entry(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=50)
+    one, two, three = (words(engine, name, 10) for name in ("one", "two", "three"))
+    held.add_many([one, two, three])
+    engine.revise(one.id, "changed to less")
+    engine.forget(two.id)
+    engine.purge(three.id, confirm=True)
+    assert ([entry.memory.content for entry in held], held.tokens) == (["changed to less"], 3)
+    assert [move.kind.value for move in held.changes(since=3)] == [
+        "add",
+        "revise",
+        "forget",
+        "purge",
+    ]
+    engine.restore(two.id)
+    assert len(held) == 1
+    held.add(one.id)
+    assert (len(held), held.items()[0].touches) == (1, 1)
+
+
+def test_tokens_are_those_of_the_engine_that_asks(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, embedder=None) as exact:
+        memory = exact.remember("Internationalization considerations notwithstanding.")
+        exact.working_set().add(memory)
+        by_tokens = exact.working_set().tokens
+        assert by_tokens == exact.counter.count(memory.content)
+    with germane.open(path, embedder=None, counter=Words()) as by_words:
+        held = by_words.working_set()
+        assert held.tokens == 3 != by_tokens
+        assert held.add("x " and memory.id).held[0].tokens == 3
+
+
+def test_a_recall_enters_what_it_found(engine: Engine, clock: Hands) -> None:
+    held = engine.working_set(max_tokens=20)
+    best = engine.remember("The cache lives in Redis on port 6379")
+    also = engine.remember("The cache is warmed at night by a job")
+    for filler in range(30):
+        engine.remember(f"Unrelated note number {filler} about gardens and weather")
+    clock.on(hours=1)
+    found = engine.recall("cache Redis port", into=held)
+    assert found.ranked[0].memory == best
+    assert held.items()[-1].memory == best
+    assert held.items()[-1].recalled
+    assert {one.memory.id for one in held} <= {one.memory.id for one in found}
+    assert held.tokens <= 20
+    engine.recall("cache Redis port", into=held)
+    assert held.items()[-1].touches == 1
+    assert also.id in {one.memory.id for one in found}
+    assert found == engine.recall("cache Redis port")
+
+
+def test_a_recall_leaves_out_what_has_no_room(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=20)
+    first, giant, third, fourth = (
+        words(engine, name, count) for name, count in (("a", 12), ("b", 50), ("c", 8), ("d", 8))
+    )
+    added = held.add_recalled([first, giant, third, fourth])
+    assert (gone(added.left_out), names(held)) == (["b", "d"], ["c", "a"])
+    assert names(added.held) == ["a", "c"]
+    pinned = words(engine, "pinned", 10)
+    held.clear()
+    held.add(pinned, pinned=True)
+    added = held.add_recalled([first, third])
+    assert (gone(added.left_out), names(held)) == (["a"], ["pinned", "c"])
+
+
+def test_a_recall_into_the_set_of_another_agent_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, agent="a", embedder=None) as mine, germane.open(path, agent="b") as theirs:
+        mine.remember("Caches are in Redis.")
+        with pytest.raises(InvalidInput, match="'b'"):
+            mine.recall("caches", into=theirs.working_set())
+        assert len(theirs.working_set()) == 0
+
+
+def test_what_is_returned_changes_nothing(engine: Engine) -> None:
+    held = engine.working_set()
+    held.add(words(engine, "one", 5))
+    items = held.items()
+    with pytest.raises(AttributeError):
+        items[0].pinned = True  # type: ignore[misc] # It is the point.
+    held.clear()
+    assert len(items) == 1
+
+
+def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
+    held, told, enough = engine.working_set(), [], Event()
+
+    def tell(move: Move) -> None:
+        told.append(move)
+        if len(told) == 30:
+            enough.set()
+
+    one = words(engine, "one", 5)
+    held.add(one)
+    engine.working_set("other").add(one)
+    with held.follow(tell) as following:
+        for _ in range(29):
+            held.touch(one)
+        held.remove(one)
+        assert enough.wait(10)
+        assert following.is_alive
+    assert not following.is_alive
+    assert [move.kind.value for move in told] == ["touch"] * 29 + ["remove"]
+    assert told == list(held.changes(since=1))
+    held.add(one)
+    assert len(told) == 30
+
+
+def test_following_ends_with_what_the_callback_raises(engine: Engine) -> None:
+    held = engine.working_set()
+    following = held.follow(lambda _: 1 / 0, since=0, every=0.001)
+    held.add(words(engine, "one", 5))
+    while following.is_alive:
+        Event().wait(0.001)
+    assert isinstance(following.error, ZeroDivisionError)
+    following.close()
+    following.close()
+
+
+def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=95)
+    memories = [words(engine, f"m{n}", 10, importance=n % 10) for n in range(40)]
+
+    def work(memory: Memory) -> None:
+        held.add(memory)
+        assert held.tokens <= 95
+        if memory.importance > 8:
+            held.remove(memory)
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work, memory) for memory in memories]:
+            error = done.exception()
+            # Another thread's addition may have evicted it first.
+            assert error is None or isinstance(error, NotHeld)
+    entered = [move.memory_id for move in held.changes() if move.kind.value == "add"]
+    left = [move.memory_id for move in held.changes() if move.kind.value in {"evict", "remove"}]
+    assert len(entered) == 40
+    assert sorted(entered) == sorted([*left, *(one.memory.id for one in held)])
+    assert held.tokens == 10 * len(held)
