@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import germane
-from germane import engine, errors
+from germane import embedders, engine, errors
 
 
 def test_the_three_lists_of_public_names_agree() -> None:
@@ -62,3 +62,22 @@ def test_an_unknown_name_is_an_attribute_error_like_that_of_any_module() -> None
         getattr(germane, unknown)
     with pytest.raises(ImportError, match="cannot import name 'opne' from 'germane'"):
         exec(f"from germane import {unknown}")  # noqa: S102 - As above.
+
+
+def test_the_embedders_are_loaded_when_asked_for_too() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, germane.embedders; print(*dir(germane.embedders), *sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    shown = set(ran.stdout.split())
+    assert set(embedders.__all__) <= shown
+    assert shown & {"numpy", "germane.embedders.static", "germane.embedders.onnx"} == set()
+    assert [getattr(embedders, name).__name__ for name in embedders.__all__] == embedders.__all__
+    assert sorted(embedders._HOMES) == sorted(embedders.__all__)
+    unknown = "StatikEmbedder"
+    with pytest.raises(
+        AttributeError, match=r"module 'germane\.embedders' has no attribute 'StatikEmbedder'"
+    ):
+        getattr(embedders, unknown)

@@ -2,16 +2,20 @@
 
 Level: embedders (may import everything from errors down to retrieval; never stores, ranking,
 packing or plans).
-Importing this package imports no optional dependency.
+Importing this package imports no optional dependency, and an adapter only when it is asked for.
 """
 
 from __future__ import annotations
 
-from germane.embedders.callable import CallableEmbedder
-from germane.embedders.onnx import OnnxEmbedder
-from germane.embedders.openai_http import HttpEmbedder
-from germane.embedders.sentence_transformers import SentenceTransformersEmbedder
-from germane.embedders.static import StaticEmbedder
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from germane.embedders.callable import CallableEmbedder
+    from germane.embedders.onnx import OnnxEmbedder
+    from germane.embedders.openai_http import HttpEmbedder
+    from germane.embedders.sentence_transformers import SentenceTransformersEmbedder
+    from germane.embedders.static import StaticEmbedder
 
 __all__ = [
     "CallableEmbedder",
@@ -20,3 +24,24 @@ __all__ = [
     "SentenceTransformersEmbedder",
     "StaticEmbedder",
 ]
+
+_HOMES = {
+    "CallableEmbedder": "callable",
+    "HttpEmbedder": "openai_http",
+    "OnnxEmbedder": "onnx",
+    "SentenceTransformersEmbedder": "sentence_transformers",
+    "StaticEmbedder": "static",
+}
+
+if not TYPE_CHECKING:  # A checker that saw this function would let every misspelt name pass.
+
+    def __getattr__(name: str) -> object:
+        """The embedder, from the module that has it."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
