@@ -186,6 +186,7 @@ class AsyncSpace(_Verbs):
     disband = _awaited(Space.disband)
     share = _awaited(Space.share)
     events = _awaited(Space.events)
+    follow = _awaited(Space.follow)
     close = _awaited(Space.close)
 
     async def __aenter__(self) -> Self:

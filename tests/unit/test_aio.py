@@ -9,8 +9,8 @@ import pytest
 
 import germane
 import germane.aio
-from germane import Engine, WorkingSet
-from germane.aio import AsyncEngine, AsyncWorkingSet
+from germane import Engine, Space, WorkingSet
+from germane.aio import AsyncEngine, AsyncSpace, AsyncWorkingSet
 
 
 def public(owner: type) -> set[str]:
@@ -81,5 +81,34 @@ def test_a_working_set_is_awaited_as_it_is_called() -> None:
             assert (await held.items())[-1].recalled
             with pytest.raises(germane.NotHeld):
                 await held.touch((await engine.remember("elsewhere")).id)
+
+    asyncio.run(main())
+
+
+def test_both_spaces_offer_the_same() -> None:
+    assert public(Space) == public(AsyncSpace)
+    for name in public(Space):
+        awaited, verb = getattr(AsyncSpace, name), getattr(Space, name)
+        assert awaited.__doc__ == verb.__doc__
+        if callable(verb):
+            assert inspect.iscoroutinefunction(awaited)
+            assert inspect.signature(awaited) == inspect.signature(verb)
+
+
+def test_a_space_is_awaited_as_it_is_called() -> None:
+    async def main() -> None:
+        async with await germane.aio.open(":memory:", agent="ada") as engine:
+            async with await engine.space("team", create=True) as space:
+                own = await engine.remember("The demo is on Tuesday.")
+                shared, _ = await asyncio.gather(space.share(own.id), space.join("ben", rights="read"))
+                held = await space.working_set()
+                await held.add(shared)
+                assert [one.memory async for one in held] == [shared]
+                assert [one.agent for one in await space.members()] == ["ada", "ben"]
+                assert {event.by for event in await space.events()} == {"ada"}
+                assert (space.name, space.member, space.agent) == ("team", "ada", "space:team")
+            assert [info.name for info in await engine.spaces()] == ["team"]
+            with pytest.raises(germane.UnknownSpace):
+                await engine.space("nowhere")
 
     asyncio.run(main())

@@ -6,10 +6,13 @@ Level: engine. No policy: who may do what is decided by `germane.spaces`, in the
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from datetime import datetime
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+from weakref import WeakSet
 
+from germane.engine.holding import Holding
 from germane.engine.reading import Reading
 from germane.engine.teaching import Teaching
 from germane.engine.writing import Writing
@@ -28,12 +31,16 @@ from germane.model.space import (
 )
 from germane.verbs import sharing
 from germane.verbs.checks import checked_agent
+from germane.verbs.following import Following
 from germane.verbs.session import Session
 
 __all__ = ["Space"]
 
+_EVERY: Final = 0.02
+"""Seconds between two looks at the log while it is followed."""
 
-class Space(Teaching, Reading, Writing):
+
+class Space(Holding, Teaching, Reading, Writing):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else:
@@ -46,6 +53,7 @@ class Space(Teaching, Reading, Writing):
         super().__init__(sharing.entered(session, name), embed_in_background=embed_in_background)
         self._outside = session
         self._name = name
+        self._followed: WeakSet[Following[SpaceEvent]] = WeakSet()
         if embed_in_background:
             # The thread must not outlive a space that nobody closed.
             weakref.finalize(self, self._embedding.stop)
@@ -62,7 +70,7 @@ class Space(Teaching, Reading, Writing):
 
     def info(self) -> SpaceInfo:
         """The space as it is now: its members in their order, and whom it admits. Raises NotAllowed."""
-        return sharing.info_of(self._outside, self.name)
+        return sharing.info_of(self._outside, self._name)
 
     def members(self) -> tuple[Member, ...]:
         """Who is in the space now, in the order of joining. Raises NotAllowed."""
@@ -88,7 +96,7 @@ class Space(Teaching, Reading, Writing):
             rights=sharing.checked_rights(rights),
             role=sharing.checked_role(role),
         )
-        return sharing.settle(self._outside, self.name, act)
+        return sharing.settle(self._outside, self._name, act)
 
     def leave(self, agent: str | None = None) -> SpaceInfo:
         """Be no member any more, or put another one out. What it wrote stays.
@@ -97,12 +105,12 @@ class Space(Teaching, Reading, Writing):
         LastActive where there is none: such a space is disbanded. Raises NotAllowed or NotAMember.
         """
         act = Leave(agent=self._named(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self.name, act)
+        return sharing.settle(self._outside, self._name, act)
 
     def promote(self, agent: str) -> SpaceInfo:
         """Make a passive member active. Raises NotAllowed, NotAMember, or InvalidInput."""
         act = Promote(agent=checked_agent(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self.name, act)
+        return sharing.settle(self._outside, self._name, act)
 
     def demote(self, agent: str | None = None) -> SpaceInfo:
         """Make an active member passive, oneself unless another is named.
@@ -111,7 +119,7 @@ class Space(Teaching, Reading, Writing):
         none. Raises NotAllowed, NotAMember, or InvalidInput.
         """
         act = Demote(agent=self._named(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self.name, act)
+        return sharing.settle(self._outside, self._name, act)
 
     def fail_over(self, failed: str) -> SpaceInfo:
         """Let the first passive member take over from an active one that failed.
@@ -121,14 +129,14 @@ class Space(Teaching, Reading, Writing):
         no two are promoted for one failure. Raises LastActive where nobody can take over.
         """
         act = FailOver(agent=checked_agent(failed), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self.name, act)
+        return sharing.settle(self._outside, self._name, act)
 
     def disband(self, *, confirm: bool = False) -> None:
         """End the space: every memory in it is purged, for all members.
 
         It can't be undone, so it needs `confirm=True`. Raises PurgeNotConfirmed or NotAllowed.
         """
-        sharing.disband(self._outside, self.name, confirm=confirm)
+        sharing.disband(self._outside, self._name, confirm=confirm)
 
     def share(self, memory_id: str) -> Memory:
         """Put a copy of one of the member's own memories into the space, and return the copy.
@@ -144,11 +152,31 @@ class Space(Teaching, Reading, Writing):
 
         It tells of members, memories and what working sets hold, without any text. Raises NotAllowed.
         """
-        return sharing.events(self._outside, self.name, since=since, limit=limit)
+        return sharing.events(self._outside, self._name, since=since, limit=limit)
+
+    def follow(
+        self, callback: Callable[[SpaceEvent], object], *, since: int | None = None, every: float = _EVERY
+    ) -> Following[SpaceEvent]:
+        """Call back with each event from now on, or from after the one numbered `since`, until it is closed.
+
+        The callback runs on a thread of its own and hears of all members alike, also of those in other
+        processes, at most `every` seconds after they are done. It ends by itself when the agent is no
+        member any more; the `error` of what is returned then says so. Close that, or use it as a context
+        manager. Raises NotAllowed.
+        """
+        following = sharing.follow(self._outside, self._name, callback, since=since, every=every)
+        self._followed.add(following)
+        return following
 
     def close(self) -> None:
         """End what works for the space in the background. The store stays open; closing twice is fine."""
+        for following in tuple(self._followed):
+            following.close()
         self._embedding.stop()
+
+    @property
+    def _acting(self) -> str:
+        return self.member
 
     def _named(self, agent: str | None) -> str:
         return self.member if agent is None else checked_agent(agent)

@@ -1,44 +1,38 @@
-"""Tells a caller of every move in a working set, also of those that other processes make.
+"""Tells a caller of everything that a log gets, also of what other processes add to it.
 
-Level: verbs. The log of moves is asked for its latest number a few times a second, which costs next to
-nothing; it is read only when that number has grown.
+Level: verbs. Whoever starts it says how to look: a look asks for the log's latest number, which costs
+next to nothing, and reads the log only where that number has grown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Thread, current_thread
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
-from germane.model.holding import Move
-from germane.protocols import Holding
+__all__ = ["Following", "Look"]
 
-__all__ = ["Following"]
+T = TypeVar("T")
+
+Look = Callable[[int], tuple[int, Sequence[T]]]
+"""From the number of the last entry that was told to that of the last there is, and the entries between."""
 
 _GOODBYE: Final = 5.0
 
 
-class Following:
-    """A thread that calls back with each move in order, each once, until it is closed.
+class Following(Generic[T]):
+    """A thread that calls back with each entry of a log in order, each once, until it is closed.
 
-    What the callback raises ends it, and so does a store that was closed; `error` is then what ended it.
+    What the callback raises ends it, and so does a log that can't be read any more; `error` is then
+    what ended it.
     """
 
     def __init__(
-        self,
-        store: Holding,
-        owner: str,
-        name: str,
-        callback: Callable[[Move], object],
-        *,
-        since: int,
-        every: float,
+        self, look: Look[T], callback: Callable[[T], object], *, name: str, since: int, every: float
     ) -> None:
         self.error: Exception | None = None
-        self._store = store
-        self._owner = owner
-        self._name = name
+        self._look = look
         self._callback = callback
         self._since = since
         self._every = every
@@ -48,7 +42,7 @@ class Following:
 
     @property
     def is_alive(self) -> bool:
-        """Whether moves are still told."""
+        """Whether entries are still told."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -68,16 +62,11 @@ class Following:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                if self._store.moved(self._owner) > self._since:
-                    self._tell()
+                self._since, entries = self._look(self._since)
+                for entry in entries:
+                    if self._stopped.is_set():
+                        return
+                    self._callback(entry)
                 self._stopped.wait(self._every)
         except Exception as error:  # noqa: BLE001 - whatever it is, `error` tells of it; a thread can't raise.
             self.error = error
-
-    def _tell(self) -> None:
-        for move in self._store.moves(self._owner, since=self._since):
-            if self._stopped.is_set():
-                return
-            self._since = move.number
-            if move.working_set == self._name:
-                self._callback(move)

@@ -5,6 +5,7 @@ Level: verbs. Who may do what is decided by the pure rules, inside the store's t
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
@@ -13,7 +14,8 @@ from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEve
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Multilingual, Sharing
 from germane.spaces import admit, tenant_of
-from germane.verbs.checks import checked_count, checked_word
+from germane.verbs.checks import checked_count, checked_number, checked_word
+from germane.verbs.following import Following
 from germane.verbs.language import settled_language
 from germane.verbs.learned import KnownWeights
 from germane.verbs.read import get
@@ -27,6 +29,7 @@ __all__ = [
     "disband",
     "entered",
     "events",
+    "follow",
     "info_of",
     "required_info",
     "settle",
@@ -130,6 +133,32 @@ def events(session: Session, name: str, *, since: int, limit: int | None) -> tup
     if limit is not None:
         checked_count(limit, name="limit")
     return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+
+
+def follow(
+    session: Session,
+    name: str,
+    callback: Callable[[SpaceEvent], object],
+    *,
+    since: int | None,
+    every: float,
+) -> Following[SpaceEvent]:
+    """Call back with what happens in a space from now on, or from after an event.
+
+    Raises UnknownSpace, NotAllowed or InvalidInput.
+    """
+    store = sharing_store(session)
+    checked_number(every, 0.001, 3600, name="every")
+    start = store.happened(name) if since is None else checked_count(since, name="since")
+    info_of(session, name)
+
+    def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
+        if store.happened(name) <= told:
+            return told, ()
+        found = store.events(name, session.agent, since=told)
+        return (found[-1].number if found else told), found
+
+    return Following(look, callback, name=name, since=start, every=every)
 
 
 def info_of(session: Session, name: str) -> SpaceInfo:

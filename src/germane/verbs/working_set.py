@@ -6,7 +6,7 @@ has moved, so that what other threads and processes did is seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -232,7 +232,7 @@ class WorkingSet:
 
     def follow(
         self, callback: Callable[[Move], object], *, since: int | None = None, every: float = _EVERY
-    ) -> Following:
+    ) -> Following[Move]:
         """Call back with each move of this set from now on, or from after `since`, until it is closed.
 
         The callback runs on a thread of its own and hears of this process's moves as of others', at most
@@ -240,7 +240,7 @@ class WorkingSet:
         """
         checked_number(every, 0.001, 3600, name="every")
         start = self.moved if since is None else checked_count(since, name="since")
-        return Following(self._side.store, self.owner, self.name, callback, since=start, every=every)
+        return Following(self._look, callback, name=self.name, since=start, every=every)
 
     def __len__(self) -> int:
         return len(self.items())
@@ -257,6 +257,15 @@ class WorkingSet:
 
     def __repr__(self) -> str:
         return f"<germane.WorkingSet {self.name!r} of agent {self.owner!r}>"
+
+    def _look(self, told: int) -> tuple[int, Sequence[Move]]:
+        """The number of the owner's latest move, and this set's moves since the one last told."""
+        if self.moved <= told:
+            return told, ()
+        moves = self._side.store.moves(self.owner, since=told)
+        return (moves[-1].number if moves else told), [
+            move for move in moves if move.working_set == self.name
+        ]
 
     def _apply(self, change: HeldChange) -> tuple[Move, ...]:
         moves = self._side.store.hold(self.owner, self.name, [change], by=self._side.by)
