@@ -14,7 +14,7 @@ from germane.exchange.fields import FieldError
 
 __all__ = ["Manifest", "of_cargo", "of_go", "of_npm", "of_pyproject"]
 
-_GO_LINE = re.compile(r"^(?P<module>\S+)\s+(?P<version>v\S+)\s*(?://\s*(?P<indirect>indirect)\b.*)?$")
+_GO_LINE = re.compile(r"^(?P<module>\S+)\s+(?P<version>v\S+)\s*(?://\s*(?P<indirect>indirect\b)?.*)?$")
 _GO_BLOCK = re.compile(r"^(?P<verb>\w+)\s*\(\s*(?://.*)?$")
 
 

@@ -18,7 +18,16 @@ from germane.exchange.sources import OnSkip, Skipped, unreadable
 from germane.exchange.walking import walk
 from germane.model.draft import Draft
 
-__all__ = ["FileDrafts", "Project", "files_of", "project_of", "read_file", "read_project"]
+__all__ = [
+    "FileDrafts",
+    "Project",
+    "files_of",
+    "is_read",
+    "nothing_in",
+    "project_of",
+    "read_file",
+    "read_project",
+]
 
 PATHS = "paths"
 """The metadata that holds the patterns of the paths a memory applies to, besides its scope."""
@@ -114,7 +123,7 @@ def nothing_in(path: Path) -> UnreadableSource:
 
 def files_of(project: Project, start: Path, *, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
     """The files at or below `start` that a project's import reads, in the order of their paths."""
-    return walk(start, root=project.root, wanted=_is_read, passed_over=passed_over, refused=refused)
+    return walk(start, root=project.root, wanted=is_read, passed_over=passed_over, refused=refused)
 
 
 def read_file(project: Project, path: Path, *, long: int | None = None) -> FileDrafts:
@@ -131,7 +140,8 @@ def _ignore(_: Skipped) -> None:
     """What is left out by rule is no news to a reader of drafts."""
 
 
-def _is_read(path: Path) -> bool:
+def is_read(path: Path) -> bool:
+    """Whether a project's import reads files of that name."""
     return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
 
 

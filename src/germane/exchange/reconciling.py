@@ -93,7 +93,8 @@ def matched(drafts: Sequence[Draft], heads: Sequence[Memory]) -> Matches:
     """Pair the drafts of files with the heads that those files had brought.
 
     First what says the same in the same place; then what says the same in another, which has moved;
-    then what stands in the same place and says something else, an edit. What a person has forgotten
+    then what stands in the same place and says something else, an edit; last a file that was parted
+    into sections since, or joined from them. What a person has forgotten
     is known while its text stands, and never superseded. Ties go to the older chain, so the result
     doesn't depend on an order.
     """
@@ -158,18 +159,32 @@ def _editable(memory: Memory) -> str | None:
     return None if by_hand else _place(memory)
 
 
+def _is_whole(key: str, file: str) -> bool:
+    """Whether a key names a file and not a place in it."""
+    return key.endswith(file)
+
+
+def _grown(memory: Memory) -> tuple[str, bool] | None:
+    """What a draft is paired by when a file was parted into sections since, or joined from them."""
+    origin = origin_of(memory)
+    if origin is None or _editable(memory) is None:
+        return None
+    return origin.file, not _is_whole(origin.key, origin.file)
+
+
 def _said_of(memory: Memory) -> str:
     """The digest of what the source said; one imported before digests were noted has its own."""
     origin = origin_of(memory)
     return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
 
 
-_PASSES: tuple[tuple[Callable[[Draft], tuple[str, ...]], Callable[[Memory], tuple[str, ...] | None]], ...] = (
+_PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
     (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _said_of(m))),
     (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
     (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),
+    (lambda d: (_noted(d)["file"], _is_whole(_noted(d)["key"], _noted(d)["file"])), _grown),
 )
 
 

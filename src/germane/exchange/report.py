@@ -6,7 +6,7 @@ Level: exchange (imports errors and model).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from germane.exchange.sources import Skipped
@@ -14,7 +14,7 @@ from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory
 from germane.model.query import Filter
 
-__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Progress"]
+__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Progress", "Written"]
 
 
 class Importer(Protocol):
@@ -85,6 +85,15 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A memory that an import wrote: a new one, or with `revised` the next version of one."""
+
+    id: str
+    source: str
+    revised: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
     """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
 
@@ -92,7 +101,8 @@ class ImportReport:
     text stands no longer in the files imported, and `pruned` tells whether they were forgotten.
     `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
     that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
-    files. `unchecked` says why nothing was checked for secrets, where nothing was.
+    files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
+    memory that was written, in order; reports are compared without it, since ids differ each time.
     """
 
     read: int
@@ -104,3 +114,4 @@ class ImportReport:
     skipped: tuple[Skipped, ...] = ()
     passed_over: tuple[Skipped, ...] = ()
     unchecked: str | None = None
+    written: tuple[Written, ...] = field(default=(), compare=False)

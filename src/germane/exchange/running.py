@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.exchange.report import Gone, ImportReport, Progress
+from germane.exchange.report import Gone, ImportReport, Progress, Written
 from germane.exchange.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.exchange.sources import Skipped
 from germane.model.draft import Draft, Remembered
@@ -37,6 +37,7 @@ class Run:
         self.skipped: list[Skipped] = []
         self.passed_over: list[Skipped] = []
         self.gone: list[Gone] = []
+        self.written: list[Written] = []
         self.read = self.created = self.known = self.revised = 0
         self.pruned = False
 
@@ -55,9 +56,15 @@ class Run:
         self.read += len(items)
         self.created += created
         self.known += len(stored) - created
+        self.written.extend(_written(one.memory, revised=False) for one in stored if one.created)
         if items:
             self.tell(items[-1].source)
         return applied
+
+    def revise(self, memory: Memory) -> None:
+        """Count a memory that became the next version of one."""
+        self.revised += 1
+        self.written.append(_written(memory, revised=True))
 
     def require_detector(self) -> None:
         """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
@@ -109,6 +116,7 @@ class Run:
             skipped=tuple(self.skipped),
             passed_over=tuple(self.passed_over),
             unchecked=self.unchecked,
+            written=tuple(self.written),
         )
 
     def _alone(self, item: _Item, write: _Write[_Item]) -> Remembered | None:
@@ -119,18 +127,24 @@ class Run:
             return None
 
 
+def _written(memory: Memory, *, revised: bool) -> Written:
+    return Written(id=memory.id, source=memory.source or memory.content[:60], revised=revised)
+
+
 def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
     """The file and line of a secret; without a file the item's source, and the line of its text."""
     line = item.content.split("\n")[secret.line - 1].strip()
     name = item.source or "a memory"
     if path is None:
         return f"{name}, line {secret.line} of its text" if line else name
-    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        lines = []
-    for number, text in enumerate(lines, 1):
-        if any(each and each in text for each in wanted):
-            return f"{path}:{number}"
-    return str(path)
+        return str(path)
+    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
+    standing = (
+        n for n, each in enumerate(text.splitlines(), 1) if any(part and part in each for part in wanted)
+    )
+    alike = (found.line for found in find_secrets(text) if found.rule == secret.rule)
+    number = next(standing, None) or next(alike, None)
+    return str(path) if number is None else f"{path}:{number}"

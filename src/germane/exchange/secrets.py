@@ -162,6 +162,8 @@ def _rules(line: str, *, guess: bool) -> Iterator[str]:
 def _is_harmless(value: str, line: str, plugin: Any, heuristic: Any) -> bool:
     if plugin is not None and type(plugin).__name__ == "PrivateKeyDetector":
         return False
+    if len(value) < _SHORT and (whole := re.search(re.escape(value) + r"[\w-]+", line)):
+        value = whole[0]  # Some plugins name only how a token begins.
     if _stands_for_one(value) or any(getattr(heuristic, name)(value) for name in _FILTERS):
         return True
     if plugin is None or type(plugin).__name__ == "KeywordDetector":

@@ -149,8 +149,7 @@ def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
     try:
         if head.status is Status.FORGOTTEN:
             engine.restore(head.id)
-        _as_next_version(engine, head, draft)
-        run.revised += 1
+        run.revise(_as_next_version(engine, head, draft))
     except (StaleRevision, NotFound):
         run.skipped.append(
             Skipped(source=str(draft.source), reason="its memory was changed meanwhile; import again")
@@ -159,14 +158,14 @@ def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
         run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
 
 
-def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> None:
+def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
     try:
-        engine.supersede(head.id, draft)
+        return engine.supersede(head.id, draft)
     except InvalidInput as error:
         # Another memory may have said just this in this place once. A source that only this chain
         # can have tells the two apart; where the draft itself is bad, it is refused again.
         try:
-            engine.supersede(head.id, replace(draft, source=f"{draft.source}~{head.chain[-12:]}"))
+            return engine.supersede(head.id, replace(draft, source=f"{draft.source}~{head.chain[-12:]}"))
         except InvalidInput:
             raise error from None
 

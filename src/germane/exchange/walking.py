@@ -16,7 +16,7 @@ from germane.exchange.sources import OnSkip, Skipped, unreadable
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["MOST_BYTES", "NOT_OURS", "Ignored", "Wanted", "walk"]
+__all__ = ["MOST_BYTES", "NOT_OURS", "Ignored", "Wanted", "is_hidden", "walk"]
 
 MOST_BYTES = 1_000_000
 """A file of more is generated or data; what people write to be read is far shorter."""
@@ -83,7 +83,7 @@ def walk(
     ignored = Ignored(root)
     if start.is_dir():
         found = _below(start, ignored, wanted, passed_over, refused)
-    elif ignored.below(start, is_folder=False) or _is_hidden(start, root) or not wanted(start):
+    elif ignored.below(start, is_folder=False) or is_hidden(start, root) or not wanted(start):
         return
     else:
         found = iter([start])
@@ -141,7 +141,8 @@ def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
     return True
 
 
-def _is_hidden(path: Path, root: Path) -> bool:
+def is_hidden(path: Path, root: Path) -> bool:
+    """Whether the path, or a folder between it and the root, is hidden or holds other people's work."""
     return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
 
 
