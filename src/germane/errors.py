@@ -8,6 +8,7 @@ Level: errors (imports nothing of the package).
     │   └── InvalidPlan         a plan's sections, shares or levels don't add up
     ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
     ├── NotHeld                 a working set doesn't hold that memory                  (also LookupError)
+    ├── NotSaid                 a conversation has no such message or group             (also LookupError)
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
     ├── PurgeNotConfirmed       a purge without an explicit confirmation
@@ -47,6 +48,7 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "NotHeld",
+    "NotSaid",
     "PurgeNotConfirmed",
     "SchemaTooNew",
     "SpaceError",
@@ -107,6 +109,19 @@ class NotHeld(GermaneError, LookupError):
         super().__init__(
             f"Working set {working_set!r} of agent {owner!r} doesn't hold memory {memory_id!r}: it was never "
             "added, or it has left since, which `changes` tells of. Add it first."
+        )
+
+
+class NotSaid(GermaneError, LookupError):
+    """A conversation has no such message or group; `what` is which of the two, or the conversation itself."""
+
+    def __init__(self, what: str, name: str, session: str) -> None:
+        self.what = what
+        self.name = name
+        self.session = session
+        super().__init__(
+            f"There is no {what} {name!r} in conversation {session!r} of this agent. It was removed, or "
+            "stands in another conversation; conversation.messages(hidden=True) lists what is there."
         )
 
 

@@ -5,7 +5,7 @@ Level: protocols (imports model and errors).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -13,9 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.change import Applied, Change
+from germane.model.conversation import GroupScores
 from germane.model.holding import Features, HeldChange, HeldSet, Move
 from germane.model.learning import Example, LearningState
+from germane.model.log import ConversationChange, ConversationInfo
 from germane.model.memory import Memory
+from germane.model.message import Message
 from germane.model.query import Candidate, Filter, Found, Order, Query
 from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
 from germane.model.stats import Finding, StoreStats
@@ -23,6 +26,7 @@ from germane.model.stats import Finding, StoreStats
 __all__ = [
     "Checkable",
     "Clock",
+    "Conversing",
     "Embedder",
     "Holding",
     "Learning",
@@ -206,6 +210,43 @@ class Holding(Protocol):
 
     def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
         """What the index knows of these memories, in the order asked; None where there is no memory."""
+        ...
+
+
+@runtime_checkable
+class Conversing(Protocol):
+    """What only some stores can do: keep the log of conversations, each of one agent and one session.
+
+    `germane.testing.contract_conversing.ConversingContract` says what each method promises.
+    """
+
+    def converse(
+        self, agent: str, session: str, changes: Sequence[ConversationChange]
+    ) -> tuple[Message, ...]:
+        """Apply all changes in one transaction, in order, or none of them.
+
+        Returns the messages that they appended, moved or deleted, as they are afterwards or were before.
+        """
+        ...
+
+    def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
+        """The messages of a conversation in the order of their numbers; those of hidden groups if asked."""
+        ...
+
+    def message(self, agent: str, message_id: str) -> Message | None:
+        """The agent's message of that id, whatever its conversation; None where there is none."""
+        ...
+
+    def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
+        """How well the visible groups match any of these terms, by the statistics of this session alone."""
+        ...
+
+    def anchors(self, agent: str, session: str) -> Mapping[str, str]:
+        """The texts that stand outside any window, by name, in the order of their names."""
+        ...
+
+    def conversations(self, agent: str) -> tuple[ConversationInfo, ...]:
+        """All conversations of the agent, by the names of their sessions."""
         ...
 
 

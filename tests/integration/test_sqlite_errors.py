@@ -94,7 +94,7 @@ def test_a_damaged_file(path: Path) -> None:
     memories = filled(path, 300)
     data = bytearray(path.read_bytes())
     # Past the schema's own pages, without which no file opens.
-    data[4096 * 24 : 4096 * 60] = b"\xff" * (4096 * 36)
+    data[4096 * 36 : 4096 * 72] = b"\xff" * (4096 * 36)
     path.write_bytes(data)
     store = SqliteStore(path)
     with pytest.raises(StoreUnavailable, match="damaged"):

@@ -26,6 +26,7 @@ from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Checkable, Store
 from germane.testing.builders import START, make_id, make_memories, make_memory, make_vector
 from germane.testing.contract_changes import AGENT, EVERY, ChangesContract, insert
+from germane.testing.contract_conversing import ConversingContract
 from germane.testing.contract_embedding import EmbeddingContract
 from germane.testing.contract_holding import HoldingContract
 from germane.testing.contract_learning import LearningContract
@@ -43,7 +44,13 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 
 
 class StoreContract(
-    ChangesContract, SearchContract, EmbeddingContract, LearningContract, HoldingContract, SharingContract
+    ChangesContract,
+    SearchContract,
+    EmbeddingContract,
+    LearningContract,
+    HoldingContract,
+    SharingContract,
+    ConversingContract,
 ):
     """Everything that a store promises. Subclasses say how one is opened."""
 

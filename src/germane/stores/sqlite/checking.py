@@ -70,6 +70,10 @@ def _rows(connection: sqlite3.Connection, values: dict[str, int]) -> Iterator[Fi
     for table, count in _run(connection, "check_orphans", values):
         if count:
             yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
+    for (raw,) in _run(connection, "check_messages", values):
+        yield Finding(
+            code="message", text=f"Message {id_text(raw)} isn't of its conversation.", remedy=_RESTORE
+        )
     for (raw,) in _run(connection, "check_forwards", values):
         yield Finding(
             code="forward-record",

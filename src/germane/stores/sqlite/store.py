@@ -24,6 +24,7 @@ from germane.stores.sql import queries
 from germane.stores.sqlite.cache import AgentCache
 from germane.stores.sqlite.checking import check_agent, check_file
 from germane.stores.sqlite.connections import Connections, Durability
+from germane.stores.sqlite.conversing import Conversations, KeptTalks
 from germane.stores.sqlite.erasing import erase, finish_erasure, settle_log
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered
@@ -62,8 +63,8 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class SqliteStore(WorkingSets, Spaces):
-    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding` and `Sharing`.
+class SqliteStore(WorkingSets, Spaces, Conversations):
+    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding`, `Sharing` and `Conversing`.
 
     Threads and processes may share it.
 
@@ -90,6 +91,7 @@ class SqliteStore(WorkingSets, Spaces):
         self._embedding = embedding
         self._caches: OrderedDict[str, AgentCache] = OrderedDict()
         self._guard = Lock()
+        self._talks = KeptTalks()
         try:
             with translated(self._connections.location):
                 prepare(self._connections)
@@ -279,6 +281,7 @@ class SqliteStore(WorkingSets, Spaces):
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
         self._forget_held()
+        self._talks.clear()
         with self._guard:
             self._caches.clear()
 

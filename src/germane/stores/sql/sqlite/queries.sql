@@ -547,3 +547,104 @@ SELECT memories.id, hashes, vector
 FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN lex ON lex.num = memories.num
 LEFT JOIN vectors ON vectors.num = memories.num
 WHERE +memories.agent = :agent;
+
+-- name: conversation
+-- A conversation's numbers, what was opened last in it, and the language of its agent's words.
+SELECT agents.agent, conversation, said, revision, opened, language
+FROM agents CROSS JOIN conversations ON conversations.agent = agents.agent
+WHERE agents.name = :agent AND session = :session;
+
+-- name: conversations
+-- Every conversation of an agent at a glance.
+SELECT session, count(num), coalesce(sum(hidden), 0), min(created_at), max(created_at)
+FROM agents CROSS JOIN conversations ON conversations.agent = agents.agent
+    LEFT JOIN messages USING (conversation)
+WHERE agents.name = :agent GROUP BY conversation ORDER BY session;
+
+-- name: add_conversation
+-- Begin a conversation.
+INSERT INTO conversations (agent, session)
+SELECT agents.agent, :session FROM agents WHERE agents.name = :agent
+ON CONFLICT DO NOTHING;
+
+-- name: advance_conversation
+-- Move a conversation's numbers at the end of a transaction.
+UPDATE conversations SET said = :said, revision = :revision, opened = :opened
+WHERE agent = :agent AND conversation = :conversation;
+
+-- name: insert_message
+-- Store a message.
+INSERT INTO messages (
+    num, agent, conversation, id, group_name, role, provider, form, created_at, hidden, parts, extra
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: messages_since
+-- The messages of a conversation after a number, in order.
+SELECT num, id, group_name, role, provider, form, created_at, hidden, parts, extra FROM messages
+WHERE num > :above AND num < :below AND +agent = :agent ORDER BY num;
+
+-- name: messages_left
+-- Which messages there are, and which of them are hidden.
+SELECT num, hidden FROM messages WHERE num > :above AND num < :below AND +agent = :agent ORDER BY num;
+
+-- name: messages_of_group
+-- The messages of a group, in order.
+SELECT num, id, group_name, role, provider, form, created_at, hidden, parts, extra FROM messages
+WHERE +agent = :agent AND conversation = :conversation AND group_name = :group_name ORDER BY num;
+
+-- name: message
+-- One message, and its session.
+SELECT num, id, group_name, role, provider, form, created_at, hidden, parts, extra, session
+FROM agents CROSS JOIN messages ON messages.agent = agents.agent
+    CROSS JOIN conversations USING (conversation)
+WHERE agents.name = :agent AND messages.id = :id;
+
+-- name: group_hidden
+-- Whether a group is hidden; no row where there is no such group.
+SELECT hidden FROM messages
+WHERE +agent = :agent AND conversation = :conversation AND group_name = :group_name LIMIT 1;
+
+-- name: hide_group
+-- Take a group out of its conversation, or put it back.
+UPDATE messages SET hidden = :hidden
+WHERE +agent = :agent AND conversation = :conversation AND group_name = :group_name;
+
+-- name: remove_group
+-- Delete the messages of a group.
+DELETE FROM messages WHERE +agent = :agent AND conversation = :conversation AND group_name = :group_name;
+
+-- name: remove_message
+-- Delete one message.
+DELETE FROM messages WHERE num = :num AND agent = :agent;
+
+-- name: remove_conversation
+-- Delete a conversation; its messages and anchors go with it by their foreign keys.
+DELETE FROM conversations WHERE agent = :agent AND conversation = :conversation;
+
+-- name: opened_last
+-- The group that was opened last, after another one went.
+SELECT group_name FROM messages
+WHERE num > :above AND num < :below AND +agent = :agent AND group_name IS NOT NULL
+GROUP BY group_name ORDER BY min(num) DESC LIMIT 1;
+
+-- name: set_anchor
+-- Store a text that stands outside any window.
+INSERT INTO anchors (conversation, agent, name, text) VALUES (:conversation, :agent, :name, :text)
+ON CONFLICT (conversation, name) DO UPDATE SET text = excluded.text;
+
+-- name: remove_anchor
+-- Remove a text that stands outside any window.
+DELETE FROM anchors WHERE agent = :agent AND conversation = :conversation AND name = :name;
+
+-- name: anchors
+-- The texts that stand outside any window.
+SELECT anchors.name, text FROM agents CROSS JOIN conversations ON conversations.agent = agents.agent
+    CROSS JOIN anchors USING (conversation)
+WHERE agents.name = :agent AND session = :session
+ORDER BY anchors.name;
+
+-- name: check_messages
+-- Messages whose number isn't of their conversation, or whose conversation is another agent's.
+SELECT messages.id FROM messages CROSS JOIN conversations USING (conversation)
+WHERE messages.agent = :agent
+  AND (conversations.agent <> messages.agent OR num >> 32 <> conversation OR num & 0xFFFFFFFF > said);

@@ -1,0 +1,293 @@
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+"""What a store promises that keeps conversations: whole, in order, and each of one agent and one session.
+
+Level: testing (nothing of the package imports it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from germane.errors import InvalidInput, NotSaid
+from germane.model.conversation import GroupScores
+from germane.model.log import (
+    Append,
+    ConversationChange,
+    ConversationInfo,
+    PurgeMessages,
+    RemoveGroup,
+    RemoveMessage,
+    SetAnchor,
+    SetHidden,
+)
+from germane.model.message import Message, OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
+from germane.model.recalled import fenced
+from germane.protocols import Conversing, Store
+from germane.retrieval.terms import query_terms
+from germane.testing.builders import START, make_id
+from germane.testing.messages import make_message
+
+__all__ = ["ConversingContract"]
+
+AGENT, SESSION = "tester", "first"
+
+
+def conversing(store: Store) -> Conversing:
+    """The store as one that keeps conversations, or no test."""
+    if not isinstance(store, Conversing):
+        pytest.skip("This store keeps no conversations.")
+    return store
+
+
+def told(store: Store, *texts: str, group: str | None = None, session: str = SESSION) -> list[Message]:
+    """New messages at the end of a conversation."""
+    talks = conversing(store)
+    before = len(talks.messages(AGENT, session, hidden=True))
+    messages = [
+        make_message(
+            text, place=before + place, group=group, id=make_id(f"{session} {before + place} {text}")
+        )
+        for place, text in enumerate(texts, start=1)
+    ]
+    return list(talks.converse(AGENT, session, [Append(messages=tuple(messages))]))
+
+
+def scores(store: Store, question: str, *, session: str = SESSION, agent: str = AGENT) -> GroupScores:
+    """How well the groups match a question."""
+    return conversing(store).match_groups(agent, session, query_terms(question))
+
+
+class ConversingContract:
+    """What every `Conversing` store does."""
+
+    def test_every_field_of_a_message_comes_back(self, store: Store) -> None:
+        parts = (
+            TextPart(text='C++ user\'s "hi" foo AND path/to/file.cpp \U0001f600'),
+            TextPart(text=fenced("old"), recalled=True, form="text", extra='{"cache_control":{}}'),
+            OpaquePart(json='{"type":"image"}', form="image"),
+            ToolCall(id="c1", name="look", arguments="{broken", form="custom", extra='{"x":1}'),
+            ToolResult(call_id="c0", content=(TextPart(text=""),), is_error=False, form="f", extra="{}"),
+            ToolResult(call_id="c2"),
+        )
+        given = make_message(
+            role=Role.ASSISTANT, parts=parts, provider=Provider.ANTHROPIC, form="system", extra='{"name":"x"}'
+        )
+        bare = make_message("", place=2, created_at=None, role=Role.SYSTEM)
+        appended = conversing(store).converse(AGENT, SESSION, [Append(messages=(given, bare))])
+        expected = (
+            given.evolve(agent=AGENT, session=SESSION, seq=1),
+            bare.evolve(agent=AGENT, session=SESSION, seq=2),
+        )
+        assert appended == expected
+        assert conversing(store).messages(AGENT, SESSION) == expected
+        assert conversing(store).message(AGENT, bare.id) == expected[1]
+
+    def test_what_is_not_there_is_empty(self, store: Store) -> None:
+        talks = conversing(store)
+        assert talks.messages("nobody", SESSION) == ()
+        assert talks.message(AGENT, make_id("x")) is None
+        assert talks.message(AGENT, "no id' OR 1=1") is None
+        assert talks.conversations(AGENT) == ()
+        assert dict(talks.anchors(AGENT, SESSION)) == {}
+        assert scores(store, "anything") == GroupScores()
+        assert talks.converse(AGENT, SESSION, []) == ()
+
+    def test_a_number_orders_and_is_never_used_twice(self, store: Store) -> None:
+        talks = conversing(store)
+        late = make_message("late", place=9, group="g")
+        early = make_message("early", place=1, group="h")
+        talks.converse(AGENT, SESSION, [Append(messages=(late,)), Append(messages=(early,))])
+        assert [each.text for each in talks.messages(AGENT, SESSION)] == ["late", "early"]
+        talks.converse(AGENT, SESSION, [RemoveMessage(message_id=early.id)])
+        (again,) = told(store, "again")
+        assert again.seq == 3
+
+    def test_the_first_messages_may_join_what_was_opened_last(self, store: Store) -> None:
+        told(store, "one", group="a")
+        told(store, "two", group="b")
+        told(store, "late for one", group="a")
+        new = [make_message(text, place=place) for place, text in enumerate(("x", "y", "z"), start=10)]
+        new[1] = new[1].evolve(role=Role.SYSTEM)
+        talks = conversing(store)
+        joined = talks.converse(AGENT, SESSION, [Append(messages=tuple(new), joining=2)])
+        assert [each.group for each in joined] == ["b", None, None]
+        talks.converse(AGENT, SESSION, [RemoveGroup(group="b")])
+        more = make_message("more", place=20)
+        assert talks.converse(AGENT, SESSION, [Append(messages=(more,), joining=1)])[0].group == "a"
+        first = make_message("first", place=21)
+        other = talks.converse(AGENT, "second", [Append(messages=(first,), joining=1)])
+        assert other[0].group is None
+
+    def test_a_hidden_group_is_nowhere_until_it_is_put_back(self, store: Store) -> None:
+        told(store, "redis cache", "redis answer", group="a")
+        told(store, "postgres", group="b")
+        talks = conversing(store)
+        assert set(scores(store, "redis postgres").scores) == {"a", "b"}
+        hidden = talks.converse(AGENT, SESSION, [SetHidden(group="a", hidden=True)])
+        assert [each.hidden for each in hidden] == [True, True]
+        assert [each.group for each in talks.messages(AGENT, SESSION)] == ["b"]
+        assert [each.hidden for each in talks.messages(AGENT, SESSION, hidden=True)] == [True, True, False]
+        alone = scores(store, "redis postgres")
+        assert set(alone.scores) == {"b"}
+        # What joins a hidden group is hidden as well.
+        assert [each.hidden for each in told(store, "redis again", group="a")] == [True]
+        assert set(scores(store, "redis").scores) == set()
+        talks.converse(AGENT, SESSION, [SetHidden(group="a", hidden=False)])
+        assert len(talks.messages(AGENT, SESSION)) == 4
+        assert set(scores(store, "redis").scores) == {"a"}
+
+    def test_statistics_are_of_what_is_visible_in_the_session(self, store: Store) -> None:
+        told(store, "redis cache", group="a")
+        told(store, "postgres", group="b")
+        before = scores(store, "redis")
+        told(store, "redis redis cache", "redis", group="c", session="second")
+        told(store, "redis redis cache", group="c")
+        conversing(store).converse(AGENT, SESSION, [SetHidden(group="c", hidden=True)])
+        assert scores(store, "redis") == before
+        conversing(store).converse(AGENT, SESSION, [RemoveGroup(group="c")])
+        assert scores(store, "redis") == before
+
+    @pytest.mark.parametrize(
+        "text", ["C++", "user's", 'say "hi', "foo AND", "path/to/file.cpp", "a-b", "NEAR(x", "*", "col:umn"]
+    )
+    def test_any_text_is_only_text(self, store: Store, text: str) -> None:
+        told(store, text, group="a")
+        told(store, "something else", group="b")
+        found = scores(store, text)
+        assert set(found.scores) <= {"a"}
+        assert bool(found.scores) == bool(query_terms(text))
+
+    def test_what_came_from_memory_finds_nothing(self, store: Store) -> None:
+        recalled = (TextPart(text=fenced("redis"), recalled=True), TextPart(text=f"ask {fenced('redis')}"))
+        message = make_message(group="a", parts=recalled)
+        conversing(store).converse(AGENT, SESSION, [Append(messages=(message,))])
+        assert (set(scores(store, "redis").scores), set(scores(store, "ask").scores)) == (set(), {"a"})
+
+    def test_calls_and_results_are_found(self, store: Store) -> None:
+        call = ToolCall(id="c1", name="read_file", arguments='{"path": "src/zebra.py"}')
+        long = ToolResult(call_id="c1", content=(TextPart(text="alpha " + "x " * 9000 + " omega"),))
+        messages = (
+            make_message(role=Role.ASSISTANT, parts=(call,), group="a"),
+            make_message(role=Role.TOOL, parts=(long,), group="a", place=2),
+        )
+        conversing(store).converse(AGENT, SESSION, [Append(messages=messages)])
+        told(store, "nothing of it", group="b")
+        for word in ("zebra", "read_file", "alpha", "omega"):
+            assert set(scores(store, word).scores) == {"a"}, word
+
+    def test_sessions_and_agents_see_nothing_of_each_other(self, store: Store) -> None:
+        talks = conversing(store)
+        mine = told(store, "redis", group="a")
+        other = told(store, "redis secret", group="a", session="second")
+        theirs = talks.converse("other", SESSION, [Append(messages=(make_message("redis", group="a"),))])
+        assert talks.messages(AGENT, SESSION) == tuple(mine)
+        assert talks.messages(AGENT, "second") == tuple(other)
+        assert talks.messages("other", SESSION) == theirs
+        assert talks.message("other", mine[0].id) is None
+        assert scores(store, "secret") == GroupScores(bound=scores(store, "secret").bound)
+        with pytest.raises(NotSaid):
+            talks.converse(AGENT, SESSION, [RemoveMessage(message_id=other[0].id)])
+        with pytest.raises(NotSaid):
+            talks.converse("other", SESSION, [RemoveMessage(message_id=mine[0].id)])
+        talks.converse(AGENT, SESSION, [RemoveGroup(group="a")])
+        assert len(talks.messages(AGENT, "second")) == len(talks.messages("other", SESSION)) == 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            SetHidden(group="x", hidden=True),
+            RemoveGroup(group="x"),
+            RemoveMessage(message_id=make_id("x")),
+            RemoveMessage(message_id="no id"),
+            PurgeMessages(group="x"),
+        ],
+    )
+    def test_what_fails_changes_nothing(self, store: Store, change: ConversationChange) -> None:
+        told(store, "one", group="a")
+        talks = conversing(store)
+        before = talks.messages(AGENT, SESSION)
+        changes: list[ConversationChange] = [
+            Append(messages=(make_message("two", place=2),)),
+            SetHidden(group="a", hidden=True),
+            change,
+        ]
+        with pytest.raises(NotSaid) as caught:
+            talks.converse(AGENT, SESSION, changes)
+        assert caught.value.session == SESSION
+        assert talks.messages(AGENT, SESSION) == before
+        assert told(store, "next")[0].seq == 2
+
+    def test_an_id_is_one_messages_alone(self, store: Store) -> None:
+        told(store, "one")
+        (stored,) = conversing(store).messages(AGENT, SESSION)
+        with pytest.raises(InvalidInput):
+            conversing(store).converse(AGENT, "second", [Append(messages=(stored,))])
+        for wrong in ("", "m1"):
+            nameless = make_message("x").evolve(id=wrong)
+            with pytest.raises(InvalidInput):
+                conversing(store).converse(AGENT, SESSION, [Append(messages=(nameless,))])
+        for name in ("", "x" * 2000):
+            with pytest.raises(InvalidInput):
+                conversing(store).converse(AGENT, name, [Append(messages=(make_message("n"),))])
+
+    def test_anchors(self, store: Store) -> None:
+        talks = conversing(store)
+        talks.converse(
+            AGENT, SESSION, [SetAnchor(name="state", text="one"), SetAnchor(name="plan", text="a, b")]
+        )
+        talks.converse(AGENT, SESSION, [SetAnchor(name="state", text="two")])
+        assert list(talks.anchors(AGENT, SESSION).items()) == [("plan", "a, b"), ("state", "two")]
+        assert dict(talks.anchors(AGENT, "second")) == {}
+        assert dict(talks.anchors("other", SESSION)) == {}
+        talks.converse(AGENT, SESSION, [SetAnchor(name="plan", text="")])
+        assert dict(talks.anchors(AGENT, SESSION)) == {"state": "two"}
+
+    def test_conversations_at_a_glance(self, store: Store) -> None:
+        told(store, "one", "two", group="a", session="second")
+        told(store, "three")
+        talks = conversing(store)
+        talks.converse(AGENT, "second", [SetHidden(group="a", hidden=True)])
+        first, second = talks.conversations(AGENT)
+        assert (first.session, first.messages, first.hidden) == (SESSION, 1, 0)
+        assert (second.session, second.messages, second.hidden) == ("second", 2, 2)
+        assert second.first_at is not None
+        assert second.last_at is not None
+        assert START < second.first_at < second.last_at
+        talks.converse(AGENT, "third", [SetAnchor(name="state", text="x")])
+        assert talks.conversations(AGENT)[2] == ConversationInfo(session="third", messages=0, hidden=0)
+
+    def test_a_purge_takes_a_group_or_all(self, store: Store) -> None:
+        talks = conversing(store)
+        told(store, "one", group="a")
+        told(store, "two", group="b")
+        talks.converse(AGENT, SESSION, [SetAnchor(name="state", text="x")])
+        assert [each.text for each in talks.converse(AGENT, SESSION, [PurgeMessages(group="a")])] == ["one"]
+        assert [each.text for each in talks.messages(AGENT, SESSION)] == ["two"]
+        assert [each.text for each in talks.converse(AGENT, SESSION, [PurgeMessages()])] == ["two"]
+        assert talks.messages(AGENT, SESSION, hidden=True) == ()
+        assert dict(talks.anchors(AGENT, SESSION)) == {}
+        assert talks.conversations(AGENT) == ()
+        assert scores(store, "two").scores == {}
+        with pytest.raises(NotSaid):
+            talks.converse(AGENT, SESSION, [PurgeMessages()])
+        assert [each.seq for each in told(store, "anew")] == [1]
+        assert [each.text for each in talks.messages(AGENT, SESSION)] == ["anew"]
+
+    def test_many_threads_append_to_one_conversation(self, store: Store) -> None:
+        talks = conversing(store)
+
+        def append(number: int) -> Sequence[Message]:
+            made = make_message(f"redis {number}", place=number + 1, group=f"g{number % 5}")
+            appended = talks.converse(AGENT, SESSION, [Append(messages=(made,))])
+            assert made.text in [each.text for each in talks.messages(AGENT, SESSION)]
+            scores(store, "redis")
+            return appended
+
+        with ThreadPoolExecutor(4) as pool:
+            seqs = [each.seq for messages in pool.map(append, range(40)) for each in messages]
+        assert sorted(seqs) == list(range(1, 41))
+        assert [each.seq for each in talks.messages(AGENT, SESSION)] == list(range(1, 41))
+        assert len(scores(store, "redis").scores) == 5
