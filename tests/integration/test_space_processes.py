@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from space_child import looks
+from integration.space_child import looks
 
 import germane
 from germane import Happening, SpaceEvent

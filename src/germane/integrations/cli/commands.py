@@ -56,6 +56,30 @@ COMMANDS: Mapping[str, Command] = {
         "working", "What a working set holds as one text, the best first.", counts=True
     ),
     "working events": Command("working", "What became of a working set, by whom and when."),
+    "space create": Command("spaces", "Make a space, and be its first member."),
+    "space list": Command("spaces", "The spaces that the agent is in."),
+    "space members": Command("spaces", "Who is in a space, in the order of joining."),
+    "space join": Command("spaces", "Be a member of a space, or let another agent in."),
+    "space leave": Command(
+        "spaces", "Be no member of a space any more, or put another one out; what it wrote stays."
+    ),
+    "space promote": Command("spaces", "Make a passive member of a space active."),
+    "space demote": Command(
+        "spaces",
+        "Make an active member of a space passive; the first passive one follows where it was the last.",
+    ),
+    "space fail-over": Command(
+        "spaces", "Let the first passive member take over from an active one that failed."
+    ),
+    "space remember": Command("spaces", "Store a memory in a space, for all its members.", counts=True),
+    "space share": Command("spaces", "Put a copy of one of the agent's own memories into a space."),
+    "space recall": Command(
+        "spaces", "The memories of a space that have most to do with a question, best first."
+    ),
+    "space forget": Command("spaces", "Keep a memory of a space out of every result until it is restored."),
+    "space restore": Command("spaces", "Undo a forget in a space."),
+    "space events": Command("spaces", "What happened in a space, by whom, oldest first."),
+    "space disband": Command("spaces", "End a space, and purge every memory in it, for all its members."),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
     "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
     "embed": Command("embedding", "Make vectors for the memories that wait for one."),
@@ -75,6 +99,7 @@ COMMANDS: Mapping[str, Command] = {
 
 GROUPS: Mapping[str, str] = {
     "working": "What an agent holds in mind: add to it, look at it, make room in it.",
+    "space": "Memories that agents share: make a space, join it, put something in.",
 }
 """The groups of commands by their first word, with their lines in the help."""
 

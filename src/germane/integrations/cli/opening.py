@@ -18,7 +18,7 @@ import germane
 from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
 
 if TYPE_CHECKING:
-    from germane import Embedder, Engine, Memory
+    from germane import Embedder, Engine, Memory, Space
 
 __all__ = [
     "DEFAULT_AGENT",
@@ -109,7 +109,7 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def id_of(engine: Engine, text: str) -> str:
+def id_of(engine: Engine | Space, text: str) -> str:
     """The whole id of the memory that a text names by its id, or by the beginning or end of it.
 
     Raises NotFound, or InvalidInput for what is too short or names several memories.
@@ -135,7 +135,7 @@ def id_of(engine: Engine, text: str) -> str:
     return found[0].id
 
 
-def all_memories(engine: Engine) -> Iterator[Memory]:
+def all_memories(engine: Engine | Space) -> Iterator[Memory]:
     """Every memory of the agent, whatever its status, newest first."""
     after: str | None = None
     everything = Filter(statuses=tuple(Status))

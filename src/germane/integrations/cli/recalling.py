@@ -27,7 +27,7 @@ from germane.model.explanation import sentence_of, short_id, why_of
 if TYPE_CHECKING:
     from germane import Memory, Recalled
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "print_recalled"]
 
 _LABEL = 100
 
@@ -67,15 +67,7 @@ def _recall(
             min_importance=min_importance,
             include_superseded=superseded,
         )
-    if as_json:
-        print_json(recalled_shape(recalled))
-        return
-    for note in recalled.notes:
-        warn(f"Note: {note.text}")
-    if recalled.emptiness is not None:
-        warn(sentence_of(recalled.emptiness))
-    if recalled:
-        _print_recalled(recalled)
+    print_recalled(recalled, as_json=as_json)
 
 
 def _show(
@@ -115,7 +107,17 @@ def _history(
         _print_versions(versions)
 
 
-def _print_recalled(recalled: Recalled) -> None:
+def print_recalled(recalled: Recalled, *, as_json: bool) -> None:
+    """What a recall found and how, or why nothing."""
+    if as_json:
+        print_json(recalled_shape(recalled))
+        return
+    for note in recalled.notes:
+        warn(f"Note: {note.text}")
+    if recalled.emptiness is not None:
+        warn(sentence_of(recalled.emptiness))
+    if not recalled:
+        return
     print_table(
         ("score", "why", "id", "kind", "made", "memory"),
         [

@@ -30,7 +30,7 @@ from germane.model.explanation import short_id
 if TYPE_CHECKING:
     from germane import Engine, Memory
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "text_of", "told"]
 
 _LABEL = 70
 _NEW_TEXT = Annotated[
@@ -61,7 +61,7 @@ def _remember(
     from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
 
     draft = Draft(
-        content=_text_of(text),
+        content=text_of(text),
         kind=kind,
         subject=subject,
         tags=tuple(tag or ()),
@@ -81,7 +81,7 @@ def _remember(
         print_json({"created": done.created, "memory": memory_shape(done.memory)})
     else:
         verb = "Remembered" if done.created else f"Known already, seen {done.memory.seen_count} times"
-        print_text(_line(verb, done.memory))
+        print_text(told(verb, done.memory))
 
 
 def _revise(
@@ -105,7 +105,7 @@ def _revise(
     with open_to_change(database, agent) as engine:
         memory = engine.revise(
             id_of(engine, memory_id),
-            None if text is None else _text_of(text),
+            None if text is None else text_of(text),
             subject=subject,
             tags=tag or None,
             importance=importance,
@@ -116,7 +116,7 @@ def _revise(
     if as_json:
         print_json({"memory": memory_shape(memory)})
     else:
-        print_text(_line(f"Revised, now version {memory.version}", memory))
+        print_text(told(f"Revised, now version {memory.version}", memory))
 
 
 def _changing(verb: str, change: Callable[[Engine, str], Memory], *, says: str) -> Callable[..., None]:
@@ -133,7 +133,7 @@ def _changing(verb: str, change: Callable[[Engine, str], Memory], *, says: str) 
         if as_json:
             print_json({"memory": memory_shape(memory)})
         else:
-            print_text(_line(verb, memory))
+            print_text(told(verb, memory))
 
     command.__doc__ = says
     return command
@@ -160,7 +160,7 @@ def _purge(
         print_text(f"Purged {short_id(whole_id)}: {purged} version{'' if purged == 1 else 's'} gone.")
 
 
-def _text_of(text: str) -> str:
+def text_of(text: str) -> str:
     """The text, or all of the standard input for a dash, without the line feed that ends it."""
     if text != "-":
         return text
@@ -174,7 +174,8 @@ def _text_of(text: str) -> str:
     return read.removesuffix("\n").removesuffix("\r")
 
 
-def _line(verb: str, memory: Memory) -> str:
+def told(verb: str, memory: Memory) -> str:
+    """What became of a memory, in a line."""
     label = cut(line_of(memory.renditions.micro.text), _LABEL)
     return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label}"
 
