@@ -139,6 +139,7 @@ No candidates were found.
     assert [sentence_of(emptiness) for emptiness in Emptiness] == snapshot(
         [
             "Nothing is shown: this agent has no memories yet.",
+            "Nothing is shown: the working set holds nothing.",
             "Nothing is shown: this agent has memories, but none passes the filters.",
             "Nothing is shown: no memory that passes the filters has to do with the question.",
             "Nothing is shown: some memories have to do with the question, but none fits the budget.",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from germane.errors import InvalidInput
+from germane.model.explanation import why_of
 from germane.model.held import AgeBasis, Held
 from germane.model.query import Candidate, Query
 from germane.ranking.decay import Decay
@@ -297,6 +298,12 @@ def test_clustered_keeps_what_is_related_together_by_the_best_of_each() -> None:
     by_smart = arrange(held, smart, now=NOW, known=known, query=Query(text="What is our policy?"))
     assert texts(by_smart) == texts(arranged)
     assert by_smart.notes[0].code == "smart"
+
+
+def test_factors_are_not_written_as_a_sum() -> None:
+    one = arrange([make_held("old", importance=8.0, hours=3)], Strategy(), now=NOW).ranked[0]
+    assert why_of(one.parts, one.score) == "age_hours 3.00, decay 0.25, importance 8.00"
+    assert why_of({"lexical": 0.25, "semantic": 0.5}, 0.75) == "lexical 0.25 + semantic 0.50"
 
 
 def test_an_order_reads_like_any_sequence() -> None:

@@ -5,6 +5,7 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from germane.model.explanation import explain
@@ -35,7 +36,7 @@ class Context:
 
     text: str
     tokens: int
-    items: tuple[Item, ...]
+    items: Sequence[Item]
     trace: Trace
 
     def __str__(self) -> str:

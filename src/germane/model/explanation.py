@@ -5,6 +5,7 @@ Level: model (imports errors only). Pure: the same trace gives the same text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from germane.model.columns import bar, cut, line_of, table, width
@@ -17,6 +18,7 @@ _COLUMNS = 110
 _BAR = 24
 _INCLUDED_PER_SECTION = 12
 _EXCLUDED_PER_REASON = 8
+_NEARLY = 1e-6
 
 _REASONS = {
     Reason.OVER_BUDGET: "no level of it fitted what its section had left",
@@ -27,6 +29,7 @@ _REASONS = {
 }
 _EMPTINESS = {
     Emptiness.NOTHING_STORED: "this agent has no memories yet.",
+    Emptiness.NOTHING_HELD: "the working set holds nothing.",
     Emptiness.FILTERED: "this agent has memories, but none passes the filters.",
     Emptiness.NOTHING_RELEVANT: "no memory that passes the filters has to do with the question.",
     Emptiness.OVER_BUDGET: "some memories have to do with the question, but none fits the budget.",
@@ -60,11 +63,15 @@ def short_id(memory_id: str) -> str:
     return memory_id[-8:]
 
 
-def why_of(parts: Mapping[str, float]) -> str:
-    """The parts of a score, each with its share of it; one part alone is the score and needs no number."""
+def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
+    """The parts of a score, each with its number; one part alone is the score and needs none.
+
+    Where they are not what adds up to `score`, but factors and what these rest on, no sum is written.
+    """
     if len(parts) == 1:
         return next(iter(parts))
-    return " + ".join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
+    adds_up = score is None or math.isclose(math.fsum(parts.values()), score, abs_tol=_NEARLY)
+    return (" + " if adds_up else ", ").join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
 
 
 def _header(trace: Trace, tokens: int) -> list[str]:
@@ -156,7 +163,7 @@ def _included_cells(entry: Entry) -> tuple[str, str, str, str, str]:
         str(entry.level or ""),
         f"{entry.tokens:,}",
         f"{entry.score:.2f}" if entry.parts else "",
-        why_of(entry.parts) or "always shown",
+        why_of(entry.parts, entry.score) or "always shown",
         _named(entry),
     )
 

@@ -5,7 +5,7 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +30,7 @@ class Emptiness(StrEnum):
     """Why a context or a recall holds nothing."""
 
     NOTHING_STORED = "nothing_stored"  # The agent has no memory at all.
+    NOTHING_HELD = "nothing_held"  # The working set is empty.
     FILTERED = "filtered"  # It has, but none passes the filter.
     NOTHING_RELEVANT = "nothing_relevant"  # Some pass, but none has to do with the question.
     OVER_BUDGET = "over_budget"  # Some are relevant, but none fits.
@@ -124,7 +125,7 @@ class Trace:
     budget: int
     counter: str
     now: datetime
-    entries: tuple[Entry, ...]
+    entries: Sequence[Entry]
     sections: tuple[SectionUse, ...]
     notes: tuple[Note, ...] = ()
     emptiness: Emptiness | None = None

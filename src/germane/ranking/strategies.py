@@ -23,16 +23,18 @@ standing is the strategy's score, from 0 for nothing to 1 for the best of the se
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, get_args, overload
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.model.deferred import Deferred
 from germane.model.held import Held
+from germane.model.memory import Memory
 from germane.model.query import Candidate, Query
 from germane.model.trace import Note, Ranked
 from germane.model.vector import Vector
@@ -117,12 +119,13 @@ class Known:
 class Arranged:
     """A working set in its order: each entry once, with its score and the parts of it.
 
-    `ranked` makes an entry's account when it is asked for, since most of a large set isn't shown.
-    `strategy` is the one that ordered, which `smart` chooses. The parts are what a score is made of and
-    need not add up to it.
+    `ranked` makes an entry's account when it is asked for, since most of a large set isn't shown;
+    `memories` are those of `ranked`, in the same order. `strategy` is the one that ordered, which
+    `smart` chooses. The parts are what a score is made of and need not add up to it.
     """
 
     ranked: Sequence[Ranked]
+    memories: tuple[Memory, ...]
     strategy: str
     notes: tuple[Note, ...] = ()
 
@@ -157,44 +160,28 @@ def arrange(
     places = _best_first(held, scores)
     if name == "clustered":
         places = _clustered(held, places, parts, known, strategy.cluster_by)
-    ranked = _InOrder(held, places, scores.tolist(), parts)
-    return Arranged(ranked=ranked, strategy=name, notes=(*notes, *_learned_notes(parts)))
+    return Arranged(
+        ranked=_ranked(tuple(held), places, scores, parts),
+        memories=tuple([held[place].memory for place in places]),
+        strategy=name,
+        notes=(*notes, *_learned_notes(parts)),
+    )
 
 
-class _InOrder(Sequence[Ranked]):
-    """Entries in an order, from columns of numbers; a number that is NaN is no part of that entry."""
+def _ranked(held: Sequence[Held], places: Sequence[int], scores: _Floats, parts: _Parts) -> Sequence[Ranked]:
+    """The entries in an order, from columns of numbers; a number that is NaN is no part of that entry."""
+    numbers = scores.tolist()
+    columns = {name: column.tolist() for name, column in parts.items()}
 
-    __slots__ = ("_held", "_parts", "_places", "_scores")
-
-    def __init__(
-        self, held: Sequence[Held], places: Sequence[int], scores: Sequence[float], parts: _Parts
-    ) -> None:
-        self._held, self._places, self._scores = tuple(held), places, scores
-        self._parts = {name: column.tolist() for name, column in parts.items()}
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, index: int) -> Ranked: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Ranked, ...]: ...
-    def __getitem__(self, index: int | slice) -> Ranked | tuple[Ranked, ...]:
-        if isinstance(index, slice):
-            return tuple(self._at(place) for place in self._places[index])
-        return self._at(self._places[index])
-
-    def __iter__(self) -> Iterator[Ranked]:
-        return map(self._at, self._places)
-
-    def _at(self, place: int) -> Ranked:
+    def at(rank: int) -> Ranked:
+        place = places[rank]
         return Ranked(
-            candidate=Candidate(memory=self._held[place].memory),
-            score=self._scores[place],
-            parts={
-                name: column[place] for name, column in self._parts.items() if not math.isnan(column[place])
-            },
+            candidate=Candidate(memory=held[place].memory),
+            score=numbers[place],
+            parts={name: column[place] for name, column in columns.items() if not math.isnan(column[place])},
         )
+
+    return Deferred(len(places), at)
 
 
 @dataclass(frozen=True, slots=True)
