@@ -33,6 +33,7 @@ class Run:
 
     def __init__(self, *, progress: Told | None = None, allow_secrets: bool = False) -> None:
         self._progress = progress
+        self._told: tuple[int, ...] = ()
         self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
         self.skipped: list[Skipped] = []
         self.passed_over: list[Skipped] = []
@@ -91,18 +92,21 @@ class Run:
         return bool(found)
 
     def tell(self, source: str | None) -> None:
-        """Tell how far the import has come."""
-        if self._progress is not None:
-            self._progress(
-                Progress(
-                    read=self.read,
-                    created=self.created,
-                    known=self.known,
-                    revised=self.revised,
-                    skipped=len(self.skipped),
-                    source=source,
-                )
+        """Tell how far the import has come, unless that was told already."""
+        counts = (self.read, self.created, self.known, self.revised, len(self.skipped))
+        if self._progress is None or counts == self._told:
+            return
+        self._told = counts
+        self._progress(
+            Progress(
+                read=self.read,
+                created=self.created,
+                known=self.known,
+                revised=self.revised,
+                skipped=len(self.skipped),
+                source=source,
             )
+        )
 
     def report(self) -> ImportReport:
         """What the import did."""

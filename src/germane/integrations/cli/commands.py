@@ -81,6 +81,7 @@ COMMANDS: Mapping[str, Command] = {
     "space events": Command("spaces", "What happened in a space, by whom, oldest first."),
     "space disband": Command("spaces", "End a space, and purge every memory in it, for all its members."),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
+    "watch": Command("watching", "Import a folder, then whatever changes in it, until it is interrupted."),
     "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
     "embed": Command("embedding", "Make vectors for the memories that wait for one."),
     "reembed": Command(

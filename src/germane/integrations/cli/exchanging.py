@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -23,15 +23,22 @@ from germane.integrations.cli.opening import (
     open_to_write,
 )
 from germane.integrations.cli.options import Agent, Database, Json
-from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.output import print_json, warn
+from germane.integrations.cli.reporting import (
+    AllowSecrets,
+    ProjectName,
+    print_result,
+    progress_shown,
+    result_of,
+    totals,
+    unread,
+)
 
 if TYPE_CHECKING:
     from germane import Engine, Memory
-    from germane.exchange.importing import ImportReport, Progress
 
 __all__ = ["COMMANDS"]
 
-_SKIPPED_SHOWN = 20
 _SOMETHING_UNREAD = 1
 
 
@@ -40,26 +47,37 @@ def _import(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="A folder or file of Markdown, JSON lines, an export, a chat transcript, "
+            help="A project's folder, a file of Markdown, JSON lines, an export, a chat transcript, "
             "a file in LoCoMo's layout, or git:PATH for the history of a repository.",
         ),
     ],
+    *,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            "--prune", help="Forget what stands no longer in the files; it is restored if it comes back."
+        ),
+    ] = False,
+    project: ProjectName = None,
+    allow_secrets: AllowSecrets = False,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Remember what stands in files, chats or a repository.
 
-    Importing again changes nothing twice. Ends with 1 if anything was left out, and says what and why.
+    Importing again changes nothing twice; what was edited becomes the next version of its memory.
+    What looks like a secret isn't stored. Ends with 1 if anything was left out, and says what and why.
     """
+    options = {"prune": prune, "project": project, "allow_secrets": allow_secrets}
     results: list[dict[str, Any]] = []
     with open_to_write(database, agent) as engine:
         for source in sources:
-            results.append(_import_one(engine, source, quiet=as_json))
+            results.append(_import_one(engine, source, options, quiet=as_json))
             if not as_json:
-                _print_result(results[-1])
+                print_result(results[-1])
     if as_json:
-        print_json({"sources": results, **_totals(results)})
+        print_json({"sources": results, **totals(results)})
     if any(result["error"] or result["skipped"] for result in results):
         raise typer.Exit(_SOMETHING_UNREAD)
 
@@ -93,78 +111,16 @@ def _export(
         warn(f"{written:,} memories written to {out}.")
 
 
-def _import_one(engine: Engine, source: str, *, quiet: bool) -> dict[str, Any]:
+def _import_one(engine: Engine, source: str, options: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
     """What became of one source. One that can't be read doesn't keep the others from being imported."""
     from germane.exchange.importing import import_source  # noqa: PLC0415 - Only this command needs it.
 
-    before = {"read": 0, "created": 0, "known": 0, "skipped": 0}
-    with _progress(source, quiet=quiet) as told:
-
-        def step(progress: Progress) -> None:
-            before.update(
-                read=progress.read, created=progress.created, known=progress.known, skipped=progress.skipped
-            )
-            told(progress)
-
+    with progress_shown(source, quiet=quiet) as told:
         try:
-            report = import_source(engine, source, progress=step)
+            report = import_source(engine, source, progress=told, **options)
         except UnreadableSource as error:
-            return {"source": source, **before, "skipped": [], "error": str(error)}
-    return _result(source, report)
-
-
-def _result(source: str, report: ImportReport) -> dict[str, Any]:
-    return {
-        "source": source,
-        "read": report.read,
-        "created": report.created,
-        "known": report.known,
-        "skipped": [{"source": skipped.source, "reason": skipped.reason} for skipped in report.skipped],
-        "error": None,
-    }
-
-
-def _totals(results: Sequence[dict[str, Any]]) -> dict[str, int]:
-    totals = {name: sum(result[name] for result in results) for name in ("read", "created", "known")}
-    return {
-        **totals,
-        "skipped": sum(len(result["skipped"]) for result in results),
-        "errors": sum(result["error"] is not None for result in results),
-    }
-
-
-def _print_result(result: dict[str, Any]) -> None:
-    print_text(
-        f"{result['source']}: {result['read']:,} read, {result['created']:,} new, {result['known']:,} known, "
-        f"{len(result['skipped']):,} left out."
-    )
-    for skipped in result["skipped"][:_SKIPPED_SHOWN]:
-        warn(f"  left out: {skipped['source']}: {skipped['reason']}")
-    more = len(result["skipped"]) - _SKIPPED_SHOWN
-    if more > 0:
-        warn(f"  … and {more:,} more; --json lists all of them")
-    if result["error"]:
-        warn(f"germane: {result['error']}", is_error=True)
-
-
-@contextmanager
-def _progress(source: str, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """How progress is told: a line that moves on a terminal, now and then a line elsewhere."""
-    if quiet:
-        yield lambda _: None
-    elif sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
-        from rich.markup import escape  # noqa: PLC0415 - As above.
-
-        with Console(stderr=True).status(f"{escape(source)} …") as status:
-            yield lambda progress: status.update(f"{escape(source)}: {escape(_so_far(progress))}")
-    else:
-        yield lambda progress: warn(f"{source}: {_so_far(progress)}")
-
-
-def _so_far(progress: Progress) -> str:
-    left_out = f", {progress.skipped:,} left out" if progress.skipped else ""
-    return f"{progress.read:,} read, {progress.created:,} new{left_out} …"
+            return unread(source, told.last, str(error))
+    return result_of(source, report)
 
 
 def _in_order(engine: Engine) -> list[Memory]:

@@ -1,0 +1,152 @@
+"""import and watch at the command line: what people read of them, and how a watch ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commandline import run
+
+DEADLINE = 60
+"""Seconds after which a line that doesn't come fails the test."""
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "README.md").write_text("# App\n\nIt runs.\n", encoding="utf-8")
+    return tmp_path / "app"
+
+
+def test_an_edit_is_counted_and_what_is_gone_is_named(tmp_path: Path, app: Path) -> None:
+    db = tmp_path / "a.db"
+    (app / "old.md").write_text("Old.\n", encoding="utf-8")
+    assert run("import", str(app), db=db).out == f"{app}: 2 read, 2 new, 0 known, 0 left out.\n"
+    (app / "README.md").write_text("# App\n\nIt runs well.\n", encoding="utf-8")
+    (app / "old.md").unlink()
+    (app / "large.md").write_text("x" * 1_000_001, encoding="utf-8")
+
+    ran = run("import", str(app), db=db)
+    assert (ran.code, ran.out) == (0, f"{app}: 1 read, 0 new, 1 changed, 0 known, 0 left out.\n")
+    assert "gone, still stored (--prune forgets it): app/old.md" in ran.err
+    assert "passed over: 1; --json says what and why" in ran.err
+
+    assert "gone, and forgotten: app/old.md" in run("import", str(app), "--prune", db=db).err
+    assert "gone" not in run("import", str(app), "--prune", db=db).err
+
+
+def test_a_secret_is_refused_with_its_rule_and_place(tmp_path: Path, app: Path) -> None:
+    db, secret = tmp_path / "a.db", "gh" + "p_" + "aB3dE5gH7j" * 3 + "kL9mN1"
+    (app / "deploy.md").write_text(f"# Deploy\n\nWith {secret}.\n", encoding="utf-8")
+
+    ran = run("import", str(app), db=db)
+
+    assert ran.code == 1
+    assert f"left out: {app / 'deploy.md'}:3: it looks like a secret (GitHub Token)" in ran.err
+    assert secret not in ran.out + ran.err
+    assert secret not in run("export", db=db).out
+    assert run("import", str(app), "--allow-secrets", db=db).err.endswith(
+        "\nnot checked for secrets: secrets were allowed\n"
+    )
+    assert secret in run("export", db=db).out
+
+
+def test_only_a_project_can_be_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"content": "x"}\n', encoding="utf-8")
+    ran = run("import", str(path), "--prune", db=tmp_path / "a.db")
+    assert ran.code == 2
+    assert "prune=True goes with a project's files" in ran.err
+
+
+def test_a_folder_that_is_not_there_cannot_be_watched(tmp_path: Path) -> None:
+    ran = run("watch", str(tmp_path / "gone"), db=tmp_path / "a.db")
+    assert ran.code == 2
+    assert "only a folder can be watched" in ran.err
+
+
+class Watching:
+    """The command in a process of its own, and its lines as they come."""
+
+    def __init__(self, app: Path, db: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "germane", "watch", str(app), "--db", str(db), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "GERMANE_EMBEDDER": "none"},
+        )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+
+    def line(self) -> str:
+        return self._lines.get(timeout=DEADLINE)
+
+    def end(self, how: signal.Signals) -> tuple[int, str]:
+        self.process.send_signal(how)
+        assert self.process.stderr is not None
+        errors = self.process.stderr.read()
+        self._reader.join(DEADLINE)
+        return self.process.wait(DEADLINE), errors
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._reader.join(DEADLINE)
+        self.process.communicate()
+
+
+@contextmanager
+def watched(app: Path, db: Path, *options: str) -> Iterator[Watching]:
+    watching = Watching(app, db, *options)
+    try:
+        yield watching
+    finally:
+        watching.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
+def test_a_watch_prints_a_line_of_json_for_each_step_and_ends_when_interrupted(
+    tmp_path: Path, app: Path
+) -> None:
+    db = tmp_path / "a.db"
+    with watched(app, db, "--json") as watching:
+        first: dict[str, Any] = json.loads(watching.line())
+        assert (first["created"], [each["source"] for each in first["written"]]) == (1, ["app/README.md"])
+        (app / "README.md").unlink()
+        assert [gone["source"] for gone in json.loads(watching.line())["gone"]] == ["app/README.md"]
+        assert watching.end(signal.SIGINT) == (0, "")
+    assert run("stats", "--json", db=db).json()["by_status"]["forgotten"] == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
+def test_a_watch_tells_people_what_it_did(tmp_path: Path, app: Path) -> None:
+    with watched(app, tmp_path / "a.db") as watching:
+        assert watching.line() == f"{app}: 1 read, 1 new, 0 known, 0 left out.\n"
+        (app / "new.md").write_text("New.\n", encoding="utf-8")
+        assert watching.line() == "new: app/new.md\n"
+        (app / "new.md").write_text("Newer.\n", encoding="utf-8")
+        assert watching.line() == "changed: app/new.md\n"
+        (app / "new.md").unlink()
+        assert watching.line() == "gone: app/new.md\n"
+        code, errors = watching.end(signal.SIGTERM)
+    assert code == 0
+    assert f"{app}: watched; Ctrl-C ends it." in errors
+    assert errors.endswith(f"{app}: no longer watched.\n")

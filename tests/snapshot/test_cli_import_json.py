@@ -1,0 +1,107 @@
+"""What importing and watching a folder print with --json; the reference describes each of their fields."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from inline_snapshot import snapshot
+
+from commandline import fields, masked, printed
+from germane.exchange.report import Gone, ImportReport, Written
+from germane.exchange.sources import Skipped
+from germane.integrations.cli.watching import step_shape
+
+
+def changed_folder(folder: Path, db: Path) -> Path:
+    """A folder that was imported, and in which something of every sort has changed since."""
+    app = folder / "app"
+    app.mkdir()
+    (app / "README.md").write_text("# App\n\nIt runs.\n", encoding="utf-8")
+    (app / "old.md").write_text("Old.\n", encoding="utf-8")
+    printed("import", str(app), db=db)
+    (app / "README.md").write_text("# App\n\nIt runs well.\n", encoding="utf-8")
+    (app / "old.md").unlink()
+    (app / "key.md").write_text("gh" + "p_" + "aB3dE5gH7j" * 3 + "kL9mN1\n", encoding="utf-8")
+    (app / "bad.py").write_text("def (:\n", encoding="utf-8")
+    return app
+
+
+def test_import_of_a_folder_that_changed(tmp_path: Path) -> None:
+    db = tmp_path / "agent.db"
+    value = printed("import", str(changed_folder(tmp_path, db)), "--prune", db=db)
+
+    (source,) = value["sources"]
+    assert list(source) == fields("Source")
+    assert [list(each) for each in source["gone"]] == [fields("Gone")]
+    assert [list(each) for each in source["skipped"]] == [fields("Skipped")]
+    source["skipped"][0]["reason"] = source["skipped"][0]["reason"].partition(", so")[0]
+    source["passed_over"][0]["reason"] = source["passed_over"][0]["reason"].partition(" (")[0]
+    assert value == snapshot(
+        {
+            "sources": [
+                {
+                    "source": "<folder>/app",
+                    "read": 2,
+                    "created": 0,
+                    "known": 0,
+                    "revised": 1,
+                    "gone": [{"id": "<id 1>", "source": "app/old.md"}],
+                    "pruned": True,
+                    "skipped": [
+                        {
+                            "source": "<folder>/app/key.md:1",
+                            "reason": "it looks like a secret (GitHub Token)",
+                        }
+                    ],
+                    "passed_over": [
+                        {
+                            "source": "<folder>/app/bad.py",
+                            "reason": "Can't import <folder>/app/bad.py, line 1: it is no Python",
+                        }
+                    ],
+                    "unchecked": None,
+                    "error": None,
+                }
+            ],
+            "read": 2,
+            "created": 0,
+            "known": 0,
+            "revised": 1,
+            "gone": 1,
+            "skipped": 1,
+            "errors": 0,
+        }
+    )
+
+
+def test_each_step_of_a_watch(tmp_path: Path) -> None:
+    report = ImportReport(
+        read=3,
+        created=0,
+        known=0,
+        revised=1,
+        gone=(Gone(id="b", source="app/old.md"),),
+        pruned=True,
+        skipped=(Skipped(source="app/key.md:1", reason="It looks like a secret."),),
+        written=(Written(id="a", source="app/README.md", revised=True),),
+    )
+    value: dict[str, Any] = json.loads(json.dumps(step_shape(Path("app"), report)))
+    assert list(value) == fields("`germane watch`")
+    assert list(value["written"][0]) == fields("Written")
+    assert masked(value, db=tmp_path / "x.db") == snapshot(
+        {
+            "folder": "app",
+            "read": 3,
+            "created": 0,
+            "known": 0,
+            "revised": 1,
+            "gone": [{"id": "b", "source": "app/old.md"}],
+            "pruned": True,
+            "skipped": [{"source": "app/key.md:1", "reason": "It looks like a secret."}],
+            "passed_over": [],
+            "unchecked": None,
+            "written": [{"id": "a", "source": "app/README.md", "revised": True}],
+        }
+    )
