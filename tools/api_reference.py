@@ -45,12 +45,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Working sets": (
         "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
     ),
+    "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
         "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Embedder",
-        "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
+        "Store", "Checkable", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Sharing",
+        "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(
@@ -142,8 +143,10 @@ def _class(name: str, value: type) -> Iterator[str]:
 
 
 def _made(name: str, value: type) -> str:
-    """How one is made, where that isn't plain from its fields and isn't left to `germane.open`."""
-    if "__init__" not in vars(value) or dataclasses.is_dataclass(value) or value is germane.Engine:
+    """How one is made, where that isn't plain from its fields and isn't left to another call."""
+    if "__init__" not in vars(value) or dataclasses.is_dataclass(value):
+        return ""
+    if value in (germane.Engine, germane.Space):
         return ""
     made = _signature(name, value)
     return "" if made.startswith(f"{name}(*args") else _code(made.rpartition(" -> ")[0])
@@ -162,9 +165,9 @@ def _methods(name: str, value: type) -> Iterator[str]:
 
 
 def _members_of(value: type) -> Iterator[tuple[str, Any]]:
-    """What a class defines, after what the parts that it is put together from do."""
+    """What a class defines; for the engine, after what the parts that it is put together from do."""
     for part in reversed(value.__mro__):
-        if part is value or part.__module__.startswith("germane.engine."):
+        if part is value or (value is germane.Engine and part.__module__.startswith("germane.engine.")):
             yield from vars(part).items()
 
 
@@ -172,7 +175,10 @@ def _awaited() -> Iterator[str]:
     yield "### `germane.aio.open` and `AsyncEngine`"
     yield "The same surface with await: each verb of the engine, run on a worker thread."
     yield _code(f"await {_signature('aio.open', aio.open)}")
-    verbs = [name for name, verb in vars(aio.AsyncEngine).items() if inspect.iscoroutinefunction(verb)]
+    parts = reversed(aio.AsyncEngine.__mro__)
+    verbs = [
+        name for part in parts for name, verb in vars(part).items() if inspect.iscoroutinefunction(verb)
+    ]
     named = ", ".join(f"`{name}`" for name in verbs if not name.startswith("_"))
     yield f"{_words(aio.AsyncEngine)} Awaited, with the arguments, results and errors of `Engine`: {named}."
 

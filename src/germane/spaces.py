@@ -141,12 +141,11 @@ def _join(space: SpaceInfo, act: Join) -> Decided:
     if act.agent != act.by:
         _lead(space, act.by, f"let {act.agent!r} in")
     elif _MOST[act.rights] > _MOST[space.admits]:
-        offers = "lets nobody in by itself" if space.admits is None else f"admits to {space.admits} only"
         raise NotAllowed(
             space=space.name,
             agent=act.agent,
             wants=f"join with the right to {act.rights}",
-            why=f"can't, for the space {offers}",
+            why=f"may give itself no more than {space.admits}" if space.admits else "can't let itself in",
             remedy=f"An active member that may write can let it in: space.join({act.agent!r}, ...).",
         )
     if act.role is Role.PASSIVE and act.rights is Right.READ:
