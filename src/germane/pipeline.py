@@ -174,7 +174,10 @@ def _gated(request: Request, order: tuple[Ranked, ...], section_of: Mapping[str,
     exempt = {
         one.memory.id for one in order if _required(request, sections[section_of[one.memory.id]], one.memory)
     }
-    return gate(order, coverage=request.coverage, prefer=request.prefer, exempt=exempt, few=few)
+    said = request.query.information
+    return gate(
+        order, coverage=request.coverage, prefer=request.prefer, exempt=exempt, few=few, information=said
+    )
 
 
 def _fit_to(request: Request, ranked: Sequence[Sequence[Ranked]], limit: int) -> tuple[Fitted, str]:

@@ -211,3 +211,42 @@ def test_the_time_that_a_question_names_can_be_left_out() -> None:
     assert (preferred.score, plain.score) == (1.5, 1.0)
     assert "when" in preferred.parts
     assert "when" not in plain.parts
+
+
+def told(name: str, *, coverage: float, lexical: float, **signals: float) -> Candidate:
+    return candidate(name, coverage=coverage, lexical=lexical, **signals)
+
+
+def test_one_word_of_two_senses_hides_no_answer_in_other_words() -> None:
+    asked = Query(text="How is traffic split among the servers?", information=20.0)
+    found = [
+        told("decoy", coverage=0.35, lexical=5.0, semantic=0.3),
+        told("answer", coverage=0.0, lexical=0.0, semantic=0.4),
+    ]
+    by_meaning = rank(found, lexical_bound=12.0, now=NOW, query=asked)
+    assert order(by_meaning) == ["answer", "decoy"]
+    assert by_meaning[1].parts["lexical"] == 0.0
+    # Nobody knows how much a question without informative terms says, so its words count as they are.
+    assert order(rank(found, lexical_bound=12.0, now=NOW)) == ["decoy", "answer"]
+
+
+@given(st.floats(0, 1), st.floats(0.1, 100))
+def test_where_there_is_no_vector_words_count_in_full(share: float, information: float) -> None:
+    (only,) = rank(
+        [told("m", coverage=share, lexical=5.0)],
+        lexical_bound=10.0,
+        now=NOW,
+        query=Query(text="traffic", information=information),
+    )
+    assert only.parts["lexical"] == 0.5
+
+
+def test_turns_keep_their_words() -> None:
+    (turn,) = rank(
+        [told("m", coverage=0.3, lexical=5.0, semantic=0.3, window_lexical=5.0)],
+        lexical_bound=10.0,
+        window_bound=10.0,
+        now=NOW,
+        query=Query(text="traffic", information=20.0),
+    )
+    assert turn.parts["lexical"] == 0.25

@@ -5,7 +5,12 @@ import math
 import pytest
 
 from germane.errors import InvalidInput
-from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
+from germane.ranking.fusion import (
+    evidence_of_words,
+    floored_lexical,
+    floored_semantic,
+    reciprocal_rank_fusion,
+)
 
 
 def test_a_strong_best_match_is_a_one() -> None:
@@ -24,6 +29,24 @@ def test_a_weak_best_match_is_not() -> None:
 def test_nothing_in_common_counts_nothing(value: float) -> None:
     assert floored_lexical(value, top=value, bound=0.0) == 0.0
     assert floored_semantic(value, top=value) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("share", "information", "evidence"),
+    [
+        (0.0, 30.0, 0.0),
+        (0.3, 20.0, 0.0),  # One common word of several, 6 nats.
+        (0.5, 20.0, 0.5),  # Two, 10 nats.
+        (0.5, 26.0, 1.0),  # A word that no table knows, 13 nats.
+        (0.2, 100.0, 1.0),  # A small part of a long question says as much as all of a short one.
+        (1.0, 5.0, 1.0),  # The only word that was asked for.
+        (0.75, 6.0, 0.5),
+    ],
+)
+def test_words_in_common_say_as_much_as_they_are_rare_or_all(
+    share: float, information: float, evidence: float
+) -> None:
+    assert evidence_of_words(share, information) == pytest.approx(evidence)
 
 
 def test_reciprocal_ranks_add_up() -> None:

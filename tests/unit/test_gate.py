@@ -85,6 +85,19 @@ def test_a_repetition_of_the_question_does_not_push_out_an_answer_in_other_words
     assert names(passed.kept) == ["echo", "answer"]
 
 
+def test_a_common_word_in_common_is_no_reason_by_itself() -> None:
+    order = (
+        ranked("answer", semantic=0.4, lexical=0.0),
+        ranked("other_sense", semantic=0.27, lexical=4.0),
+        ranked("by_name", semantic=0.1, lexical=9.0),
+        ranked("no_vector_yet", lexical=4.0),
+    )
+    coverage = {"other_sense": 0.35, "by_name": 0.65, "no_vector_yet": 0.35}
+    assert names(gated(*order, coverage=coverage, information=20.0).dropped) == ["other_sense"]
+    # 0.35 of so long a question is more than chance explains.
+    assert names(gated(*order, coverage=coverage, information=40.0).dropped) == []
+
+
 def test_the_best_of_a_weak_lot_stands_and_says_so() -> None:
     passed = gated(ranked("a", semantic=0.04), ranked("b", semantic=0.1), ranked("c", semantic=0.09))
     assert (names(passed.kept), names(passed.dropped), passed.unsure) == (["b"], ["a", "c"], True)

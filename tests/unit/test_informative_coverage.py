@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.retrieval.informative import IdfTable, coverage, coverages, english_idf
+from germane.retrieval.informative import IdfTable, coverage, coverages, english_idf, information
 from germane.retrieval.terms import index_terms, query_terms, term_hash
 
 CHECKSUM = "08c3f99559ec5874c64c7237aeeb2e10671e340c32f54022c2ec4f6f4620436e"
@@ -32,6 +32,11 @@ def test_the_package_carries_the_table_that_was_counted() -> None:
     data = files("germane.retrieval").joinpath("data", "idf-1.bin").read_bytes()
     assert sha256(data).hexdigest() == CHECKSUM
     assert len(data) <= 250_000
+
+
+def test_a_question_says_what_its_distinct_words_say() -> None:
+    assert information(query_terms("giraffe horse horses")) == pytest.approx(idf("giraffe") + idf("horse"))
+    assert information(()) == 0.0
 
 
 def test_rare_words_weigh_more() -> None:

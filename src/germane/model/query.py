@@ -91,7 +91,9 @@ class Query:
     """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
 
     `informative` are those terms that say what it is about, the date that it names left out; with
-    them each candidate gets the signal `coverage`.
+    them each candidate gets the signal `coverage`. `information` is what these terms say together, in
+    nats, by their frequencies in English: times its coverage, what a memory shares with the question.
+    0 says that it isn't known.
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
@@ -104,6 +106,7 @@ class Query:
     filter: Filter = field(default_factory=Filter)
     slices: tuple[Slice, ...] = (Slice(),)
     language: str | None = None
+    information: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,13 +10,27 @@ from typing import TypeVar
 
 from germane.errors import InvalidInput
 
-__all__ = ["COSINE_FLOOR", "RRF_K", "floored_lexical", "floored_semantic", "reciprocal_rank_fusion"]
+__all__ = [
+    "COSINE_FLOOR",
+    "RRF_K",
+    "evidence_of_words",
+    "floored_lexical",
+    "floored_semantic",
+    "reciprocal_rank_fusion",
+]
 
 COSINE_FLOOR = 0.4
 """A best cosine below this is no match to speak of, so it doesn't count as 1."""
 
 RRF_K = 60
 """The constant of Cormack, Clarke and Büttcher (2009)."""
+
+_CHANCE = 8.0
+"""Nats that words shared by chance reach: one word of two senses, such as one text in 3,000 has."""
+_CERTAIN = 12.0
+"""Nats that no chance explains: two words of that kind together, or one as rare as a name."""
+_MOST = 0.5
+"""A memory that shares more than this of what is asked has to do with it, however little was asked."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -32,6 +46,17 @@ def floored_lexical(bm25: float, *, top: float, bound: float) -> float:
 def floored_semantic(cosine: float, *, top: float) -> float:
     """A cosine from 0 to 1: relative to the best one, or to `COSINE_FLOOR` if that is more."""
     return _share(cosine, max(top, COSINE_FLOOR))
+
+
+def evidence_of_words(share: float, information: float) -> float:
+    """How much it says, from 0 to 1, that a memory has this share of a question of so many nats.
+
+    One common word in common says nothing that the meaning doesn't say better: it may stand there in
+    another sense. The words count fully where they are too rare for chance, or are all that was asked.
+    """
+    by_rarity = (share * information - _CHANCE) / (_CERTAIN - _CHANCE)
+    by_share = (share - _MOST) / (1.0 - _MOST)
+    return min(max(by_rarity, by_share, 0.0), 1.0)
 
 
 def reciprocal_rank_fusion(

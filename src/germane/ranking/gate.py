@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from germane.model.query import Candidate, TimeRange
 from germane.model.trace import Note, Ranked
 from germane.ranking.dialogue import is_turn
+from germane.ranking.fusion import evidence_of_words
 from germane.ranking.relevance import WHEN_BOOST
 
 __all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate"]
@@ -22,13 +24,16 @@ __all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "
 FEW = 5
 """In a store of so few memories any likeness counts: leaving out what matters costs more than it saves."""
 
-LEAST_COSINE = 0.15
+LEAST_COSINE = 0.18
 """Below it two texts have nothing in common that a small model could tell from chance."""
 
 LEAST_COVERAGE = 0.3
-"""The share of a question's information below which its words say as little as a cosine of 0.15."""
+"""The share of a question's information below which its words say as little as that cosine."""
 
 _OF_THE_BEST = 0.4
+_SHARED_WORDS = 0.3
+"""How much nearer two texts on different matters are where one has all words of the other."""
+_COSINE_OF_FEW = 0.15
 _WORDS_ALONE = 2 / 3
 """What is asked of words where they are all there is to go by: a paraphrase then has no second chance."""
 _HOPELESS = 0.5
@@ -58,40 +63,57 @@ def gate(
     prefer: TimeRange | None = None,
     exempt: Collection[str] = (),
     few: bool = False,
+    information: float = 0.0,
 ) -> Gated:
     """Part what has to do with the question from what doesn't.
 
     `coverage` holds, by memory id, the share of the question's information that stands in a memory;
-    an absent one has none. A memory passes by meaning, with a cosine of at least `LEAST_COSINE` and
-    0.4 of the best one, or by words, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
-    best one: each is held against its own best, since a memory that repeats the question's words is
+    an absent one has none; `information` is what the question says, in nats, where that is known.
+    A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `LEAST_COSINE` and
+    0.4 of the best one: words in common bring vectors near that have nothing else in common;
+    or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
+    best one. Each is held against its own best, since a memory that repeats the question's words is
     no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of what is
     asked of words are enough. Both count half as much again in a memory of the
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
     so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
     first in rank order does that shares a word with the question or has half of the least cosine.
-    Among a `few` memories, a shared word or the least cosine is enough, and nothing may be left.
+    Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
     judged = {
-        one.memory.id: _measures(one.candidate, coverage, prefer)
+        one.memory.id: _measured(one.candidate, coverage.get(one.memory.id, 0.0), information, prefer)
         for one in ranked
         if one.candidate.signals and one.memory.id not in exempt and not is_turn(one.candidate)
     }
     if few:
         return _parted(
-            ranked, {name for name, (near, has) in judged.items() if near < LEAST_COSINE and not has}
+            ranked,
+            {name for name, each in judged.items() if each.cosine < _COSINE_OF_FEW and not each.share},
         )
-    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each[0] for each in judged.values()), default=0.0))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each[1] for each in judged.values()), default=0.0))
+    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each.cosine for each in judged.values()), default=0.0))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each.share for each in judged.values()), default=0.0))
     if not any("semantic" in one.candidate.signals for one in ranked):
         share *= _WORDS_ALONE
-    out = {memory_id for memory_id, (near, has) in judged.items() if near < cosine and has < share}
+    out = {
+        name
+        for name, each in judged.items()
+        if each.meaning < cosine and not (each.says and each.share >= share)
+    }
     unsure = False
     if len(out) == len(ranked):
-        best = next((one.memory.id for one in ranked if _says_something(*judged[one.memory.id])), None)
+        best = next((one.memory.id for one in ranked if _says_something(judged[one.memory.id])), None)
         unsure = best is not None
         out.discard(best or "")
     return _parted(ranked, out, unsure=unsure)
+
+
+class _Measured(NamedTuple):
+    """One memory: its cosine, what of it isn't owed to shared words, its coverage, whether that says much."""
+
+    cosine: float
+    meaning: float
+    share: float
+    says: bool
 
 
 def _parted(ranked: Sequence[Ranked], out: Collection[str], *, unsure: bool = False) -> Gated:
@@ -104,14 +126,14 @@ def _parted(ranked: Sequence[Ranked], out: Collection[str], *, unsure: bool = Fa
     return Gated(kept=tuple(kept), dropped=tuple(dropped), unsure=unsure)
 
 
-def _measures(
-    candidate: Candidate, coverage: Mapping[str, float], prefer: TimeRange | None
-) -> tuple[float, float]:
-    measures = candidate.signals.get("semantic", 0.0), coverage.get(candidate.memory.id, 0.0)
-    if prefer is None or candidate.memory.created_at not in prefer:
-        return measures
-    return (1.0 + WHEN_BOOST) * measures[0], (1.0 + WHEN_BOOST) * measures[1]
+def _measured(candidate: Candidate, share: float, information: float, prefer: TimeRange | None) -> _Measured:
+    signals = candidate.signals
+    cosine = signals.get("semantic", 0.0)
+    # Words are all that a memory without a vector can be judged by.
+    says = not information or "semantic" not in signals or evidence_of_words(share, information) > 0
+    weight = 1.0 if prefer is None or candidate.memory.created_at not in prefer else 1.0 + WHEN_BOOST
+    return _Measured(weight * cosine, weight * (cosine - _SHARED_WORDS * share), weight * share, says)
 
 
-def _says_something(cosine: float, share: float) -> bool:
-    return share > 0 or cosine >= _HOPELESS * LEAST_COSINE
+def _says_something(measured: _Measured) -> bool:
+    return measured.share > 0 or measured.cosine >= _HOPELESS * LEAST_COSINE

@@ -16,8 +16,13 @@ from germane.model.learning import Weights
 from germane.model.query import Candidate, Order, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.protocols import Scorer
-from germane.ranking.dialogue import TURN_SIGNALS, turn_parts
-from germane.ranking.fusion import floored_lexical, floored_semantic, reciprocal_rank_fusion
+from germane.ranking.dialogue import TURN_SIGNALS, is_turn, turn_parts
+from germane.ranking.fusion import (
+    evidence_of_words,
+    floored_lexical,
+    floored_semantic,
+    reciprocal_rank_fusion,
+)
 from germane.ranking.standing import leaning, under_successors
 
 __all__ = ["WHEN_BOOST", "Method", "rank"]
@@ -48,8 +53,9 @@ def rank(
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
     The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
-    alike, for the signals that a candidate has (a turn of dialogue has more: see
-    `germane.ranking.dialogue`); `recency`, 1 for now and halved after a day, when
+    alike, for the signals that a candidate has; where it has both, its words count by how much they
+    say (see `germane.ranking.fusion.evidence_of_words`). (A turn of dialogue has more: see
+    `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when
     no candidate has any; or `scorer` alone, when a scorer is given. A memory of the time that
     `prefer` names scores half as much again, as part `when`; of those that match about alike, the
     first or last in time does by `order`; and one that a newer version replaces scores less than that
@@ -61,7 +67,8 @@ def rank(
         parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
         _check_signals(candidates)
-        parts_of = _fused(candidates, lexical_bound, method)
+        information = query.information if query is not None else 0.0
+        parts_of = _fused(candidates, lexical_bound, information, method)
         if method == "floored" and any(name in each.signals for each in candidates for name in TURN_SIGNALS):
             alone = {each.memory.id: parts_of(each) for each in candidates}
             question = query.text if query is not None else ""
@@ -102,9 +109,9 @@ def _by_recency(now: datetime) -> _Parts:
     return parts
 
 
-def _fused(candidates: Sequence[Candidate], lexical_bound: float, method: str) -> _Parts:
+def _fused(candidates: Sequence[Candidate], lexical_bound: float, information: float, method: str) -> _Parts:
     if method == "floored":
-        return _floored(candidates, lexical_bound)
+        return _floored(candidates, lexical_bound, information)
     if method == "rrf":
         return _reciprocal(candidates)
     raise InvalidInput(f"method={method!r} is no way to fuse signals. Use 'floored' or 'rrf'.")
@@ -120,15 +127,22 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
                 )
 
 
-def _floored(candidates: Sequence[Candidate], lexical_bound: float) -> _Parts:
+def _floored(candidates: Sequence[Candidate], lexical_bound: float, information: float) -> _Parts:
+    """Both signals on a scale of their own kind.
+
+    Where meaning can judge a memory that stands alone, its words count by how much they say. Turns of
+    dialogue are left as they are: the turns around them tell one sense of a word from another.
+    """
     top = {name: max((each.signals.get(name, 0.0) for each in candidates), default=0.0) for name in _SIGNALS}
 
     def parts(candidate: Candidate) -> Mapping[str, float]:
         found = {}
+        bm25 = candidate.signals.get("lexical", 0.0)
         if "lexical" in candidate.signals:
-            bm25 = candidate.signals["lexical"]
             found["lexical"] = floored_lexical(bm25, top=top["lexical"], bound=lexical_bound)
         if "semantic" in candidate.signals:
+            if bm25 and information and "coverage" in candidate.signals and not is_turn(candidate):
+                found["lexical"] *= evidence_of_words(candidate.signals["coverage"], information)
             found["semantic"] = floored_semantic(candidate.signals["semantic"], top=top["semantic"])
         return found
 

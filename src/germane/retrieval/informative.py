@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.retrieval.terms import term_hash
 
-__all__ = ["IdfTable", "coverage", "coverages", "english_idf", "shares_of"]
+__all__ = ["IdfTable", "coverage", "coverages", "english_idf", "information", "shares_of"]
 
 _FILE = "idf-1.bin"
 _FORMAT = b"germane idf 1\n"
@@ -96,6 +96,16 @@ def coverages(terms: Sequence[str], memories: Sequence[NDArray[np.uint32]]) -> N
     if len(having):
         covered[having] = np.add.reduceat(held, (np.cumsum(sizes) - sizes)[having])
     return covered
+
+
+def information(terms: Sequence[str]) -> float:
+    """What a question's distinct terms say together, in nats: the sum of their idf in English.
+
+    As if words came independently, a text of English at large has all of them by chance once in e to
+    this power.
+    """
+    hashes = np.array(sorted({term_hash(term) for term in terms}), dtype=np.uint32)
+    return float(english_idf().of(hashes).sum())
 
 
 def shares_of(hashes: NDArray[np.uint32]) -> NDArray[np.float64]:

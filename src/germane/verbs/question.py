@@ -16,6 +16,7 @@ from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
 from germane.ranking.dialogue import is_turn
+from germane.retrieval.informative import information
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
@@ -177,6 +178,7 @@ def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
         text=asked.question.cleaned,
         terms=asked.question.terms,
         informative=asked.informative,
+        information=information(asked.informative),
         vector=asked.vector,
         filter=asked.where,
         slices=slices,

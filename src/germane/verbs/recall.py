@@ -79,13 +79,14 @@ def recall(
     found = search(session, asked, slices)
     weighs = scorer is None and found.by_relevance
     weights = session.known_weights.of(session.store, session.agent) if weighs else None
+    sought = query_of(asked, slices)
     ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
         now=now,
         scorer=scorer,
-        query=query_of(asked, slices),
+        query=sought,
         prefer=asked.prefers,
         order=asked.question.order if found.by_relevance else None,
         weights=weights,
@@ -93,7 +94,8 @@ def recall(
     coverage = covered(found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
-        passed = gate(ranked, coverage=coverage, prefer=asked.prefers, few=found.admitted <= FEW)
+        few, said = found.admitted <= FEW, sought.information
+        passed = gate(ranked, coverage=coverage, prefer=asked.prefers, few=few, information=said)
     best = passed.kept[:limit]
     return Recalled(
         ranked=best,
