@@ -103,6 +103,12 @@ class Kinds:
         found = [kind for kind in self if kind.section == section]
         return tuple(kind.name for kind in sorted(found, key=lambda kind: (kind.priority, kind.name)))
 
+    def required(self, memories: Iterable[Memory]) -> frozenset[str]:
+        """The ids of those memories that no budget may drop, whatever the plan."""
+        strict = {kind.name: kind for kind in self if kind.requires is not _never}
+        found = ((strict.get(memory.kind), memory) for memory in memories)
+        return frozenset(memory.id for kind, memory in found if kind is not None and kind.requires(memory))
+
     def with_kinds(self, kinds: Iterable[Kind]) -> Kinds:
         """This registry with more kinds; one of a known name replaces it."""
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from germane.errors import InvalidInput, InvalidPlan
+from germane.kinds import BUILT_IN
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Section, Share, Style
+from germane.plans.registry import plan_for
 from germane.plans.working import working
+from germane.testing.builders import make_memory
 
 
 def test_it_is_one_list_without_headings_that_skips_what_does_not_fit() -> None:
@@ -30,6 +33,19 @@ def test_unknown_words_are_named_with_the_known_ones() -> None:
         working(overflow="truncate")
     with pytest.raises(InvalidInput, match=r"Unknown order 'best_last'. Known orders: best_first, reverse"):
         working(order="best_last")
+
+
+def test_a_list_is_a_working_set_s_and_only_a_list_is_reversed() -> None:
+    with pytest.raises(InvalidPlan, match=r"'working' is a list of paragraphs.*working_set\(\).assemble"):
+        plan_for(working(), kinds=BUILT_IN, frame="task")
+    with pytest.raises(InvalidPlan, match="can't be reversed"):
+        Section(name="facts", heading="## Facts", share=Share(weight=1), reverse=True)
+
+
+def test_what_no_budget_may_drop_is_found_by_its_kind() -> None:
+    blocks = make_memory("never push to main", kind="censor", metadata={"action": "block"})
+    warns = make_memory("mind the gap", kind="censor", metadata={"action": "warn"})
+    assert BUILT_IN.required([blocks, warns, make_memory()]) == {blocks.id}
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ class Section:
     stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
     the memories of a session stand together, in the order of their times, under its date; those of
     no session come before them. `style` says how memories are written; only bullets stand under
-    headings. With `reverse` the best stands last in the text; which memories stand there is the same.
+    headings, and only a working set is written otherwise, in one section. With `reverse` the best
+    stands last in such a list; which memories stand there is the same.
     """
 
     name: str
@@ -96,6 +97,10 @@ class Section:
 
     def __post_init__(self) -> None:
         headed = self.heading or self.text or self.own_heading or self.by_session
+        if self.reverse and self.style is Style.BULLETS:
+            raise InvalidPlan(
+                f"Section {self.name!r} can't be reversed: only a list of paragraphs can, without headings."
+            )
         if self.style is not Style.BULLETS and headed:
             raise InvalidPlan(
                 f"Section {self.name!r} is written as {self.style}, which stand under no heading and beside "

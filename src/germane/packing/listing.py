@@ -123,10 +123,11 @@ class Paragraphs:
     def of(self, memory: Memory, level: Level) -> Paragraph:
         """The paragraph of a memory; one without text can't be shown."""
         known = self._kept[level].get(memory.id)
-        # An id can be taken anew once its memory was purged, so it alone proves nothing.
-        if known is not None and known[0] is memory:
-            return known[1]
         stored = memory.renditions.at(level)
+        # An id can be taken anew once its memory was purged, so it alone proves nothing; and a memory
+        # that was read anew has the text that it had.
+        if known is not None and (known[0] is memory or known[0].renditions.at(level) == stored):
+            return known[1]
         text = stored.text if self.style is Style.RAW else "\n".join(fence(stored.text))
         counted = text == stored.text and memory.renditions.counter == self.counter.name
         made = Paragraph(

@@ -5,9 +5,9 @@ Level: plans. Pure.
 
 from __future__ import annotations
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import Kinds
-from germane.model.plan import Frame, Plan
+from germane.model.plan import Frame, Plan, Style
 from germane.plans.frames import frame_named
 from germane.plans.layered import layered
 from germane.plans.relevance import relevance
@@ -21,9 +21,15 @@ PLANS = ("layered", "relevance")
 def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
     """The plan of that name for these kinds and this frame; a plan is returned as it is.
 
-    Raises InvalidInput for an unknown name.
+    Raises InvalidInput for an unknown name, and InvalidPlan for one whose memories stand under no
+    headings: such a list is a working set's.
     """
     if isinstance(plan, Plan):
+        if any(section.style is not Style.BULLETS for section in plan.sections):
+            raise InvalidPlan(
+                f"Plan {plan.name!r} is a list of paragraphs, for what a working set holds: "
+                "engine.working_set().assemble(...). Write bullets to assemble from the whole store."
+            )
         return plan
     if plan == "layered":
         return layered(kinds, frame_named(frame) if isinstance(frame, str) else frame)
