@@ -15,6 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from germane.conversation.anchored import RecallLimits
+    from germane.conversation.formats import Payload
+    from germane.conversation.tiers import Tiers
     from germane.engine import Engine
     from germane.engine import open_engine as open  # noqa: A004 - `germane.open` is what it is.
     from germane.engine.space import Space
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
         NotAMember,
         NotFound,
         NotHeld,
+        NotSaid,
         PurgeNotConfirmed,
         SchemaTooNew,
         SpaceError,
@@ -46,11 +50,14 @@ if TYPE_CHECKING:
     )
     from germane.kinds import Kind, Piece
     from germane.model.context import Context, Item
+    from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
     from germane.model.draft import Draft, Remembered
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
     from germane.model.learning import Example, Feedback, LearningState, Lessons, Shown, Weights
+    from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
+    from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
     from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
     from germane.model.scope import GLOBAL, Scope
@@ -60,6 +67,7 @@ if TYPE_CHECKING:
     from germane.protocols import (
         Checkable,
         Clock,
+        Conversing,
         Embedder,
         Holding,
         Learning,
@@ -72,6 +80,7 @@ if TYPE_CHECKING:
     )
     from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
+    from germane.verbs.conversation import Conversation
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
     from germane.verbs.working_set import WorkingSet
@@ -82,12 +91,17 @@ __all__ = [
     "GLOBAL",
     "Added",
     "AgeBasis",
+    "Anchored",
     "BudgetTooSmall",
     "Candidate",
     "Checkable",
     "Clock",
     "Context",
+    "Conversation",
+    "ConversationInfo",
+    "Conversing",
     "Decay",
+    "DerivedQuery",
     "Draft",
     "DuplicateMember",
     "Embedder",
@@ -105,6 +119,7 @@ __all__ = [
     "Finding",
     "Frame",
     "GermaneError",
+    "Group",
     "Happening",
     "Held",
     "Holding",
@@ -115,10 +130,12 @@ __all__ = [
     "LastActive",
     "Learning",
     "LearningState",
+    "LeftOut",
     "Lessons",
     "Level",
     "Member",
     "Memory",
+    "Message",
     "MissingExtra",
     "Move",
     "MoveKind",
@@ -127,17 +144,22 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "NotHeld",
+    "NotSaid",
     "Note",
+    "OpaquePart",
     "Order",
     "Outcome",
     "Overflow",
+    "Payload",
     "Piece",
     "Plan",
+    "Provider",
     "PurgeNotConfirmed",
     "Query",
     "Question",
     "Ranked",
     "Reason",
+    "RecallLimits",
     "Recalled",
     "Remembered",
     "Rendition",
@@ -150,6 +172,7 @@ __all__ = [
     "Scorer",
     "Section",
     "SectionUse",
+    "Selection",
     "Share",
     "Sharing",
     "Shown",
@@ -166,8 +189,12 @@ __all__ = [
     "StoreStats",
     "StoreUnavailable",
     "Summarizer",
+    "TextPart",
+    "Tiers",
     "TimeRange",
     "TokenCounter",
+    "ToolCall",
+    "ToolResult",
     "Trace",
     "Trust",
     "UnknownKind",
@@ -183,6 +210,9 @@ __all__ = [
 ]
 
 _HOMES: dict[str, tuple[str, ...]] = {
+    "germane.conversation.anchored": ("RecallLimits",),
+    "germane.conversation.formats": ("Payload",),
+    "germane.conversation.tiers": ("Tiers",),
     "germane.engine": ("Engine", "open"),
     "germane.engine.space": ("Space",),
     "germane.errors": (
@@ -199,6 +229,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "NotAllowed",
         "NotFound",
         "NotHeld",
+        "NotSaid",
         "PurgeNotConfirmed",
         "SchemaTooNew",
         "SpaceError",
@@ -213,11 +244,22 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "germane.kinds": ("Kind", "Piece"),
     "germane.model.context": ("Context", "Item"),
+    "germane.model.conversation": ("Anchored", "DerivedQuery", "LeftOut", "Selection"),
     "germane.model.draft": ("Draft", "Remembered"),
     "germane.model.held": ("AgeBasis", "Evicted", "Eviction", "Held"),
     "germane.model.holding": ("Added", "Move", "MoveKind"),
     "germane.model.learning": ("Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights"),
+    "germane.model.log": ("ConversationInfo",),
     "germane.model.memory": ("Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust"),
+    "germane.model.message": (
+        "Group",
+        "Message",
+        "OpaquePart",
+        "Provider",
+        "TextPart",
+        "ToolCall",
+        "ToolResult",
+    ),
     "germane.model.plan": ("Frame", "Overflow", "Plan", "RollOver", "Section", "Share"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
     "germane.model.scope": ("GLOBAL", "Scope"),
@@ -236,6 +278,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.protocols": (
         "Checkable",
         "Clock",
+        "Conversing",
         "Embedder",
         "Holding",
         "Learning",
@@ -248,6 +291,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     ),
     "germane.ranking.decay": ("Decay",),
     "germane.tokens": ("get_counter", "register_counter"),
+    "germane.verbs.conversation": ("Conversation",),
     "germane.verbs.recall": ("Recalled",),
     "germane.verbs.reembed": ("reembed",),
     "germane.verbs.working_set": ("WorkingSet",),

@@ -17,9 +17,10 @@ from germane.engine import Engine, open_engine
 from germane.engine.space import Space
 from germane.model.held import Held
 from germane.protocols import Store, TokenCounter
+from germane.verbs.conversation import Conversation
 from germane.verbs.working_set import WorkingSet
 
-__all__ = ["AsyncEngine", "AsyncSpace", "AsyncWorkingSet", "open"]
+__all__ = ["AsyncConversation", "AsyncEngine", "AsyncSpace", "AsyncWorkingSet", "open"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,6 +73,18 @@ def _awaited_working_set(
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncWorkingSet:
         return AsyncWorkingSet(await asyncio.to_thread(verb, self._behind, *args, **kwargs))
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
+def _awaited_conversation(
+    verb: Callable[Concatenate[Engine, P], Conversation],
+) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, AsyncConversation]]:
+    """The same for the verb that gives a conversation."""
+
+    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncConversation:
+        return AsyncConversation(await asyncio.to_thread(verb, self.engine, *args, **kwargs))
 
     update_wrapper(awaited, verb)
     return awaited
@@ -160,6 +173,42 @@ class AsyncWorkingSet:
             yield held
 
 
+class AsyncConversation:
+    """A conversation whose verbs are awaited. `conversation` is the synchronous one behind it."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.conversation = self._behind = conversation
+
+    @property
+    def session(self) -> str:
+        """The name of the conversation."""
+        return self.conversation.session
+
+    @property
+    def agent(self) -> str:
+        """Whose conversation it is."""
+        return self.conversation.agent
+
+    append = _awaited(Conversation.append)
+    extend = _awaited(Conversation.extend)
+    messages = _awaited(Conversation.messages)
+    groups = _awaited(Conversation.groups)
+    current = _awaited(Conversation.current)
+    hide = _awaited(Conversation.hide)
+    unhide = _awaited(Conversation.unhide)
+    remove = _awaited(Conversation.remove)
+    remove_message = _awaited(Conversation.remove_message)
+    undo = _awaited(Conversation.undo)
+    purge = _awaited(Conversation.purge)
+    anchor = _awaited(Conversation.anchor)
+    anchors = _awaited(Conversation.anchors)
+    expand = _awaited(Conversation.expand)
+    payload = _awaited(Conversation.payload)
+    window = _awaited(Conversation.window)
+    ranked = _awaited(Conversation.ranked)
+    anchored = _awaited(Conversation.anchored)
+
+
 class AsyncSpace(_Verbs):
     """A space whose verbs are awaited. `space` is the synchronous one behind it."""
 
@@ -206,6 +255,8 @@ class AsyncEngine(_Verbs):
 
     space = _awaited_space(Engine.space)
     spaces = _awaited(Engine.spaces)
+    conversation = _awaited_conversation(Engine.conversation)
+    conversations = _awaited(Engine.conversations)
     close = _awaited(Engine.close)
 
     async def __aenter__(self) -> Self:

@@ -9,8 +9,8 @@ import pytest
 
 import germane
 import germane.aio
-from germane import Engine, Space, WorkingSet
-from germane.aio import AsyncEngine, AsyncSpace, AsyncWorkingSet
+from germane import Conversation, Engine, Space, WorkingSet
+from germane.aio import AsyncConversation, AsyncEngine, AsyncSpace, AsyncWorkingSet
 
 
 def public(owner: type) -> set[str]:
@@ -112,3 +112,25 @@ def test_a_space_is_awaited_as_it_is_called() -> None:
                 await engine.space("nowhere")
 
     asyncio.run(main())
+
+
+def test_both_conversations_offer_the_same() -> None:
+    assert public(Conversation) == public(AsyncConversation) - {"conversation"}
+    for name in public(Conversation):
+        awaited, verb = getattr(AsyncConversation, name), getattr(Conversation, name)
+        assert awaited.__doc__ == verb.__doc__
+        if callable(verb):
+            assert inspect.iscoroutinefunction(awaited)
+            assert inspect.signature(awaited) == inspect.signature(verb)
+
+
+def test_a_conversation_with_await() -> None:
+    async def main() -> list[str]:
+        async with await germane.aio.open(":memory:") as engine:
+            talk = await engine.conversation("chat")
+            await talk.append("user", "Is Redis fast?")
+            await talk.append("assistant", "Yes.")
+            assert (talk.session, talk.agent) == ("chat", "default")
+            return [message.text for message in (await talk.window(1)).messages]
+
+    assert asyncio.run(main()) == ["Is Redis fast?", "Yes."]

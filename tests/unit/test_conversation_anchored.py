@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from inline_snapshot import snapshot
 
-from germane.conversation.anchored import Recall, anchored, section_of
+from germane.conversation.anchored import RecallLimits, anchored, section_of
 from germane.conversation.derive import derive_query, prompt_of
 from germane.conversation.formats import write_messages
 from germane.conversation.groups import groups_of
@@ -77,11 +77,11 @@ def test_nothing_to_recall_adds_nothing() -> None:
     assert found.messages == found.window.messages
     assert anchored(TALK, SCORES, groups=0).recalled == ()
     assert anchored((), GroupScores()).messages == ()
-    assert anchored(TALK, SCORES, groups=2, recall=Recall(most=0)).recalled == ()
+    assert anchored(TALK, SCORES, groups=2, recall=RecallLimits(most=0)).recalled == ()
 
 
 def test_the_current_group_is_always_shown() -> None:
-    found = anchored(TALK, SCORES, groups=-1, recall=Recall(most=1))
+    found = anchored(TALK, SCORES, groups=-1, recall=RecallLimits(most=1))
     assert (found.window.groups, [group.id for group in found.recalled]) == (("f",), ["a"])
     assert {one.group: one.reason for one in found.left_out} == {
         "b": Reason.NOT_RELEVANT,
@@ -94,17 +94,19 @@ def test_the_current_group_is_always_shown() -> None:
 def test_window_and_recall_share_a_budget() -> None:
     total = anchored(TALK, SCORES, groups=2, cost=word_cost).tokens
     for budget in range(10, total + 5):
-        found = anchored(TALK, SCORES, groups=2, budget=budget, cost=word_cost, recall=Recall(share=0.6))
+        found = anchored(
+            TALK, SCORES, groups=2, budget=budget, cost=word_cost, recall=RecallLimits(share=0.6)
+        )
         assert sum(map(word_cost, found.messages)) == found.tokens <= budget
         assert found.window.groups[-1] == "f"
         named = [*found.window.groups, *(group.id for group in found.recalled)]
         assert sorted([*named, *(one.group for one in found.left_out)]) == list("abcdef")
-    found = anchored(TALK, SCORES, groups=2, budget=total, cost=word_cost, recall=Recall(share=0.6))
+    found = anchored(TALK, SCORES, groups=2, budget=total, cost=word_cost, recall=RecallLimits(share=0.6))
     assert (found.window.groups, [group.id for group in found.recalled]) == (("e", "f"), ["a", "c"])
 
 
 def test_what_recall_leaves_goes_to_the_window() -> None:
-    half = anchored(TALK, GroupScores(), groups=0, budget=24, cost=word_cost, recall=Recall(share=0.5))
+    half = anchored(TALK, GroupScores(), groups=0, budget=24, cost=word_cost, recall=RecallLimits(share=0.5))
     assert half.window.groups == ("d", "e", "f")
 
 
@@ -114,7 +116,7 @@ def test_anchors_are_required_and_named_when_they_do_not_fit() -> None:
     assert caught.value.required == ("system and ungrouped messages", "group f", "anchor state")
     assert (caught.value.budget, caught.value.needed) == (12, 3 + 6 + 1 + 6)
     with pytest.raises(InvalidInput):
-        Recall(least=2.0)
+        RecallLimits(least=2.0)
 
 
 def test_a_recalled_group_reads_as_a_past_one() -> None:

@@ -76,7 +76,7 @@ def test_a_budget_ends_the_window_where_a_group_does_not_fit() -> None:
     found = window(talk, budget=20, cost=word_cost)
     assert (found.groups, found.tokens) == (("c", "d"), 14)
     assert found.left_out == (
-        LeftOut(group="a", reason=Reason.STOPPED, tokens=6),
+        LeftOut(group="a", reason=Reason.STOPPED),
         LeftOut(group="b", reason=Reason.OVER_BUDGET, tokens=54, short_by=48),
     )
     assert window(talk, groups=1, budget=20, cost=word_cost).groups == ("d",)

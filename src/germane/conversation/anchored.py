@@ -29,13 +29,13 @@ from germane.model.conversation import (
 from germane.model.message import Group, Message
 from germane.model.trace import Reason
 
-__all__ = ["HEADING", "Recall", "anchored", "section_of"]
+__all__ = ["HEADING", "RecallLimits", "anchored", "section_of"]
 
 HEADING: Final = "Recalled from earlier in this conversation:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class RecallLimits:
     """How much is recalled from before the window.
 
     At most `most` groups and, of a token budget, at most `share` of what system messages, anchors and the
@@ -56,7 +56,7 @@ class _Means:
     """What recalling goes by, the whole time."""
 
     cost: Cost | None
-    recall: Recall
+    recall: RecallLimits
     tiers: Tiers | None
 
 
@@ -77,7 +77,7 @@ def anchored(
     cost: Cost | None = None,
     anchors: Mapping[str, str] | None = None,
     query: DerivedQuery | None = None,
-    recall: Recall | None = None,
+    recall: RecallLimits | None = None,
     tiers: Tiers | None = None,
 ) -> Anchored:
     """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
@@ -89,7 +89,7 @@ def anchored(
     checked_size(groups, budget, cost)
     groups = 1 if groups == NONE else groups
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
-    means = _Means(cost=cost, recall=recall or Recall(), tiers=tiers)
+    means = _Means(cost=cost, recall=recall or RecallLimits(), tiers=tiers)
     candidates = groups_of(messages)
     room: int | None = None
     if budget is not None:
@@ -151,7 +151,7 @@ def _required(
         ) from None
 
 
-def _of_window(budget: int | None, room: int | None, recall: Recall) -> int | None:
+def _of_window(budget: int | None, room: int | None, recall: RecallLimits) -> int | None:
     if budget is None or room is None or not recall.most:
         return budget
     return budget - int(room * recall.share)

@@ -26,7 +26,7 @@ def opens_group(message: Message) -> bool:
     if message.role is not Role.USER or message.results:
         return False
     has_more = any(isinstance(part, OpaquePart) for part in message.parts)
-    return has_more or bool(message.own_text.strip()) or not message.text
+    return has_more or bool(message.own_text.strip()) or message.own_text == message.text
 
 
 def grouped(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -64,11 +64,14 @@ def placed(new: Sequence[Message], earlier: Sequence[Message]) -> Placed:
     return Placed(messages=tuple(made), joining=joining)
 
 
-def groups_of(messages: Iterable[Message]) -> tuple[Group, ...]:
-    """The visible groups, in the order in which they were opened; their system messages stand apart."""
+def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Group, ...]:
+    """The groups in the order in which they were opened, the hidden ones if asked.
+
+    What the system says within a group stands apart.
+    """
     found: dict[str, list[Message]] = {}
     for message in messages:
-        if message.group is not None and not message.hidden and message.role is not Role.SYSTEM:
+        if message.group is not None and message.role is not Role.SYSTEM and (hidden or not message.hidden):
             found.setdefault(message.group, []).append(message)
     return tuple(Group(id=name, messages=tuple(members)) for name, members in found.items())
 

@@ -62,24 +62,10 @@ def ranked(
     parts = fused([group.id for group in others], scores, recency_scope=recency_scope, depth=depth)
     room = len(others) if groups == ALL else 0 if groups == NONE else groups - counts_current
     used = required_cost(messages, current, budget, cost)
-    chosen = {group.id for group in current}
-    left_out: dict[str, LeftOut] = {}
-    opened = {group.id: place for place, group in enumerate(others)}
-    for group in sorted(others, key=lambda each: (-parts.get(each.id, 0.0), -opened[each.id])):
-        price = sum(map(cost, group)) if cost else 0
-        omission = _omission(group, parts.get(group.id), price, used, budget, room=room)
-        if omission is None:
-            chosen.add(group.id)
-            used += price
-            room -= 1
-        else:
-            left_out[group.id] = omission
-    found = selected(
-        messages,
-        chosen,
-        tokens=used,
-        left_out=[left_out[group.id] for group in others if group.id in left_out],
-    )
+    left = None if budget is None else budget - used
+    best, left_out, spent = _best(others, parts, room=room, budget=left, cost=cost)
+    chosen = {group.id for group in (*current, *best)}
+    found = selected(messages, chosen, tokens=used + spent, left_out=left_out)
     return replace(found, scores=parts)
 
 
@@ -104,15 +90,32 @@ def fused(
     return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=WEIGHTS)
 
 
-def _omission(
-    group: Group, score: float | None, price: int, used: int, budget: int | None, *, room: int
-) -> LeftOut | None:
-    """Why a group is left out; None when it isn't."""
-    if score is None:
-        return LeftOut(group=group.id, reason=Reason.NOT_RELEVANT, tokens=price)
-    if room <= 0:
-        return LeftOut(group=group.id, reason=Reason.LIMIT, tokens=price, score=score)
-    if budget is not None and used + price > budget:
-        short = used + price - budget
-        return LeftOut(group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score)
-    return None
+def _best(
+    groups: Sequence[Group],
+    scores: Mapping[str, float],
+    *,
+    room: int,
+    budget: int | None,
+    cost: Cost | None,
+) -> tuple[list[Group], list[LeftOut], int]:
+    """The groups that win a place, why each other doesn't, in their order, and what the winners cost."""
+    chosen: list[Group] = []
+    left_out: dict[str, LeftOut] = {}
+    spent = 0
+    opened = {group.id: place for place, group in enumerate(groups)}
+    for group in sorted(groups, key=lambda each: (-scores.get(each.id, 0.0), -opened[each.id])):
+        score = scores.get(group.id)
+        if score is None or len(chosen) >= room:
+            reason = Reason.NOT_RELEVANT if score is None else Reason.LIMIT
+            left_out[group.id] = LeftOut(group=group.id, reason=reason, score=score)
+            continue
+        price = sum(map(cost, group)) if cost else 0
+        if budget is not None and spent + price > budget:
+            short = spent + price - budget
+            left_out[group.id] = LeftOut(
+                group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score
+            )
+            continue
+        spent += price
+        chosen.append(group)
+    return chosen, [left_out[group.id] for group in groups if group.id in left_out], spent

@@ -40,12 +40,12 @@ def window(
     left_out: list[LeftOut] = []
     stopped = False
     for place, group in enumerate(reversed(candidates[: len(candidates) - len(must)]), start=len(must)):
+        if stopped or place >= wanted:
+            reason = Reason.STOPPED if stopped else Reason.LIMIT
+            left_out.append(LeftOut(group=group.id, reason=reason))
+            continue
         price = sum(map(cost, group)) if cost else 0
-        if place >= wanted:
-            left_out.append(LeftOut(group=group.id, reason=Reason.LIMIT, tokens=price))
-        elif stopped:
-            left_out.append(LeftOut(group=group.id, reason=Reason.STOPPED, tokens=price))
-        elif budget is not None and used + price > budget:
+        if budget is not None and used + price > budget:
             stopped = True
             left_out.append(
                 LeftOut(

@@ -21,7 +21,10 @@ Cost: TypeAlias = Callable[[Message], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """A group that isn't selected, and why; `short_by` tokens were missing where that is the budget."""
+    """A group that isn't selected, and why; `short_by` tokens were missing where that is the budget.
+
+    `tokens` is what it costs, 0 where that wasn't the question.
+    """
 
     group: str
     reason: Reason

@@ -1,0 +1,300 @@
+"""conversation: the log of a session, and what of it to show.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from germane.conversation.anchored import RecallLimits, anchored
+from germane.conversation.cost import cost_by
+from germane.conversation.formats import Payload, as_provider, read_messages, write_messages
+from germane.conversation.groups import current_of, groups_of
+from germane.conversation.ranked import RecencyScope, ranked
+from germane.conversation.tiers import Tiers, tiered
+from germane.conversation.window import window
+from germane.conversation.words import in_words, names_of_calls
+from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
+from germane.model.conversation import Anchored, Cost, Selection
+from germane.model.log import PurgeMessages, RemoveGroup, RemoveMessage, SetAnchor, SetHidden
+from germane.model.message import Group, Message, Provider
+from germane.protocols import Conversing, TokenCounter
+from germane.tokens import CachedCounter, get_counter, spendable
+from germane.verbs.appending import Call, Result, append, message_of
+from germane.verbs.asking import asked, derived, matched
+from germane.verbs.checks import checked_count, checked_text
+from germane.verbs.session import Session
+
+__all__ = ["Conversation", "conversation", "conversing"]
+
+
+def conversing(session: Session) -> Conversing:
+    """The store as one that keeps conversations. Raises InvalidInput where it doesn't."""
+    if not isinstance(session.store, Conversing):
+        raise InvalidInput(
+            f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
+            "germane.protocols.Conversing. Use a SQLite store, or add them."
+        )
+    return session.store
+
+
+def conversation(session: Session, name: str) -> Conversation:
+    """The conversation of that name. Raises InvalidInput for an empty name, or a store that keeps none."""
+    if not checked_text(name, name="session").strip():
+        raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
+    return Conversation(session, name, conversing(session))
+
+
+class Conversation:
+    """One session's messages, in the order in which they were appended, and views of them.
+
+    Groups are named by id or given as they are. What is hidden or removed is in no view.
+    """
+
+    def __init__(self, session: Session, name: str, log: Conversing) -> None:
+        self._session = session
+        self._name = name
+        self._log = log
+
+    @property
+    def session(self) -> str:
+        """The name of the conversation."""
+        return self._name
+
+    @property
+    def agent(self) -> str:
+        """Whose conversation it is."""
+        return self._session.agent
+
+    def append(
+        self,
+        message: str | Mapping[str, Any] | Message,
+        content: str | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        tool_calls: Sequence[Call] = (),
+        tool_results: Sequence[Result] = (),
+        provider: str | Provider | None = None,
+        group: str | Group | None = None,
+        created_at: datetime | None = None,
+    ) -> Message:
+        """Add a message at the end: a role with what was said, or a whole one in a provider's layout.
+
+        A user's message opens a group unless one is named; what answers it joins it, and results join
+        their calls. `provider` names the layout, which is found out otherwise; beside a role it says
+        whose the tool traffic is. Raises InvalidInput for what is no message.
+        """
+        given = message_of(message, content, tool_calls, tool_results, as_provider(provider))
+        return append(self._session, self._log, self._name, [given], group=_id_of(group), at=created_at)[0]
+
+    def extend(
+        self,
+        messages: Iterable[Mapping[str, Any] | Message] | Mapping[str, Any],
+        *,
+        provider: str | Provider | None = None,
+    ) -> tuple[Message, ...]:
+        """Add many messages, all or none: a list, or a request with what stands beside its messages.
+
+        Raises InvalidInput, naming the message by its number, for what is none.
+        """
+        given: Any = messages if isinstance(messages, Mapping) else list(messages)
+        if isinstance(given, list) and any(isinstance(each, Message) for each in given):
+            read = tuple(message_of(each, None, (), (), as_provider(provider)) for each in given)
+        else:
+            read = read_messages(given, provider)
+        return append(self._session, self._log, self._name, read)
+
+    def messages(self, *, hidden: bool = False) -> tuple[Message, ...]:
+        """All messages in order; those of hidden groups as well, if asked."""
+        return self._log.messages(self.agent, self._name, hidden=hidden)
+
+    def groups(self, *, hidden: bool = False) -> tuple[Group, ...]:
+        """All groups in the order in which they were opened; the hidden ones as well, if asked."""
+        return groups_of(self.messages(hidden=hidden), hidden=hidden)
+
+    def current(self) -> Group | None:
+        """The group being formed: the one that was opened last. None before the first."""
+        groups = self.groups()
+        return groups[-1] if groups else None
+
+    def hide(self, group: str | Group) -> Group:
+        """Take a group out of every view; it stays stored. Raises NotSaid."""
+        return self._set_hidden(group, hidden=True)
+
+    def unhide(self, group: str | Group) -> Group:
+        """Put a hidden group back in its place. Raises NotSaid."""
+        return self._set_hidden(group, hidden=False)
+
+    def remove(self, group: str | Group) -> Group:
+        """Delete a group, and return what it was. Raises NotSaid."""
+        name = _required_id(group)
+        gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
+        return Group(id=name, messages=gone)
+
+    def remove_message(self, message_id: str) -> Message:
+        """Delete one message, and return what it was. Raises NotSaid."""
+        return self._log.converse(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
+
+    def undo(self) -> Group | None:
+        """Delete the current group, and return what it was; None where there is none."""
+        current = self.current()
+        return None if current is None else self.remove(current)
+
+    def purge(self, group: str | Group | None = None, *, confirm: bool = False) -> int:
+        """Delete a group, or the whole conversation and its anchors, and every trace of their text.
+
+        Returns how many messages went. It rewrites the file and can't be undone, so it needs
+        `confirm=True`. Raises PurgeNotConfirmed or NotSaid.
+        """
+        if not confirm:
+            raise PurgeNotConfirmed
+        return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
+
+    def anchor(self, name: str, text: str) -> None:
+        """Keep a text outside any window, in place of the one of the same name; an empty one removes it.
+
+        `state` and `scratchpad` are two names that agents use; each text stays a block of its own.
+        """
+        if not checked_text(name, name="name").strip():
+            raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
+        checked_text(text, name="text")
+        self._log.converse(self.agent, self._name, [SetAnchor(name=name, text=text)])
+
+    def anchors(self) -> Mapping[str, str]:
+        """The texts that stand outside any window, by name."""
+        return self._log.anchors(self.agent, self._name)
+
+    def expand(self, message_id: str) -> str:
+        """The whole of a message in words, where a view has cut it. Raises NotSaid, for a hidden one too."""
+        message = self._log.message(self.agent, message_id)
+        if message is None or message.session != self._name or message.hidden:
+            raise NotSaid("message", message_id, self._name)
+        names: dict[str, str] = {}
+        if message.results:
+            for each in self.messages():
+                names |= names_of_calls(each)
+        return in_words(message, names)
+
+    def payload(self, provider: str | Provider, messages: Iterable[Message] | None = None) -> Payload:
+        """Messages as a provider takes them; all visible ones unless a view's are given.
+
+        What came from another provider keeps its text and loses its tool traffic.
+        """
+        return write_messages(self.messages() if messages is None else messages, provider)
+
+    def window(
+        self,
+        groups: int = 0,
+        *,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        tiers: Tiers | None = None,
+    ) -> Selection:
+        """The last `groups` groups (0 all, -1 none), of at most `budget` tokens; what binds first, binds.
+
+        System messages and those of no group are kept besides. `tiers` shortens tool results.
+        Raises BudgetTooSmall and InvalidInput.
+        """
+        cost, most = self._cost(budget, counter)
+        return window(self._shown(tiers), groups=groups, budget=most, cost=cost)
+
+    def ranked(
+        self,
+        groups: int = 0,
+        *,
+        query: str | None = None,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        recency_scope: RecencyScope = "all",
+        counts_current: bool = True,
+        tiers: Tiers | None = None,
+    ) -> Selection:
+        """The best `groups` groups (0 all, -1 the current alone) for a query, in their order.
+
+        The query is the latest prompt unless one is given; one that says nothing ranks by recency
+        alone. `recency_scope="matched"` and `counts_current=False` select as std_slop does; see
+        `germane.conversation.ranked`. Raises BudgetTooSmall and InvalidInput.
+        """
+        messages = self._shown(tiers)
+        found = asked(self._session, self._log, self._name, messages, query)
+        cost, most = self._cost(budget, counter)
+        return ranked(
+            messages,
+            None if found is None else found.scores,
+            groups=groups,
+            budget=most,
+            cost=cost,
+            recency_scope=recency_scope,
+            counts_current=counts_current,
+        )
+
+    def anchored(
+        self,
+        groups: int = 5,
+        *,
+        query: str | None = None,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        recall: RecallLimits | None = None,
+        tiers: Tiers | None = None,
+    ) -> Anchored:
+        """The last `groups` groups unbroken, and beside them anchors and what is recalled from before.
+
+        What is searched for is the latest prompt, or a query that is given, and where that says too
+        little the topic of the exchanges before it. Tool results are cut to `tiers`. Raises
+        BudgetTooSmall and InvalidInput.
+        """
+        tiers = tiers or Tiers()
+        messages = self._shown(tiers)
+        wanted = derived(self._session, messages, query)
+        found = matched(self._session, self._log, self._name, wanted)
+        cost, most = self._cost(budget, counter)
+        return anchored(
+            messages,
+            found,
+            groups=groups,
+            budget=most,
+            cost=cost,
+            anchors=self.anchors(),
+            query=wanted,
+            recall=recall,
+            tiers=tiers,
+        )
+
+    def __repr__(self) -> str:
+        return f"<germane.Conversation session={self._name!r} agent={self.agent!r}>"
+
+    def _set_hidden(self, group: str | Group, *, hidden: bool) -> Group:
+        name = _required_id(group)
+        moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
+        return Group(id=name, messages=moved)
+
+    def _shown(self, tiers: Tiers | None) -> tuple[Message, ...]:
+        messages = self.messages()
+        return messages if tiers is None else tiered(messages, active=current_of(messages), tiers=tiers)
+
+    def _cost(self, budget: int | None, counter: str | TokenCounter | None) -> tuple[Cost | None, int | None]:
+        """What a message costs, and what the budget leaves to spend by a counter that isn't exact."""
+        if budget is None:
+            return None, None
+        checked_count(budget, name="budget")
+        counts = self._session.counter if counter is None else CachedCounter(get_counter(counter))
+        return cost_by(counts), spendable(budget, counts)
+
+
+def _id_of(group: str | Group | None) -> str | None:
+    if group is None:
+        return None
+    name = group.id if isinstance(group, Group) else checked_text(group, name="group")
+    if not name:
+        raise InvalidInput("group='' names no group: name one, or leave it out to have it found.")
+    return name
+
+
+def _required_id(group: str | Group) -> str:
+    name = _id_of(group)
+    if name is None:
+        raise InvalidInput("group=None names no group: name one, such as conversation.current().")
+    return name

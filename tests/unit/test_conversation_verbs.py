@@ -1,0 +1,364 @@
+"""Conversations through the engine: what is appended, what is shown of it, and what never is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+import germane
+from germane import Conversation, Engine
+from germane.conversation.ranked import RECENCY
+from germane.model.recalled import fenced
+from germane.protocols import Conversing
+from germane.testing.fakes import WordCounter
+from germane.verbs.conversation import conversation
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with germane.open(":memory:", agent="ada", embedder=None, clock=lambda: NOW) as opened:
+        yield opened
+
+
+@pytest.fixture
+def talk(engine: Engine) -> Conversation:
+    return engine.conversation("chat")
+
+
+def tell(talk: Conversation, *prompts: str) -> list[str]:
+    """Prompts with an answer each; returns their groups."""
+    groups = []
+    for text in prompts:
+        opened = talk.append("user", text)
+        assert opened.group is not None
+        groups.append(opened.group)
+        talk.append("assistant", f"Answer to it: {text}.")
+    return groups
+
+
+def test_a_prompt_and_all_that_answers_it_are_a_group(talk: Conversation) -> None:
+    talk.append("system", "Be brief.")
+    asked = talk.append("user", "Rain in Paris?")
+    called = talk.append(
+        "assistant", tool_calls=[{"id": "c1", "name": "weather", "arguments": {"city": "Paris"}}]
+    )
+    second = talk.append("user", "And in Rome?")
+    late = talk.append("tool", tool_results=[{"call_id": "c1", "content": "dry"}])
+    answered = talk.append("assistant", "No.")
+    assert [each.group for each in (asked, called, second, late, answered)] == [
+        asked.id,
+        asked.id,
+        second.id,
+        asked.id,
+        second.id,
+    ]
+    assert [each.seq for each in talk.messages()] == [1, 2, 3, 4, 5, 6]
+    assert {each.created_at for each in talk.messages()} == {NOW}
+    current = talk.current()
+    assert current is not None
+    assert (current.id, [each.text for each in current]) == (second.id, ["And in Rome?", "No."])
+    assert [group.id for group in talk.groups()] == [asked.id, second.id]
+
+
+def test_the_clock_does_not_order(engine: Engine) -> None:
+    talk = engine.conversation("back in time")
+    for days in (3, 1, 2):
+        talk.append("user", str(days), created_at=NOW - timedelta(days=days))
+    assert [each.text for each in talk.messages()] == ["3", "1", "2"]
+    assert [each.text for each in talk.window(2).messages] == ["1", "2"]
+
+
+def test_the_same_log_each_time(tmp_path: Any) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, agent="ada", embedder=None) as engine:
+        tell(engine.conversation("chat"), "One?")
+    with germane.open(path, agent="ada", embedder=None) as engine:
+        talk = engine.conversation("chat")
+        talk.append("assistant", "More.")
+        assert [each.text for each in talk.messages()] == ["One?", "Answer to it: One?.", "More."]
+        assert len(talk.groups()) == 1
+        assert [(each.session, each.messages) for each in engine.conversations()] == [("chat", 3)]
+        assert repr(talk) == "<germane.Conversation session='chat' agent='ada'>"
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "responses"])
+def test_what_came_from_a_provider_goes_back_as_it_came(talk: Conversation, provider: str) -> None:
+    layouts: dict[str, Any] = {
+        "openai": {
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "name": "ann", "content": [{"type": "text", "text": "C++ & user's"}]},
+                {
+                    "role": "assistant",
+                    "content": None,
+                    "tool_calls": [
+                        {"id": "c", "type": "function", "function": {"name": "now", "arguments": "{}"}}
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "c", "content": "noon"},
+            ]
+        },
+        "anthropic": {
+            "system": "Be brief.",
+            "messages": [
+                {"role": "user", "content": "C++ & user's"},
+                {
+                    "role": "assistant",
+                    "content": [{"type": "tool_use", "id": "c", "name": "now", "input": {}}],
+                },
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "noon"}]},
+            ],
+        },
+        "responses": {
+            "instructions": "Be brief.",
+            "input": [
+                {"role": "user", "content": "C++ & user's"},
+                {"type": "function_call", "call_id": "c", "name": "now", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "noon"},
+            ],
+        },
+    }
+    given = layouts[provider]
+    talk.extend(given, provider=provider)
+    assert talk.payload(provider).arguments() == given
+    assert len(talk.groups()) == 1
+    for other in {"openai", "anthropic", "responses"} - {provider}:
+        sent = talk.payload(other)
+        assert "noon" not in str(sent)
+        assert "C++ & user's" in str(sent.messages[0 if other == "anthropic" else 1])
+
+
+def test_text_and_plain_tools_survive_a_change_of_provider(talk: Conversation) -> None:
+    talk.append({"role": "user", "content": "Save it."})
+    talk.append(
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "save", "input": {}}]}
+    )
+    talk.append("tool", tool_results=[{"call_id": "t", "content": "saved"}])
+    talk.append("assistant", "Saved.")
+    assert talk.payload("openai").messages == [
+        {"role": "user", "content": "Save it."},
+        {"role": "assistant", "content": "Saved."},
+    ]
+    # The plain result answers Anthropic's call, where that is shown.
+    assert talk.payload("anthropic").messages[2]["content"][0]["tool_use_id"] == "t"
+    bound = talk.append("assistant", "Again.", tool_calls=[{"id": "u", "name": "save"}], provider="openai")
+    assert talk.payload("openai").messages[-1]["tool_calls"][0]["id"] == "u"
+    assert talk.payload("anthropic").messages[-1] == {"role": "assistant", "content": "Again."}
+    copy = talk.append(bound)
+    assert (copy.parts, copy.provider, copy.group) == (bound.parts, bound.provider, bound.group)
+    assert copy.id != bound.id
+    assert [each.text for each in talk.extend([bound, {"role": "user", "content": "?"}])] == ["Again.", "?"]
+
+
+def test_a_hidden_group_comes_back_by_no_path(talk: Conversation) -> None:
+    groups = tell(talk, "redis secret cache", "postgres index", "redis timeout", "redis?")
+    message = talk.messages()[0]
+    hidden = talk.hide(groups[0])
+    assert (hidden.id, hidden.hidden, len(hidden.messages)) == (groups[0], True, 2)
+
+    def shown() -> str:
+        views: list[Any] = [
+            talk.messages(),
+            talk.groups(),
+            talk.current(),
+            talk.window(),
+            talk.ranked(query="redis secret"),
+            talk.ranked(query="redis secret", recency_scope="matched"),
+            talk.anchored(1, query="redis secret").messages,
+            talk.anchored(1).messages,
+            *(talk.payload(provider) for provider in germane.Provider),
+        ]
+        return str(views)
+
+    assert "secret" not in shown()
+    with pytest.raises(germane.NotSaid, match="There is no message"):
+        talk.expand(message.id)
+    talk.append("assistant", "secret too", group=groups[0])
+    assert "secret" not in shown()
+    assert [group.id for group in talk.groups(hidden=True)] == groups
+    assert [group.hidden for group in talk.groups(hidden=True)] == [True, False, False, False]
+    assert talk.unhide(hidden).messages[0] == message
+    assert "secret" in shown()
+    assert talk.groups()[0].id == groups[0]
+    with pytest.raises(germane.NotSaid, match="no group 'x' in conversation 'chat'"):
+        talk.hide("x")
+
+
+def test_another_session_never_appears(engine: Engine, talk: Conversation) -> None:
+    other = engine.conversation("other")
+    (secret,) = tell(other, "redis secret")
+    tell(talk, "redis", "redis")
+    views = [talk.anchored(1, query="redis secret").messages, talk.ranked(query="redis secret").messages]
+    assert "secret" not in str([talk.messages(), talk.window(), views])
+    for lost in (lambda: talk.expand(secret), lambda: talk.hide(secret), lambda: talk.remove(secret)):
+        with pytest.raises(germane.NotSaid):
+            lost()
+    assert len(other.messages()) == 2
+
+
+def test_removing_and_undoing(talk: Conversation) -> None:
+    one, two, three = tell(talk, "one", "two", "three")
+    assert [each.text for each in talk.remove(one)] == ["one", "Answer to it: one."]
+    undone = talk.undo()
+    assert undone is not None
+    assert undone.id == three
+    # An answer joins what is current now, and numbers go on.
+    more = talk.append("assistant", "More.")
+    assert (more.group, more.seq) == (two, 7)
+    assert talk.remove_message(more.id) == more
+    assert talk.undo() is not None
+    assert (talk.undo(), talk.current(), talk.messages(hidden=True)) == (None, None, ())
+
+
+def test_windows_by_groups_and_tokens(talk: Conversation) -> None:
+    talk.append("system", "Be brief.")
+    groups = tell(talk, *(f"Question number {number}" for number in range(8)))
+    assert talk.window().groups == tuple(groups)
+    assert talk.window(-1).groups == ()
+    found = talk.window(5, budget=90, counter="o200k")
+    assert 0 < len(found.groups) < 5
+    assert 0 < found.tokens <= 90
+    assert talk.window(5, budget=90, counter=WordCounter(margin=1.0)).tokens <= 45
+    with pytest.raises(germane.BudgetTooSmall):
+        talk.window(budget=10)
+    with pytest.raises(germane.InvalidInput):
+        talk.window(budget=-1)
+
+
+@pytest.mark.parametrize("text", ["go on", "next", "continue", "  ", "and?"])
+def test_a_prompt_that_says_nothing_ranks_by_recency(talk: Conversation, text: str) -> None:
+    groups = tell(talk, "Redis timeouts", "Postgres index", "Kafka")
+    current = talk.append("user", text)
+    found = talk.ranked(2)
+    assert (found.groups, found.notes) == ((groups[2], current.id), (RECENCY,))
+    assert talk.ranked(2, query="redis").groups == (groups[0], current.id)
+
+
+@pytest.mark.parametrize("text", ["C++", "user's", 'say "hi', "foo AND", "path/to/file.cpp", "NEAR(", "a-b"])
+def test_any_text_is_only_text(talk: Conversation, text: str) -> None:
+    groups = tell(talk, f"About {text} then", "Something else", "Another thing", text)
+    assert talk.ranked(2).groups[-1] == groups[3]
+    if text in ("C++", "path/to/file.cpp"):
+        assert talk.ranked(2).groups == (groups[0], groups[3])
+        assert groups[0] in [group.id for group in talk.anchored(1).recalled]
+        assert [group.id for group in talk.anchored(1, query=text).recalled] == [groups[0]]
+    assert talk.messages()[0].text == f"About {text} then"
+
+
+def test_a_vague_prompt_finds_what_the_talk_is_about(talk: Conversation) -> None:
+    groups = tell(
+        talk,
+        "We chose Redis for the session cache of the Lisbon office",
+        "What is for lunch?",
+        "Tell me about the weather on Friday",
+        "How is the Redis cache in the Lisbon office doing?",
+    )
+    talk.append("user", "And why?")
+    found = talk.anchored(2)
+    assert found.query.own == ()
+    assert {"redi", "lisbon", "cach"} <= set(found.query.carried)
+    assert [group.id for group in found.recalled] == [groups[0]]
+    assert "Recalled from earlier" in found.section
+    beside = found.messages[-2]
+    assert beside == found.beside
+    assert beside.own_text == ""
+    alone = talk.anchored(2, query="lunch")
+    assert [group.id for group in alone.recalled] == [groups[1]]
+    assert alone.query.terms == ("lunch",)
+
+
+def test_anchors_stand_in_the_anchored_view(talk: Conversation) -> None:
+    tell(talk, "One")
+    talk.anchor("state", "Step 2 of 3.")
+    talk.anchor("scratchpad", "maybe B")
+    assert dict(talk.anchors()) == {"scratchpad": "maybe B", "state": "Step 2 of 3."}
+    beside = talk.anchored().beside
+    assert beside is not None
+    assert len(beside.parts) == 2
+    assert "Step 2 of 3." not in str(talk.window())
+    talk.anchor("state", "")
+    assert dict(talk.anchors()) == {"scratchpad": "maybe B"}
+    with pytest.raises(germane.InvalidInput):
+        talk.anchor(" ", "x")
+
+
+def test_what_a_view_cuts_is_had_whole(talk: Conversation) -> None:
+    long = " ".join(str(number) for number in range(3000))
+    talk.append("user", "Look")
+    talk.append("assistant", tool_calls=[{"id": "c1", "name": "look"}])
+    result = talk.append("tool", tool_results=[{"call_id": "c1", "content": long}])
+    talk.append("user", "Next")
+    (cut,) = [each for each in talk.anchored().window.messages if each.results]
+    assert len(cut.results[0].text) == 400
+    assert f'expand("{result.id}")' in cut.results[0].text
+    assert talk.expand(result.id) == f"[look returned] {long}"
+    assert talk.window().messages[2] == result
+    tokens = germane.Tiers(inactive=50, counter=germane.get_counter("o200k"))
+    shown = talk.window(tiers=tokens).messages[2].results[0].text
+    assert germane.get_counter("o200k").count(shown) <= 50
+
+
+def test_what_came_from_memory_opens_no_group_and_is_not_searched_for(talk: Conversation) -> None:
+    (first,) = tell(talk, "One")
+    shown = talk.append("user", fenced("The cache is Redis."))
+    assert (shown.group, shown.own_text) == (first, "")
+    assert talk.payload("openai").messages[-1]["content"] == fenced("The cache is Redis.")
+    talk.append("user", "Two")
+    assert talk.ranked(query="redis").scores == pytest.approx({first: 1 / 61})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda talk: talk.append("robot", "hi"),
+        lambda talk: talk.append("user"),
+        lambda talk: talk.append("tool", "hi"),
+        lambda talk: talk.append("user", "hi", tool_calls=[{"id": "1", "name": "n"}]),
+        lambda talk: talk.append("assistant", tool_calls=[{"name": "n"}]),
+        lambda talk: talk.append({"role": "user", "content": "hi"}, "more"),
+        lambda talk: talk.append("user", "hi", provider="gpt"),
+        lambda talk: talk.append("user", "hi", group=""),
+        lambda talk: talk.append("user", "hi", created_at=datetime(2026, 1, 1)),  # noqa: DTZ001 - Wrong on purpose.
+        lambda talk: talk.append("user", "half \ud800"),
+        lambda talk: talk.extend([{"role": "user", "content": "a"}, {"role": "user"}, 5]),
+        lambda talk: talk.hide(None),
+    ],
+)
+def test_what_is_no_message_is_refused_and_nothing_is_stored(talk: Conversation, given: Any) -> None:
+    with pytest.raises(germane.InvalidInput):
+        given(talk)
+    assert talk.messages(hidden=True) == ()
+
+
+def test_a_purge_needs_a_word(talk: Conversation) -> None:
+    one, two = tell(talk, "one", "two")
+    with pytest.raises(germane.PurgeNotConfirmed):
+        talk.purge()
+    assert talk.purge(one, confirm=True) == 2
+    assert [group.id for group in talk.groups()] == [two]
+    assert talk.purge(confirm=True) == 2
+    assert talk.messages() == ()
+
+
+def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -> None:
+    for text in ("", " "):
+        with pytest.raises(germane.InvalidInput, match="is empty"):
+            engine.conversation(text)
+
+    class Bare:
+        """The store without what is asked of it here."""
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(Conversing, name):
+                raise AttributeError(name)
+            return getattr(engine._session.store, name)
+
+    bare = replace(engine._session, store=cast("germane.Store", Bare()))
+    with pytest.raises(germane.InvalidInput, match="The store Bare keeps no conversations"):
+        conversation(bare, "chat")
