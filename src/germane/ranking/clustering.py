@@ -127,17 +127,20 @@ class _Groups:
         *,
         found: bool,
     ) -> None:
-        for number, row in zip(leading.tolist(), likeness.to(leading), strict=True):
-            place = places[number]
-            if not found and self._leader[place] >= 0:
-                continue  # A better one of the same block took it in.
+        alike = likeness.to(leading) >= least
+        # Most items are like none but themselves, and need no further look.
+        many = (alike.sum(axis=1) > 1).tolist()
+        for row, place, has_others in zip(alike, places[leading].tolist(), many, strict=True):
             if not found:
+                if self._leader[place] >= 0:
+                    continue  # A better one of the same block took it in.
+                if self._found == MOST_GROUPS:
+                    return
                 self._found += 1
                 self._leader[place] = place
-            alike = places[row >= least]
-            self._leader[alike[self._leader[alike] < 0]] = place
-            if self._found >= MOST_GROUPS and not found:
-                return
+            if has_others:
+                taken = places[row]
+                self._leader[taken[self._leader[taken] < 0]] = place
 
     def leaders(self) -> list[int]:
         """The leader of each item; what no group took in leads itself."""
