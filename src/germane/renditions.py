@@ -147,7 +147,8 @@ def _within(
 
 def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     """The fields as texts, with those that are derived from others."""
-    values = {name: _as_text(value) for name, value in fields.items()}
+    # White space at the edges of a piece is the template's: a value brings none of its own.
+    values = {name: _as_text(value).strip() for name, value in fields.items()}
     content = values.get("content", "")
     outcome, confidence = fields.get("outcome"), fields.get("confidence")
     standing = [str(Outcome(outcome))] if outcome else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import regex
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from germane import InvalidInput, Kind, Piece, UnknownKind
@@ -138,6 +138,7 @@ def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: in
         )
 
 
+@example("\n0", "censor")
 @given(st.text(min_size=1, max_size=2000), st.sampled_from([kind.name for kind in BUILT_IN]))
 def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> None:
     made = renditions_of(
