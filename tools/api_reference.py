@@ -47,7 +47,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
-        "Plan", "Section", "Share", "Overflow", "RollOver", "Frame", "Kind", "Piece",
+        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
         "Store", "Checkable", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Sharing",

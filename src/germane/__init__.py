@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
-    from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share
+    from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share, Style
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
@@ -188,6 +188,7 @@ __all__ = [
     "StoreError",
     "StoreStats",
     "StoreUnavailable",
+    "Style",
     "Summarizer",
     "TextPart",
     "Tiers",
@@ -260,7 +261,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "ToolCall",
         "ToolResult",
     ),
-    "germane.model.plan": ("Frame", "Overflow", "Plan", "RollOver", "Section", "Share"),
+    "germane.model.plan": ("Frame", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
     "germane.model.scope": ("GLOBAL", "Scope"),
     "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
