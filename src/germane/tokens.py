@@ -38,7 +38,7 @@ COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "
 
 _CURRENT_CLAUDE = "claude-4.8"
 _CACHED_TEXTS = 1 << 16
-_LONGEST_CACHED = 1 << 16
+_LONGEST_CACHED = 1 << 20
 _DIGEST = 16
 
 

@@ -52,7 +52,7 @@ def test_what_was_acknowledged_is_held_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     chance = random.Random(5)  # noqa: S311 - a test has to repeat.
     expected: dict[str, str] = {}
-    for number in range(6):
+    for number in range(4):
         said = tmp_path / f"{number}.txt"
         child = start("hold", path, str(number), said)
         while said.stat().st_size < 400:

@@ -76,6 +76,7 @@ def add(
         ]
         moves = _apply(side, [*leaving, *entering], seen=held.moved)
         if moves is not None:
+            ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
             return Added(
                 held=tuple(
@@ -86,7 +87,7 @@ def add(
                 ),
                 new=frozenset(one.memory.id for one in taken if one.memory.id not in here),
                 eviction=eviction,
-                left_out=tuple(one.memory for one in entries if one not in taken),
+                left_out=tuple(one.memory for one in entries if one.memory.id not in ids),
             )
 
 
@@ -148,8 +149,8 @@ def _room_for(
 ) -> Eviction:
     """Who leaves so that the entries fit. Raises InvalidInput or BudgetTooSmall where nobody could."""
     new = [one for one in entries if one.memory.id not in here]
-    for one in new:
-        lacking(held.items, tokens=one.tokens, max_tokens=held.max_tokens)
+    # One that is longer than the whole set is refused, and not asked to make room for itself.
+    lacking((), tokens=max((one.tokens for one in new), default=0), max_tokens=held.max_tokens)
     needed = sum(one.tokens for one in (*held.items, *new)) - held.max_tokens if new else 0
     ids = {one.memory.id for one in entries}
     eviction = evict(held.items, needed, now=now, policy=policy, learned=side.now.learned(), keep=ids)

@@ -1,4 +1,4 @@
-"""assemble of a working set: put what is held in order, and let the pipeline make the text.
+"""assemble of a working set: put what is held in order, and make one list of it.
 
 Level: verbs. It changes nothing that it reads.
 """
@@ -6,17 +6,15 @@ Level: verbs. It changes nothing that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from germane.model.context import Context
 from germane.model.held import Held
 from germane.model.holding import Features
 from germane.model.memory import as_utc
-from germane.model.plan import Overflow
-from germane.model.query import Filter, Found
-from germane.pipeline import Request, assemble
-from germane.plans.working import working
+from germane.model.plan import Plan
+from germane.model.query import Filter
+from germane.packing.listing import assemble_list
 from germane.ranking.fusion import floored_semantic
 from germane.ranking.strategies import Arranged, Known, Strategy, arrange
 from germane.retrieval.informative import coverages
@@ -32,35 +30,26 @@ def assemble_held(
     query: str,
     *,
     strategy: Strategy,
+    plan: Plan,
     max_tokens: int | None,
-    overflow: Overflow | str,
-    order: str,
 ) -> Context:
-    """The context of what is held. The clock is read once, and so is the set."""
-    session = side.session
+    """The context of what is held, by a plan of one list. The clock is read once, and so is the set."""
     held = side.now.read()
     budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
-    now = as_utc(session.clock(), name="clock")
-    asked = understand(session, query, Filter(), now=now)
+    now = as_utc(side.session.clock(), name="clock")
+    asked = understand(side.session, query, Filter(), now=now)
     found = _arranged(side, held.items, asked, strategy=strategy, now=now)
-    scores = {one.memory.id: -float(place) for place, one in enumerate(found.ranked)}
-    kinds = tuple(sorted({one.memory.kind for one in held.items})) or ("note",)
-    plan = working(overflow=overflow, order=order)
-    section = replace(plan.sections[0], kinds=kinds, limit=max(len(held.items), 1))
-    request = Request(
-        plan=replace(plan, sections=(section,)),
-        question=asked.question,
-        query=query_of(asked, ()),
+    return assemble_list(
+        plan,
+        found.ranked,
+        memories=found.memories,
+        paragraphs=side.now.paragraphs(plan.sections[0].style),
         budget=budget,
-        counter=session.counter,
-        kinds=session.kinds,
         now=now,
-        scorer=lambda candidate, _query, _now: scores[candidate.memory.id],
+        question=asked.question,
+        required=side.now.pinned(held),
         notes=(*asked.notes, *found.notes),
-        lines=session.lines,
     )
-    candidates = tuple(one.candidate for one in found.ranked)
-    return assemble(request, Found(slices=(candidates,), stored=len(candidates), admitted=len(candidates)))
 
 
 def _arranged(

@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from germane.model.held import Held
-from germane.model.holding import Features, HeldSet
+from germane.model.holding import Features, HeldSet, MoveKind
+from germane.model.memory import Memory
+from germane.model.plan import Style
+from germane.packing.listing import Paragraphs
 from germane.protocols import Holding, Learning
 from germane.ranking.importance import LearnedImportance, learn_importance
 from germane.verbs.session import Session
@@ -20,15 +23,17 @@ __all__ = ["HeldNow"]
 class HeldNow:
     """One set of one owner. Threads may share it: at worst something is worked out twice."""
 
-    __slots__ = ("_counted", "_features", "_learned", "_name", "_session", "_store")
+    __slots__ = ("_counted", "_features", "_learned", "_name", "_paragraphs", "_pinned", "_session", "_store")
 
     def __init__(self, session: Session, store: Holding, name: str) -> None:
         self._session = session
         self._store = store
         self._name = name
         self._counted: tuple[HeldSet, HeldSet] | None = None
-        self._features: dict[str, Features] = {}
+        self._features: dict[str, tuple[Memory, Features]] = {}
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
+        self._paragraphs: dict[Style, Paragraphs] = {}
+        self._pinned: tuple[HeldSet, frozenset[str]] | None = None
 
     def read(self) -> HeldSet:
         """The set as it is stored, each entry's tokens by the session's counter."""
@@ -41,14 +46,27 @@ class HeldNow:
         counted = stored
         if any(one.memory.renditions.counter != name for one in stored.items):
             counted = replace(stored, items=tuple(self._count(one) for one in stored.items))
+        if known is not None and self._has_purged(since=known[0].moved):
+            self._paragraphs.clear()  # They hold the text of what is gone.
         self._counted = stored, counted
         return counted
+
+    def pinned(self, held: HeldSet) -> frozenset[str]:
+        """The ids of those of its memories that stay whatever comes."""
+        known = self._pinned
+        if known is None or known[0] is not held:
+            known = self._pinned = held, frozenset(one.memory.id for one in held.items if one.stays)
+        return known[1]
 
     def tokens_of(self, held: Held) -> int:
         """How many tokens an entry takes, by the session's counter."""
         full = held.memory.renditions.full
         counter = self._session.counter
         return full.tokens if held.memory.renditions.counter == counter.name else counter.count(full.text)
+
+    def paragraphs(self, style: Style) -> Paragraphs:
+        """What makes the paragraphs of a text, and keeps them for the next."""
+        return self._paragraphs.setdefault(style, Paragraphs(self._session.counter, style=style))
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
@@ -65,18 +83,25 @@ class HeldNow:
         return known[1]
 
     def features(self, items: Sequence[Held]) -> Mapping[str, Features]:
-        """What the index knows of held memories, by id; for those without a vector it is asked each time."""
+        """What the index knows of held memories, by their ids."""
         known = self._features
-        wanted = [
-            one.memory.id
-            for one in items
-            if one.memory.id not in known or known[one.memory.id].vector is None
-        ]
-        found = self._store.features(self._session.agent, wanted) if wanted else ()
-        fresh = {each: features for each, features in zip(wanted, found, strict=True) if features is not None}
-        kept = {one.memory.id: known[one.memory.id] for one in items if one.memory.id in known}
-        self._features = kept | fresh
-        return self._features
+        kept = {}
+        for one in items:
+            # A memory is another value whenever anything about it was written, its vector too.
+            if (found := known.get(one.memory.id)) is not None and found[0] is one.memory:
+                kept[one.memory.id] = found
+        wanted = [one.memory for one in items if one.memory.id not in kept]
+        if wanted:
+            fresh = self._store.features(self._session.agent, [memory.id for memory in wanted])
+            for memory, features in zip(wanted, fresh, strict=True):
+                if features is not None:
+                    kept[memory.id] = memory, features
+        self._features = kept
+        return {memory_id: features for memory_id, (_, features) in kept.items()}
+
+    def _has_purged(self, *, since: int) -> bool:
+        moves = self._store.moves(self._session.agent, since=since)
+        return any(move.kind is MoveKind.PURGE for move in moves)
 
     def _count(self, held: Held) -> Held:
         return held.evolve(tokens=self.tokens_of(held))

@@ -26,6 +26,7 @@ from germane.model.holding import (
 )
 from germane.model.memory import as_utc
 from germane.model.plan import Overflow
+from germane.plans.working import working
 from germane.protocols import Holding, Scorer
 from germane.ranking.clustering import ClusterBy
 from germane.ranking.decay import Decay
@@ -200,13 +201,15 @@ class WorkingSet:
         base: StrategyName | str = DEFAULT_STRATEGY,
         cluster_by: ClusterBy = "auto",
         relevance: float = 0.5,
+        raw: bool = False,
     ) -> Context:
         """The held memories as one text of at most `max_tokens` (all that the set may hold), best first.
 
         A `query` that names something joins in with the weight `relevance`; `strategy="smart"` reads from
-        it which strategy serves. Assembling changes nothing: use `touch` to say what was used. Raises
-        InvalidInput for an unknown strategy, overflow or order, a negative limit, or a scorer that raises
-        or returns no number.
+        it which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are,
+        so that they can pose as anything. Assembling changes nothing: `touch` says what was used. Raises
+        BudgetTooSmall; InvalidInput for an unknown strategy, overflow or order, a negative limit, or a
+        scorer that raises or returns no number.
         """
         how = Strategy(
             name=strategy,
@@ -216,9 +219,8 @@ class WorkingSet:
             cluster_by=cluster_by,
             relevance=checked_number(relevance, 0, 1, name="relevance"),
         )
-        return assemble_held(
-            self._side, query, strategy=how, max_tokens=max_tokens, overflow=overflow, order=order
-        )
+        plan = working(overflow=overflow, order=order, raw=checked_flag(raw, name="raw"))
+        return assemble_held(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
 
     def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
         """What became of this set after the move numbered `since`, whoever did it, in order."""

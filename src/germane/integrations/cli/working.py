@@ -39,7 +39,6 @@ __all__ = ["COMMANDS"]
 
 _SHOWN_OF_ID = 8
 _LABEL = 60
-_MOST_EVENTS = 50
 
 Name = Annotated[str, typer.Option("--set", metavar="NAME", help="Which of the agent's working sets.")]
 Targets = Annotated[
@@ -313,7 +312,9 @@ def _events(
     since: Annotated[
         int, typer.Option("--since", metavar="NUMBER", help="Only those after this number.")
     ] = 0,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many.")] = _MOST_EVENTS,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=0, help="Only the latest so many.")
+    ] = None,
     name: Name = "default",
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
@@ -321,7 +322,8 @@ def _events(
 ) -> None:
     """What became of a working set, by whom and when."""
     with open_to_read(database, agent) as engine:
-        moves = engine.working_set(name).changes(since=since, limit=limit)
+        moves = engine.working_set(name).changes(since=since)
+    moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
     if as_json:
         print_json({"events": [move_shape(move) for move in moves]})
         return

@@ -32,8 +32,8 @@ _MOST_SETS: Final = 64
 _MANY_MOVES: Final = 1000
 """With more moves than this, reading the set anew is the shorter way; fewer are never pruned."""
 
-# The changes that alter what a held memory's record says.
-_ALTERED = frozenset({"see", "supersede", "status"})
+# The changes that alter what a held memory's record says, or what it is compared by.
+_ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
 class WorkingSets:
@@ -173,6 +173,13 @@ class _Kept:
         self, connection: sqlite3.Connection, state: _State, known: _State, entries: dict[int, Held]
     ) -> bool:
         """Bring the entries up to date by the two logs; returns whether a record of theirs was altered."""
+        altered: set[int] = set()
+        if state.seq != known.seq:
+            since = {"agent": state.agent, "seq": known.seq}
+            changes = connection.execute(queries("sqlite")["changes"], since).fetchall()
+            if any(num == 0 for num, _ in changes):
+                return self._load(connection, state, entries)
+            altered = {num for num, what in changes if what in _ALTERED}
         values = {"agent": state.agent, "working_set": state.working_set, "since": known.set_moved}
         rows = []
         memories: dict[int, Memory] = {}
@@ -184,11 +191,6 @@ class _Kept:
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
             rows = connection.execute(queries("sqlite")["held_rows_moved"], values).fetchall()
-        altered: set[int] = set()
-        if state.seq != known.seq:
-            since = {"agent": state.agent, "seq": known.seq}
-            changes = connection.execute(queries("sqlite")["changes"], since)
-            altered = {num for num, what in changes if what in _ALTERED}
         here = altered & entries.keys()
         wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
