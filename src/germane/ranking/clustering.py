@@ -34,7 +34,6 @@ memories of the demonstration, half of the pairs beyond either share a subject o
 
 MOST_GROUPS = 128
 _BLOCK = 32
-_FEW = 512
 _WITHOUT_THREADS = 1 << 18
 """Multiplications in a product for which OpenBLAS starts no threads."""
 _LARGEST_TABLE = 1_000_000
@@ -203,10 +202,8 @@ class _Words:
 
 def _products(some: _Floats, rows: _Floats) -> _Floats:
     """The product of each of some rows with each of all rows."""
-    if len(rows) > _FEW:
-        return some @ rows.T
-    # A large product wakes a thread for each processor, and on a busy machine waiting for them costs a
-    # hundred times what so few rows do. Products as small as these are made without.
+    # A large product wakes a thread for each processor. On a busy machine, waiting for them costs many
+    # times the work; products as small as these are made without, and gain nearly nothing by them.
     width = max(1, _WITHOUT_THREADS // max(1, some.size))
     parts = [some @ rows[start : start + width].T for start in range(0, len(rows), width)]
     return np.concatenate(parts, axis=1)
