@@ -343,6 +343,7 @@ def _entry(section: Section, choice: Choice) -> Entry:
         tokens=choice.tokens,
         short_by=choice.short_by,
         label=_label(choice.ranked.memory),
+        agent=choice.ranked.memory.agent,
     )
 
 

@@ -222,7 +222,7 @@ def test_stats(db: Path) -> None:
     assert value == snapshot(
         {
             "location": "<folder>/agent.db",
-            "schema_version": 4,
+            "schema_version": 6,
             "agent": "default",
             "memories": 3,
             "by_kind": {"decision": 1, "fact": 1, "note": 1},

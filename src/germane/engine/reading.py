@@ -21,6 +21,7 @@ from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, read, recall
 from germane.verbs.question import filter_of
 from germane.verbs.recall import Recalled
+from germane.verbs.together import check_apart, entered_spaces
 from germane.verbs.working_set import WorkingSet, check_owner
 
 __all__ = ["DEFAULT_BUDGET", "Reading"]
@@ -70,16 +71,19 @@ class Reading(Surface):
         gate: bool = True,
         scorer: Scorer | None = None,
         into: WorkingSet | None = None,
+        spaces: Sequence[str] = (),
     ) -> Recalled:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
         A time in the question ("last week", "in May 2023") restricts what is found. A question
         that names nothing finds the newest memories. What has nothing to do with the question is
-        left out unless `gate` is False. With `into`, a working set takes in what was found, as many of the
-        best as have room there; nothing else changes. Raises InvalidInput.
+        left out unless `gate` is False. `into` names a working set that takes in the best, as many as have
+        room. The memories of `spaces` take part as well, and each one's `agent` says whose it is.
+        Raises InvalidInput, UnknownSpace or NotAllowed.
         """
         if into is not None:
             check_owner(into, self._session.agent)
+            check_apart(into, spaces)
         where = filter_of(
             kinds=kinds,
             tags=tags,
@@ -90,7 +94,10 @@ class Reading(Surface):
             min_importance=min_importance,
             include_superseded=include_superseded,
         )
-        found = recall.recall(self._session, query, where=where, limit=limit, scorer=scorer, gated=gate)
+        beside = entered_spaces(self._session, spaces)
+        found = recall.recall(
+            self._session, query, where=where, limit=limit, scorer=scorer, gated=gate, spaces=beside
+        )
         if into is not None:
             into.add_recalled(found)
         return found
@@ -111,12 +118,15 @@ class Reading(Surface):
         until: datetime | None = None,
         min_importance: float | None = None,
         scorer: Scorer | None = None,
+        spaces: Sequence[str] = (),
     ) -> Context:
         """The best context for a query, never longer than `budget` tokens by `counter`.
 
         `pins` are ids that must stand in it. The filters restrict what is ranked, not what the
         plan always shows. Reading changes nothing, and the same store, query and clock give the
-        same bytes. Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound.
+        same bytes. With `spaces`, the memories of those spaces take part; the trace says whose each is.
+        Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound, UnknownSpace, or
+        NotAllowed.
         """
         where = filter_of(
             kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
@@ -131,6 +141,7 @@ class Reading(Surface):
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
             pins=pins,
             scorer=scorer,
+            spaces=entered_spaces(self._session, spaces),
         )
 
     def expand(self, memory_id: str) -> str:

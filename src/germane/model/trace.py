@@ -72,7 +72,8 @@ class Entry:
 
     `tokens` is the cost of the level shown, or of the smallest level tried; `short_by` how many
     tokens were missing for that smallest level, where the budget was the reason. `label` is the
-    beginning of the memory's shortest rendition, for people.
+    beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the one
+    that asked, or a space.
     """
 
     memory_id: str
@@ -85,6 +86,7 @@ class Entry:
     tokens: int = 0
     short_by: int = 0
     label: str = ""
+    agent: str = ""
 
     @property
     def included(self) -> bool:

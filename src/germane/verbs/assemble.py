@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from germane.errors import InvalidInput, NotFound
@@ -19,8 +19,9 @@ from germane.pipeline import assemble as assemble_context
 from germane.plans.registry import plan_for
 from germane.protocols import Scorer, TokenCounter
 from germane.verbs.checks import checked_count, checked_words
-from germane.verbs.question import covered, query_of, search, understand
+from germane.verbs.question import covered, query_of, understand
 from germane.verbs.session import Session
+from germane.verbs.together import gather_together
 
 __all__ = ["assemble"]
 
@@ -39,8 +40,9 @@ def assemble(
     counter: TokenCounter,
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
+    spaces: Sequence[Session] = (),
 ) -> Context:
-    """The best context for a query within `budget` tokens. Reading changes nothing.
+    """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
     Memories that were remembered as pinned stand in it like those that `pins` names. The clock is
     read once. What the plan shows whatever the question is gathered past the caller's
@@ -52,10 +54,10 @@ def assemble(
     asked = understand(session, query, where, now=now)
     slices = _slices(chosen, where)
     always = Slice(order=Order.IMPORTANT, where=Filter(pinned=True, scopes=where.scopes), limit=_MOST_PINNED)
-    found = search(session, asked, (*slices, always))
-    pinned = (*_named(session, pins), *(one.memory for one in found.slices[-1]))
+    asked, found = gather_together(session, asked, (*slices, always), spaces)
+    pinned = (*_named((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(chosen, replace(found, slices=found.slices[:-1]), pinned)
-    weighs = scorer is None and found.by_relevance
+    weighs = scorer is None and found.by_relevance and not spaces
     request = Request(
         plan=chosen,
         question=asked.question,
@@ -70,7 +72,7 @@ def assemble(
         coverage=covered(found) if chosen.gate and scorer is None else None,
         weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=asked.notes,
-        lines=session.lines if counter is session.counter else RememberedLines(),
+        lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     return assemble_context(request, found)
 
@@ -89,16 +91,19 @@ def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
     )
 
 
-def _named(session: Session, pins: Iterable[str]) -> tuple[Memory, ...]:
+def _named(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
     """The memories that the caller wants in, whatever the question. Raises NotFound or InvalidInput."""
     ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
-    found = session.store.get(session.agent, ids) if ids else ()
-    for memory_id, memory in zip(ids, found, strict=True):
-        if memory is None:
-            raise NotFound(memory_id, session.agent)
-        if memory.status is Status.FORGOTTEN:
+    found: dict[str, Memory] = {}
+    for session in sessions if ids else ():
+        stored = session.store.get(session.agent, ids)
+        found = {memory.id: memory for memory in stored if memory is not None} | found
+    for memory_id in ids:
+        if memory_id not in found:
+            raise NotFound(memory_id, sessions[0].agent)
+        if found[memory_id].status is Status.FORGOTTEN:
             raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you pin it.")
-    return tuple(memory for memory in found if memory is not None)
+    return tuple(found[memory_id] for memory_id in ids)
 
 
 def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:

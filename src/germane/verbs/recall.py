@@ -21,8 +21,9 @@ from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
-from germane.verbs.question import Asked, covered, query_of, search, understand
+from germane.verbs.question import Asked, covered, query_of, understand
 from germane.verbs.session import Session
+from germane.verbs.together import gather_together
 
 __all__ = ["Recalled", "recall"]
 
@@ -67,17 +68,19 @@ def recall(
     limit: int = 10,
     scorer: Scorer | None = None,
     gated: bool = True,
+    spaces: Sequence[Session] = (),
 ) -> Recalled:
-    """The best `limit` memories for a question. Reading changes nothing.
+    """The best `limit` memories for a question, also of spaces. Reading changes nothing.
 
+    With spaces nothing learned applies: what one memory's use has taught is no measure for another's.
     Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
     """
     checked_count(limit, name="limit", least=1)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    found = search(session, asked, slices)
-    weighs = scorer is None and found.by_relevance
+    asked, found = gather_together(session, asked, slices, spaces)
+    weighs = scorer is None and found.by_relevance and not spaces
     weights = session.known_weights.of(session.store, session.agent) if weighs else None
     sought = query_of(asked, slices)
     ranked = rank(
