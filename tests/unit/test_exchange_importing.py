@@ -96,6 +96,9 @@ def test_a_batch_of_none_is_refused(tmp_path: Path, engine: Engine) -> None:
     [
         ("a.md", "# T\n", Layout.MARKDOWN),
         ("a.MARKDOWN", "user: hi\n", Layout.MARKDOWN),
+        ("pyproject.toml", '[project]\nname = "x"\n', Layout.PROJECT),
+        ("package.json", '{"name": "x"}', Layout.PROJECT),
+        ("a.py", '"""Doc."""\n', Layout.PROJECT),
         ("notes.txt", "Just prose.\n", Layout.MARKDOWN),
         ("README", "Just prose.\n", Layout.MARKDOWN),
         ("a.jsonl", '{"content": "x"}\n', Layout.MEMORIES),

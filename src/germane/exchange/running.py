@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
+from germane.exchange.reconciling import ORIGIN
 from germane.exchange.report import Gone, ImportReport, Progress, Written
 from germane.exchange.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.exchange.sources import Skipped
@@ -78,7 +79,8 @@ class Run:
         """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
         if self.unchecked is not None:
             return False
-        fields = {**item.metadata, "subject": item.subject or "", "tags": list(item.tags)}
+        said = {name: value for name, value in item.metadata.items() if name != ORIGIN}
+        fields = {**said, "subject": item.subject or "", "tags": list(item.tags)}
         found = (*find_secrets(item.content), *find_secrets_in_fields(fields))
         for secret in found[:1]:
             rules = ", ".join(dict.fromkeys(each.rule for each in found))
