@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -12,6 +13,7 @@ import germane
 from germane import Draft, Engine, Happening, Right, Role, Space
 from germane.protocols import Store
 from germane.stores.sqlite import SqliteStore
+from germane.testing.fakes import HashEmbedder
 
 
 @pytest.fixture
@@ -337,3 +339,22 @@ def test_a_space_learns_what_its_members_use(ben: Engine, team: Space) -> None:
     theirs = ben.space("team")
     assert theirs.feedback(theirs.recall("demo"), used=[memory.id]).counted == 1
     assert team.get(memory.id).access_count == 1
+
+
+class SlowEmbedder(HashEmbedder):
+    """One whose vectors nothing waits for."""
+
+    eager = False
+
+
+def test_what_a_slow_embedder_holds_up_is_embedded_in_a_space_as_well(path: Path) -> None:
+    with germane.open(path, agent="ada", embedder=SlowEmbedder()) as ada:
+        space = ada.space("team", create=True)
+        space.join("ben", rights="read")
+        space.remember_many(["One thing.", "Another thing."])
+        end = time.monotonic() + 30
+        while space.stats().pending and time.monotonic() < end:
+            time.sleep(0.005)
+        assert (space.stats().pending, space.stats().vectors) == (0, 2)
+    with germane.open(path, agent="ben", embedder=SlowEmbedder()) as ben:
+        assert ben.space("team").stats().vectors == 2
