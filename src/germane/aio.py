@@ -35,11 +35,7 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
     """The awaited form of a verb: same arguments, result and errors."""
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        given: Any = {
-            name: value.working_set if isinstance(value, AsyncWorkingSet) else value
-            for name, value in kwargs.items()
-        }
-        return await asyncio.to_thread(verb, self._behind, *args, **given)
+        return await asyncio.to_thread(verb, self._behind, *args, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -129,8 +125,9 @@ class _Verbs:
 
 
 class AsyncWorkingSet:
-    """A working set whose verbs and figures are awaited. `working_set` is the synchronous one behind it.
+    """A working set whose verbs and figures are awaited.
 
+    `working_set` is the synchronous one behind it, which `recall(..., into=...)` takes.
     `await held.tokens` reads a figure; what iterating and `in` do is done by `async for` and `holds`.
     """
 

@@ -36,9 +36,9 @@ def test_the_commands_of_a_page_exist_with_their_options(name: str) -> None:
         if words[0] == "make":
             assert set(words[1:]) <= set(targets), words
         if words[0] == "germane":
-            name = words[1:3] if words[1] in GROUPS else words[1:2]
-            assert " ".join(name) in COMMANDS, words
-            known = set(re.findall(r"--[a-z-]+", run(*name, "--help").out))
+            command = words[1:3] if words[1] in GROUPS else words[1:2]
+            assert " ".join(command) in COMMANDS, words
+            known = set(re.findall(r"--[a-z-]+", run(*command, "--help").out))
             used = {word.partition("=")[0] for word in words[2:] if word.startswith("--")}
             assert used <= known, words
 

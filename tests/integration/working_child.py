@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -40,7 +41,8 @@ def work(path: Path, seed: str) -> None:
             memory_id = chance.choice(memories)
             # Another process may have taken it out.
             with suppress(NotHeld):
-                chance.choice([held.add, held.add, held.touch, held.remove])(memory_id)
+                action: Callable[[str], object] = chance.choice((held.add, held.add, held.touch, held.remove))
+                action(memory_id)
             assert held.tokens <= held.max_tokens, held.tokens
         print("done", flush=True)  # noqa: T201 - how it says so.
         sys.stdin.readline()

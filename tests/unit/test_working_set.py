@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 import germane
-from germane import BudgetTooSmall, Engine, Held, InvalidInput, Memory, Move, NotFound, NotHeld, WorkingSet
+from germane import BudgetTooSmall, Engine, Held, InvalidInput, Memory, NotFound, NotHeld, WorkingSet
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -77,7 +77,9 @@ def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
     held = engine.working_set(max_tokens=100)
     one, two = words(engine, "one", 10), words(engine, "two", 20)
     added = held.add(one.id)
-    assert (names(added.held), added.new, added.evicted, added.left_out) == (["one"], {one.id}, (), ())
+    assert (names(added.held), list(added.new)) == (["one"], [one.id])
+    assert not added.evicted
+    assert not added.left_out
     assert added.held == held.items()
     held.add(two)
     assert one in held
@@ -342,41 +344,6 @@ def test_what_is_returned_changes_nothing(engine: Engine) -> None:
     assert len(items) == 1
 
 
-def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
-    held, told, enough = engine.working_set(), [], Event()
-
-    def tell(move: Move) -> None:
-        told.append(move)
-        if len(told) == 30:
-            enough.set()
-
-    one = words(engine, "one", 5)
-    held.add(one)
-    engine.working_set("other").add(one)
-    with held.follow(tell) as following:
-        for _ in range(29):
-            held.touch(one)
-        held.remove(one)
-        assert enough.wait(10)
-        assert following.is_alive
-    assert not following.is_alive
-    assert [move.kind.value for move in told] == ["touch"] * 29 + ["remove"]
-    assert told == list(held.changes(since=1))
-    held.add(one)
-    assert len(told) == 30
-
-
-def test_following_ends_with_what_the_callback_raises(engine: Engine) -> None:
-    held = engine.working_set()
-    following = held.follow(lambda _: 1 / 0, since=0, every=0.001)
-    held.add(words(engine, "one", 5))
-    while following.is_alive:
-        Event().wait(0.001)
-    assert isinstance(following.error, ZeroDivisionError)
-    following.close()
-    following.close()
-
-
 def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
     held = engine.working_set(max_tokens=95)
     memories = [words(engine, f"m{n}", 10, importance=n % 10) for n in range(40)]
@@ -395,5 +362,5 @@ def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
     entered = [move.memory_id for move in held.changes() if move.kind.value == "add"]
     left = [move.memory_id for move in held.changes() if move.kind.value in {"evict", "remove"}]
     assert len(entered) == 40
-    assert sorted(entered) == sorted([*left, *(one.memory.id for one in held)])
+    assert Counter(entered) == Counter([*left, *(one.memory.id for one in held)])
     assert held.tokens == 10 * len(held)

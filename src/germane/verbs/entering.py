@@ -20,14 +20,12 @@ from germane.model.trace import Ranked
 from germane.protocols import Holding
 from germane.ranking.eviction import EvictionPolicy, Value, evict, lacking
 from germane.verbs.checks import checked_text
+from germane.verbs.feedback import Named
 from germane.verbs.held_now import HeldNow
 from germane.verbs.read import history
 from germane.verbs.session import Session
 
-__all__ = ["Named", "Policy", "Side", "add", "id_of", "make_room"]
-
-Named: TypeAlias = str | Memory | Item | Ranked | Held
-"""A memory named by its id, or by itself as a recall, a context or a working set shows it."""
+__all__ = ["Policy", "Side", "add", "id_of", "make_room"]
 
 Policy: TypeAlias = EvictionPolicy | Value | str
 """Who leaves first: the name of a policy, or a function of an entry and a moment that says its worth."""

@@ -5,12 +5,13 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from germane.errors import InvalidInput
 from germane.model.change import Judge
 from germane.model.context import Context, Item
+from germane.model.held import Held
 from germane.model.learning import Feedback, Lessons, Shown
 from germane.model.memory import Memory, as_utc
 from germane.model.trace import Ranked
@@ -22,8 +23,8 @@ from germane.verbs.session import Session
 
 __all__ = ["Named", "feedback", "learn", "shown_of", "unlearn"]
 
-Named: TypeAlias = str | Memory | Item | Ranked
-"""A memory named by its id, or by itself as a context or a recall shows it."""
+Named: TypeAlias = str | Memory | Item | Ranked | Held
+"""A memory named by its id, or by itself as a context, a recall or a working set shows it."""
 
 
 def feedback(
@@ -49,7 +50,7 @@ def feedback(
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
     learns = isinstance(session.store, Learning) and session.store.settle_learning(session.agent, None).on
-    parts = {one: signals_of(shown.parts[one]) or None for one in (*used_ids, *ignored_ids)}
+    parts = {one: _told(shown.parts[one]) for one in (*used_ids, *ignored_ids)}
     changes = [
         Judge(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
     ]
@@ -121,9 +122,15 @@ def unlearn(session: Session) -> int:
     return session.store.unlearn(session.agent) if isinstance(session.store, Learning) else 0
 
 
+def _told(parts: Mapping[str, float]) -> Mapping[str, float] | None:
+    """What is kept of a score: the parts that have weights, or the importance that a working set went by."""
+    kept = {name: part for name, part in parts.items() if name == "importance"}
+    return signals_of(parts) or kept or None
+
+
 def _ids(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
     """The ids of what is named, each once. Raises InvalidInput for what wasn't shown."""
-    if isinstance(named, Memory | Item | Ranked):
+    if isinstance(named, Memory | Item | Ranked | Held):
         raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
     given = named if isinstance(named, str) else [_id_of(one) for one in named]
     ids = list(dict.fromkeys(checked_words(given, name=name)))
@@ -137,7 +144,7 @@ def _ids(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
 
 
 def _id_of(named: Named) -> str:
-    if isinstance(named, Item | Ranked):
+    if isinstance(named, Item | Ranked | Held):
         return named.memory.id
     return named.id if isinstance(named, Memory) else named
 

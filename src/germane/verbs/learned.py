@@ -5,9 +5,12 @@ Level: verbs.
 
 from __future__ import annotations
 
-from germane.model.learning import Weights
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from germane.model.learning import Example, Weights
 from germane.protocols import Learning, Store
-from germane.ranking.learning import fit_weights
+from germane.ranking.learning import fit_weights, signals_of
 
 __all__ = ["KnownWeights"]
 
@@ -33,6 +36,14 @@ class KnownWeights:
         known = self._known
         if known is None or known[0] != state.stamp:
             # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
-            fitted = fit_weights(store.examples(agent))
+            fitted = fit_weights(_weighable(store.examples(agent)))
             known = self._known = (state.stamp, fitted if fitted.contexts else None)
         return known[1]
+
+
+def _weighable(examples: Iterable[Example]) -> Iterator[Example]:
+    """The examples with those of their parts that have weights; a working set's have none."""
+    for example in examples:
+        parts = signals_of(example.parts)
+        if parts:
+            yield replace(example, parts=parts)

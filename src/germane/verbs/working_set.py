@@ -32,7 +32,8 @@ from germane.ranking.clustering import ClusterBy
 from germane.ranking.decay import Decay
 from germane.ranking.strategies import DEFAULT_STRATEGY, Strategy, StrategyName
 from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text
-from germane.verbs.entering import Named, Policy, Side, add, id_of, make_room
+from germane.verbs.entering import Policy, Side, add, id_of, make_room
+from germane.verbs.feedback import Named
 from germane.verbs.following import Following
 from germane.verbs.held_context import assemble_held
 from germane.verbs.held_now import HeldNow

@@ -1,0 +1,52 @@
+"""Following a working set: each move is told once and in order, until it is closed or something fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+
+import germane
+from germane import Engine, Move
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    with germane.open(":memory:", embedder=None, counter="estimate") as opened:
+        yield opened
+
+
+def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
+    held, told, enough = engine.working_set(), [], Event()
+
+    def tell(move: Move) -> None:
+        told.append(move)
+        if len(told) == 30:
+            enough.set()
+
+    one = engine.remember("one")
+    held.add(one)
+    engine.working_set("other").add(one)
+    with held.follow(tell) as following:
+        for _ in range(29):
+            held.touch(one)
+        held.remove(one)
+        assert enough.wait(10)
+    following.close()
+    assert [following.is_alive, following.error] == [False, None]
+    assert [move.kind.value for move in told] == ["touch"] * 29 + ["remove"]
+    assert told == list(held.changes(since=1))
+    held.add(one)
+    assert len(told) == 30
+
+
+def test_following_ends_with_what_the_callback_raises(engine: Engine) -> None:
+    held = engine.working_set()
+    following = held.follow(lambda _: 1 / 0, since=0, every=0.001)
+    held.add(engine.remember("one"))
+    while following.is_alive:
+        Event().wait(0.001)
+    assert isinstance(following.error, ZeroDivisionError)
+    following.close()
+    following.close()
