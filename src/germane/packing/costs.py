@@ -1,0 +1,72 @@
+"""What lines and headings look like, and what they add to a context by one counter.
+
+Level: packing (imports kinds, protocols, model and errors). Pure.
+"""
+
+from __future__ import annotations
+
+from germane.kinds import Kinds
+from germane.model.memory import Level, Memory
+from germane.model.plan import Section
+from germane.packing.fit import Line
+from germane.packing.remembered import RememberedLines
+from germane.packing.render import heading_of, item_lines
+from germane.protocols import TokenCounter
+
+__all__ = ["Costs"]
+
+_SAVED_BY_A_LINE = 4
+"""Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
+
+
+class Costs:
+    """The lines and headings of one assembly, each written and counted once.
+
+    `lines` are those that were made before by this counter. They save work and change no result.
+    """
+
+    def __init__(self, counter: TokenCounter, kinds: Kinds, lines: RememberedLines) -> None:
+        self._counter = counter
+        self._counter_name = counter.name
+        self._kinds = kinds
+        self._lines = lines
+        self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
+
+    def line(self, section: Section, memory: Memory, level: Level) -> Line:
+        """A memory at a level, as its section shows it."""
+        known = self._lines.get(memory, level, own_heading=section.own_heading)
+        if known is not None:
+            return known
+        text = item_lines(section, memory, level)
+        tokens = self._counter.count(text + "\n") if text else 0
+        line = Line(level=level, text=text, tokens=tokens)
+        self._lines.keep(memory, line, own_heading=section.own_heading)
+        return line
+
+    def at_least(self, memory: Memory, level: Level) -> int:
+        """The stored count, if it is by this counter, less what a line's other beginning may save."""
+        renditions = memory.renditions
+        if renditions.counter != self._counter_name:
+            return 0
+        return renditions.at(level).tokens - _SAVED_BY_A_LINE
+
+    def heading(self, section: Section, memory: Memory | None) -> int:
+        """The tokens of `heading_text`, with the blank line before it where one is written."""
+        return self._heading(section, memory)[1]
+
+    def heading_text(self, section: Section, memory: Memory | None) -> str:
+        """The section's heading, or with a memory its own there, or that of its session."""
+        return self._heading(section, memory)[0]
+
+    def text(self, section: Section) -> int:
+        """The tokens of a section's own text under its heading."""
+        return self._counter.count(f"\n{section.heading}\n{section.text}\n")
+
+    def _heading(self, section: Section, memory: Memory | None) -> tuple[str, int]:
+        key = (section.name, None if memory is None else memory.id)
+        known = self._headings.get(key)
+        if known is None:
+            text = heading_of(section, memory, self._kinds)
+            before = "" if memory is not None and not section.own_heading else "\n"
+            known = self._headings[key] = text, self._counter.count(f"{before}{text}\n")
+        return known

@@ -1,0 +1,87 @@
+"""In which order what was chosen stands in the text: blocks of a heading and lines, and their items.
+
+Level: packing (imports model). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from germane.model.context import Item
+from germane.model.memory import Memory
+from germane.model.plan import Section
+from germane.packing.fit import Block, Choice, Fitted
+from germane.packing.render import session_of
+
+__all__ = ["blocks_of", "items_of"]
+
+
+def blocks_of(
+    fitted: Fitted, heading_text: Callable[[Section, Memory], str]
+) -> list[tuple[str, Sequence[str]]]:
+    """The headings and lines of the text, in the plan's order, for `render`.
+
+    `heading_text` gives the heading of a memory: its own, or its session's.
+    """
+    written: list[tuple[str, Sequence[str]]] = []
+    for block in fitted.blocks:
+        section = block.section
+        if section.own_heading:
+            written.extend(
+                (heading_text(section, choice.ranked.memory), [_text(choice)]) for choice in _shown(block)
+            )
+        elif block.open:
+            lines = [section.text] if block.shows_text else []
+            session = None
+            for choice in _shown(block):
+                its = session_of(section, choice.ranked.memory)
+                if its is not None and its != session:
+                    lines.append(heading_text(section, choice.ranked.memory))
+                session = its
+                lines.append(_text(choice))
+            written.append((section.heading, lines))
+    return written
+
+
+def items_of(fitted: Fitted) -> list[Item]:
+    """What stands in the text, in its order."""
+    return [
+        Item(
+            memory=choice.ranked.memory,
+            section=block.section.name,
+            level=choice.line.level,
+            text=choice.line.text,
+            tokens=choice.line.tokens,
+            score=choice.ranked.score,
+        )
+        for block in fitted.blocks
+        for choice in _shown(block)
+        if choice.line is not None
+    ]
+
+
+def _shown(block: Block) -> list[Choice]:
+    """What stands in a section, in the order of the text.
+
+    That is rank order; by session it is first what belongs to none, then session after session,
+    the one with the best memory first, each in the order of its times.
+    """
+    shown = [choice for choice in block.choices if choice.line is not None]
+    if not block.section.by_session:
+        return shown
+    sessions = [session_of(block.section, choice.ranked.memory) for choice in shown]
+    places = {session: place for place, session in reversed(list(enumerate(sessions)))}
+
+    def place_of(choice: Choice) -> tuple[int, datetime, str]:
+        memory = choice.ranked.memory
+        session = session_of(block.section, memory)
+        return places[session], memory.created_at, memory.id
+
+    alone = [choice for choice, session in zip(shown, sessions, strict=True) if session is None]
+    together = [choice for choice, session in zip(shown, sessions, strict=True) if session is not None]
+    return [*alone, *sorted(together, key=place_of)]
+
+
+def _text(choice: Choice) -> str:
+    return choice.line.text if choice.line is not None else ""
