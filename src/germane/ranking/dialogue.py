@@ -11,7 +11,7 @@ memory that stands alone compare on one scale.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from germane.model.query import Candidate
 from germane.ranking.fusion import floored_lexical, floored_semantic
@@ -30,12 +30,12 @@ _WORD = re.compile(r"\w+")
 
 def turn_parts(
     candidates: Sequence[Candidate],
-    alone: Mapping[str, Mapping[str, float]],
+    alone: Sequence[dict[str, float]],
     *,
     window_bound: float,
     question: str,
-) -> Callable[[Candidate], Mapping[str, float]]:
-    """The parts of each candidate's score; `alone` holds those that it has by itself, by memory id.
+) -> list[dict[str, float]]:
+    """The parts of each candidate's score; `alone` holds those that each has by itself.
 
     A candidate without turn signals keeps its own parts. For a turn they are: `lexical`; `window`,
     the words around it; `semantic`, half its own and half its window's; `session`, the best turn of
@@ -45,14 +45,13 @@ def turn_parts(
         name: max((one.signals.get(name, 0.0) for one in candidates), default=0.0) for name in TURN_SIGNALS
     }
     best: dict[str, float] = {}
-    for one in candidates:
+    for one, own in zip(candidates, alone, strict=True):
         if is_turn(one):
-            mean = _HALF * sum(alone[one.memory.id].values())
-            best[one.memory.scope.value] = max(best.get(one.memory.scope.value, 0.0), mean)
+            session = one.memory.scope.value
+            best[session] = max(best.get(session, 0.0), _HALF * sum(own.values()))
     named = _named_speaker(candidates, question)
 
-    def parts(candidate: Candidate) -> Mapping[str, float]:
-        own = alone[candidate.memory.id]
+    def parts(candidate: Candidate, own: dict[str, float]) -> dict[str, float]:
         if not is_turn(candidate):
             return own
         found = {name: _HALF * value for name, value in own.items()}
@@ -68,7 +67,7 @@ def turn_parts(
             found["speaker"] = _HALF * SPEAKER
         return found
 
-    return parts
+    return list(map(parts, candidates, alone))
 
 
 def speaker_of(candidate: Candidate) -> str | None:

@@ -17,6 +17,7 @@ __all__ = [
     "floored_lexical",
     "floored_semantic",
     "reciprocal_rank_fusion",
+    "share_of",
 ]
 
 COSINE_FLOOR = 0.4
@@ -40,12 +41,21 @@ def floored_lexical(bm25: float, *, top: float, bound: float) -> float:
 
     Min-max scaling would make the best of a bad lot a 1; with the floor, 1 means a good match.
     """
-    return _share(bm25, max(top, bound))
+    return share_of(bm25, max(top, bound))
 
 
 def floored_semantic(cosine: float, *, top: float) -> float:
     """A cosine from 0 to 1: relative to the best one, or to `COSINE_FLOOR` if that is more."""
-    return _share(cosine, max(top, COSINE_FLOOR))
+    return share_of(cosine, max(top, COSINE_FLOOR))
+
+
+def share_of(value: float, whole: float) -> float:
+    """What both of these come to, for many values of one whole: the part of it, from 0 to 1."""
+    # Anything below zero says "unlike", and that is worth as much as having nothing in common.
+    # Written out, since it is asked twice for every candidate and calling min costs as much again.
+    if value <= 0 or whole <= 0:
+        return 0.0
+    return value / whole if value < whole else 1.0
 
 
 def evidence_of_words(share: float, information: float) -> float:
@@ -80,11 +90,3 @@ def reciprocal_rank_fusion(
         for rank, key in enumerate(ranking, start=1):
             fused[key] = fused.get(key, 0.0) + weight / (k + rank)
     return fused
-
-
-def _share(value: float, whole: float) -> float:
-    # Anything below zero says "unlike", and that is worth as much as having nothing in common.
-    # Written out, since it is asked twice for every candidate and calling min costs as much again.
-    if value <= 0 or whole <= 0:
-        return 0.0
-    return value / whole if value < whole else 1.0

@@ -7,8 +7,10 @@ argument.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from germane.errors import InvalidInput
@@ -16,13 +18,8 @@ from germane.model.learning import Weights
 from germane.model.query import Candidate, Order, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.protocols import Scorer
-from germane.ranking.dialogue import TURN_SIGNALS, is_turn, turn_parts
-from germane.ranking.fusion import (
-    evidence_of_words,
-    floored_lexical,
-    floored_semantic,
-    reciprocal_rank_fusion,
-)
+from germane.ranking.dialogue import is_turn, turn_parts
+from germane.ranking.fusion import COSINE_FLOOR, evidence_of_words, reciprocal_rank_fusion, share_of
 from germane.ranking.standing import leaning, under_successors
 
 __all__ = ["WHEN_BOOST", "Method", "rank"]
@@ -33,7 +30,10 @@ _SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
 
-_Parts: TypeAlias = Callable[[Candidate], Mapping[str, float]]
+_Parts: TypeAlias = list[dict[str, float]]
+"""The parts of each candidate's score, in the order of the candidates."""
+
+_BEST_FIRST = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
 
 
 def rank(
@@ -63,50 +63,32 @@ def rank(
     others multiplied by their `weights`. The order of the candidates doesn't matter. Raises
     InvalidInput for an unknown method, or a signal or score that is no number.
     """
+    asked = query if query is not None else Query()
     if scorer is not None:
-        parts_of = _by_scorer(scorer, query if query is not None else Query(), now)
+        parts: _Parts = [{"scorer": float(scorer(each, asked, now))} for each in candidates]
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
         _check_signals(candidates)
-        information = query.information if query is not None else 0.0
-        parts_of = _fused(candidates, lexical_bound, information, method)
-        if method == "floored" and any(name in each.signals for each in candidates for name in TURN_SIGNALS):
-            alone = {each.memory.id: parts_of(each) for each in candidates}
-            question = query.text if query is not None else ""
-            parts_of = turn_parts(candidates, alone, window_bound=window_bound, question=question)
+        parts = _fused(candidates, lexical_bound, asked.information, method)
+        if method == "floored" and any(map(is_turn, candidates)):
+            parts = turn_parts(candidates, parts, window_bound=window_bound, question=asked.text)
     else:
-        parts_of = _by_recency(now)
+        parts = _by_recency(candidates, now)
     if without:
-        parts_of = _leaving_out(without, parts_of)
-        prefer = None if "when" in without else prefer
-    if prefer is not None:
-        parts_of = _preferring(prefer, parts_of)
+        parts = [{name: part for name, part in each.items() if name not in without} for each in parts]
+    if prefer is not None and "when" not in without:
+        _prefer(prefer, candidates, parts)
     if weights is not None:
-        parts_of = _weighed(weights, parts_of)
-    ranked = [_ranked(each, parts_of(each)) for each in candidates]
+        values = weights.values
+        parts = [{name: values.get(name, 1.0) * part for name, part in each.items()} for each in parts]
+    ranked = _scored(candidates, parts)
     if scorer is None:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
-    return tuple(sorted(ranked, key=_score_and_newness, reverse=True))
+    return tuple(sorted(ranked, key=_BEST_FIRST, reverse=True))
 
 
-def _leaving_out(names: Collection[str], whole: _Parts) -> _Parts:
-    return lambda candidate: {name: part for name, part in whole(candidate).items() if name not in names}
-
-
-def _weighed(weights: Weights, whole: _Parts) -> _Parts:
-    values = weights.values
-    return lambda candidate: {name: values.get(name, 1.0) * part for name, part in whole(candidate).items()}
-
-
-def _by_scorer(scorer: Scorer, query: Query, now: datetime) -> _Parts:
-    return lambda candidate: {"scorer": float(scorer(candidate, query, now))}
-
-
-def _by_recency(now: datetime) -> _Parts:
-    def parts(candidate: Candidate) -> Mapping[str, float]:
-        days = (now - candidate.memory.created_at) / timedelta(days=1)
-        return {"recency": 1.0 / (1.0 + max(days, 0.0))}
-
-    return parts
+def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:
+    days = [(now - each.memory.created_at) / timedelta(days=1) for each in candidates]
+    return [{"recency": 1.0 / (1.0 + max(each, 0.0))} for each in days]
 
 
 def _fused(candidates: Sequence[Candidate], lexical_bound: float, information: float, method: str) -> _Parts:
@@ -118,6 +100,9 @@ def _fused(candidates: Sequence[Candidate], lexical_bound: float, information: f
 
 
 def _check_signals(candidates: Sequence[Candidate]) -> None:
+    # One test for all of them: which one is at fault is only asked once one is.
+    if all(map(math.isfinite, chain.from_iterable(each.signals.values() for each in candidates))):
+        return
     for candidate in candidates:
         for name, value in candidate.signals.items():
             if not math.isfinite(value):
@@ -128,24 +113,24 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
 
 
 def _floored(candidates: Sequence[Candidate], lexical_bound: float, information: float) -> _Parts:
-    """Both signals on a scale of their own kind.
+    """Both signals on a scale of their own kind, as `floored_lexical` and `floored_semantic` give it.
 
     Where meaning can judge a memory that stands alone, its words count by how much they say. Turns of
     dialogue are left as they are: the turns around them tell one sense of a word from another.
     """
-    top = {name: max((each.signals.get(name, 0.0) for each in candidates), default=0.0) for name in _SIGNALS}
-
-    def parts(candidate: Candidate) -> Mapping[str, float]:
-        found = {}
-        bm25 = candidate.signals.get("lexical", 0.0)
-        if "lexical" in candidate.signals:
-            found["lexical"] = floored_lexical(bm25, top=top["lexical"], bound=lexical_bound)
-        if "semantic" in candidate.signals:
-            if bm25 and information and "coverage" in candidate.signals and not is_turn(candidate):
-                found["lexical"] *= evidence_of_words(candidate.signals["coverage"], information)
-            found["semantic"] = floored_semantic(candidate.signals["semantic"], top=top["semantic"])
-        return found
-
+    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in candidates)])
+    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in candidates)])
+    parts: _Parts = []
+    for candidate in candidates:
+        signals, found = candidate.signals, {}
+        bm25, cosine = signals.get("lexical"), signals.get("semantic")
+        if bm25 is not None:
+            found["lexical"] = share_of(bm25, best_match)
+        if cosine is not None:
+            if bm25 and information and "coverage" in signals and not is_turn(candidate):
+                found["lexical"] *= evidence_of_words(signals["coverage"], information)
+            found["semantic"] = share_of(cosine, nearest)
+        parts.append(found)
     return parts
 
 
@@ -153,38 +138,32 @@ def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
     fused: dict[str, Mapping[str, float]] = {}
     for name in _SIGNALS:
         having = [each for each in candidates if name in each.signals]
-        having.sort(key=lambda each: (each.signals[name], *_newness(each)), reverse=True)
-        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
-    return lambda candidate: {
-        name: fused[name][candidate.memory.id] for name in _SIGNALS if name in candidate.signals
-    }
-
-
-def _preferring(prefer: TimeRange, whole: _Parts) -> _Parts:
-    """The parts with the boost of the time that the question names; it multiplies into the score."""
-
-    def parts(candidate: Candidate) -> Mapping[str, float]:
-        found = whole(candidate)
-        if candidate.memory.created_at not in prefer:
-            return found
-        return {**found, "when": WHEN_BOOST * math.fsum(found.values())}
-
-    return parts
-
-
-def _ranked(candidate: Candidate, parts: Mapping[str, float]) -> Ranked:
-    score = math.fsum(parts.values())
-    if not math.isfinite(score):
-        raise InvalidInput(
-            f"The scorer gave memory {candidate.memory.id!r} the score {score}, which has no place in an "
-            "order. A scorer has to return a finite number."
+        having.sort(
+            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.id), reverse=True
         )
-    return Ranked(candidate=candidate, score=score, parts=parts)
+        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
+    return [
+        {name: fused[name][each.memory.id] for name in _SIGNALS if name in each.signals}
+        for each in candidates
+    ]
 
 
-def _newness(candidate: Candidate) -> tuple[datetime, str]:
-    return candidate.memory.created_at, candidate.memory.id
+def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:
+    """Add the boost of the time that the question names; it multiplies into the score."""
+    for candidate, found in zip(candidates, parts, strict=True):
+        if candidate.memory.created_at in prefer:
+            found["when"] = WHEN_BOOST * math.fsum(found.values())
 
 
-def _score_and_newness(ranked: Ranked) -> tuple[float, datetime, str]:
-    return ranked.score, *_newness(ranked.candidate)
+def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
+    scores = [math.fsum(each.values()) for each in parts]
+    for candidate, score in zip(candidates, scores, strict=True):
+        if not math.isfinite(score):
+            raise InvalidInput(
+                f"The scorer gave memory {candidate.memory.id!r} the score {score}, which has no place in an "
+                "order. A scorer has to return a finite number."
+            )
+    return [
+        Ranked(candidate=candidate, score=score, parts=found)
+        for candidate, score, found in zip(candidates, scores, parts, strict=True)
+    ]

@@ -49,7 +49,7 @@ def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
 
     Such a memory also stays below its successor, where that was found too.
     """
-    if all(one.memory.status is not Status.SUPERSEDED for one in ranked):
+    if all(one.candidate.memory.status is not Status.SUPERSEDED for one in ranked):
         return list(ranked)
     found = {one.memory.id: one for one in ranked}
     # Later versions first: each is what the one before it has to stay below.
