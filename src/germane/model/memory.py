@@ -72,11 +72,15 @@ class Renditions:
 
     def at(self, level: Level) -> Rendition:
         """The rendition of one level."""
-        if level is Level.MICRO:
+        if level is _MICRO:
             return self.micro
-        if level is Level.SUMMARY:
+        if level is _SUMMARY:
             return self.summary
         return self.full
+
+
+# Asked for hundreds of times a context. On Python 3.11 finding a member in its enum takes as long as a call.
+_MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

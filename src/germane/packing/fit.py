@@ -25,6 +25,11 @@ from germane.packing.render import session_of
 __all__ = ["Block", "Choice", "Fitted", "Line", "fit"]
 
 
+# Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
+_OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
+_DEGRADE, _STOP = Overflow.DEGRADE, Overflow.STOP
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A memory's text at one level and what it adds to the context, line end included."""
@@ -108,7 +113,7 @@ def fit(
     blocks = [
         Block(
             section=section,
-            choices=[Choice(ranked=one, required=requires(section, one.memory)) for one in ranked],
+            choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
@@ -188,14 +193,15 @@ class _Packer:
             if cost <= end - block.used:
                 block.shows_text = True
                 block.used += cost
+        stops = block.section.overflow is _STOP
         for position, choice in enumerate(block.choices):
-            if choice.line is not None or choice.reason is Reason.DUPLICATE:
+            if choice.line is not None or choice.reason is _DUPLICATE:
                 continue
             self._try(block, choice, end - block.used)
-            if choice.reason is Reason.OVER_BUDGET and block.section.overflow is Overflow.STOP:
+            if stops and choice.reason is _OVER_BUDGET:
                 for later in block.choices[position + 1 :]:
                     if later.line is None:
-                        later.reason = Reason.STOPPED
+                        later.reason = _STOPPED
                 return
 
     def upgrade(self, block: Block, room: int) -> None:
@@ -225,28 +231,28 @@ class _Packer:
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return
-        levels = len(section.levels) if section.overflow is Overflow.DEGRADE else 1
+        levels = len(section.levels) if section.overflow is _DEGRADE else 1
         heading = self._heading(block, choice)
-        if choice.reason is Reason.OVER_BUDGET and choice.tokens > room:
+        if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.
             choice.short_by = choice.tokens + heading - max(0, room)
             return
         least = 0
         for line in self._lines(section, choice, levels, room=room):
             if line.text in self.seen:
-                choice.reason, choice.tokens, choice.short_by = Reason.DUPLICATE, line.tokens, 0
+                choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
                 return
             if line.tokens + heading <= room:
                 self._place(block, choice, line)
                 return
             least = min(least or line.tokens, line.tokens)
-        choice.reason, choice.tokens = Reason.OVER_BUDGET, least
+        choice.reason, choice.tokens = _OVER_BUDGET, least
         choice.short_by = max(0, least + heading - max(0, room))
 
     def _lengthen(self, block: Block, choice: Choice, room: int) -> None:
         """Show a memory that already stands at a longer level where the room allows it."""
         current = choice.line
-        if current is None:
+        if current is None or current.level is block.section.levels[0]:
             return
         for line in self._lines(block.section, choice):
             if line.level is current.level:
@@ -268,13 +274,15 @@ class _Packer:
 
     def _heading(self, block: Block, choice: Choice) -> int:
         """What the headings cost that this memory would be the first to stand under."""
-        section, memory = block.section, choice.ranked.memory
+        section = block.section
         if section.own_heading:
-            return self.heading_cost(section, memory)
-        cost = 0 if block.open else self.heading_cost(section, None)
-        session = session_of(section, memory)
-        if session is not None and session not in block.sessions:
-            cost += self.heading_cost(section, memory)
+            return self.heading_cost(section, choice.ranked.candidate.memory)
+        cost = 0 if block.shown or block.shows_text else self.heading_cost(section, None)
+        if section.by_session:
+            memory = choice.ranked.candidate.memory
+            session = session_of(section, memory)
+            if session is not None and session not in block.sessions:
+                cost += self.heading_cost(section, memory)
         return cost
 
     def _lines(
@@ -284,14 +292,15 @@ class _Packer:
 
         One that is sure to be longer than `room` is passed over, unless the last is longer still.
         """
-        memory = choice.ranked.memory
+        memory = choice.ranked.candidate.memory
         shown = section.levels[:levels]
+        last = shown[-1]
         for level in shown:
             line = choice.lines.get(level)
             if line is None:
-                if level is not shown[-1] and room is not None:
+                if level is not last and room is not None:
                     least = self.at_least(memory, level)
-                    if least > room and self.at_least(memory, shown[-1]) <= least:
+                    if least > room and self.at_least(memory, last) <= least:
                         continue
                 line = choice.lines[level] = self.line_of(section, memory, level)
             if line.text:

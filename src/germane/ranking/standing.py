@@ -49,12 +49,13 @@ def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
 
     Such a memory also stays below its successor, where that was found too.
     """
-    if all(one.candidate.memory.status is not Status.SUPERSEDED for one in ranked):
+    superseded = Status.SUPERSEDED
+    if all(one.candidate.memory.status is not superseded for one in ranked):
         return list(ranked)
     found = {one.memory.id: one for one in ranked}
     # Later versions first: each is what the one before it has to stay below.
     for one in sorted(ranked, key=lambda each: each.memory.version, reverse=True):
-        if one.memory.status is Status.SUPERSEDED:
+        if one.memory.status is superseded:
             score = one.score - _OUTDATED * abs(one.score)
             successor = found.get(one.memory.superseded_by or "")
             if successor is not None:

@@ -38,11 +38,6 @@ _SLOT_MASK = np.uint64(0xFFFFFF)
 _FREQUENCY_MASK = np.uint64(0xFF)
 _MOST_SLOTS = 1 << 24
 
-# When summing, a slot and a contribution share an integer in the same way. The largest
-# contribution is UNIT * (K1 + 1) * ln(2 + 2 * 2**24), below 2**26.
-_SUM_SHIFT = np.uint64(32)
-_SUM_MASK = np.uint64(0xFFFFFFFF)
-
 _TAIL_SHARE = 10
 _SMALLEST_TAIL = 4096
 
@@ -77,7 +72,7 @@ def bound(documents: int, having: Sequence[int]) -> float:
 
 
 def contributions(
-    weight: float,
+    weight: float | NDArray[np.float64],
     frequencies: NDArray[np.uint8],
     lengths: NDArray[np.int64],
     *,
@@ -86,8 +81,9 @@ def contributions(
 ) -> NDArray[np.int64]:
     """What one term of idf `weight` adds to the score of each document that holds it, in 2**-20.
 
-    `documents` and `tokens` count the whole index. Only operations that IEEE 754 defines to the
-    last bit are used, so every machine gets the same integers.
+    For postings of several terms `weight` has one number for each posting. `documents` and `tokens`
+    count the whole index. Only operations that IEEE 754 defines to the last bit are used, so every
+    machine gets the same integers.
     """
     average = tokens / documents if tokens else 1.0
     scale = weight * (K1 + 1.0) * UNIT
@@ -220,69 +216,52 @@ class Postings:
         """
         with self._lock:
             self._settle()
-            found: list[NDArray[np.uint64]] = []
-            having: list[int] = []
-            for each in dict.fromkeys(hashes):
-                postings = self._of_term(each)
-                having.append(postings.size)
-                if postings.size:
-                    found.append(self._contributions(postings))
-            ordinals, scores = self._summed(found, admitted)
+            found = self._of_terms(hashes)
+            having = [each.size for each in found]
+            postings = np.concatenate([self._main[:0], *found])
+            slots = _slots(postings)
+            values = contributions(
+                np.repeat([idf(self._documents, each) for each in having], having),
+                (postings & _FREQUENCY_MASK).astype(np.uint8),
+                self._lengths[slots],
+                documents=self._documents,
+                tokens=self._tokens,
+            )
+            ordinals, scores = self._summed(slots, values, admitted)
             return Scores(ordinals=ordinals, scores=scores, bound=bound(self._documents, having))
 
     def of_terms(self, hashes: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """The postings of each distinct term: the ordinals of its documents, and its frequency in each."""
         with self._lock:
             self._settle()
-            found = []
-            for each in dict.fromkeys(hashes):
-                postings = self._of_term(each)
-                frequencies = (postings & _FREQUENCY_MASK).astype(np.int64)
-                found.append((self._ordinals[_slots(postings)], frequencies))
-            return found
+            return [
+                (self._ordinals[_slots(postings)], (postings & _FREQUENCY_MASK).astype(np.int64))
+                for postings in self._of_terms(hashes)
+            ]
 
-    def _of_term(self, term: int) -> NDArray[np.uint64]:
-        first = np.uint64(term) << _HASH_SHIFT
-        last = first | np.uint64(0xFFFFFFFF)
-        parts = []
-        for part in (self._main, self._tail):
-            if part.size:
-                start, stop = np.searchsorted(part, first), np.searchsorted(part, last, side="right")
-                parts.append(part[start:stop])
-        if not parts:
-            return self._main
-        postings = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def _of_terms(self, hashes: Sequence[int]) -> list[NDArray[np.uint64]]:
+        """The postings of each distinct term, those of dead documents left out."""
+        firsts = np.array(list(dict.fromkeys(hashes)), dtype=np.uint64) << _HASH_SHIFT
+        lasts = firsts | np.uint64(0xFFFFFFFF)
+        found = _between(self._main, firsts, lasts)
+        if self._tail.size:
+            late = _between(self._tail, firsts, lasts)
+            found = [np.concatenate(both) for both in zip(found, late, strict=True)]
         if self._documents < self._used:
-            postings = postings[self._alive[_slots(postings)]]
-        return postings
-
-    def _contributions(self, postings: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        slots = _slots(postings)
-        values = contributions(
-            idf(self._documents, postings.size),
-            (postings & _FREQUENCY_MASK).astype(np.uint8),
-            self._lengths[slots],
-            documents=self._documents,
-            tokens=self._tokens,
-        )
-        return (slots.astype(np.uint64) << _SUM_SHIFT) | values.astype(np.uint64)
+            found = [each[self._alive[_slots(each)]] for each in found]
+        return found
 
     def _summed(
-        self, found: list[NDArray[np.uint64]], admitted: NDArray[np.bool_] | None
+        self, slots: NDArray[np.int64], values: NDArray[np.int64], admitted: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        together = np.sort(np.concatenate(found))
-        slots = (together >> _SUM_SHIFT).astype(np.int64)
-        starts = np.flatnonzero(np.concatenate(([True], slots[1:] != slots[:-1])))
-        scores = np.add.reduceat((together & _SUM_MASK).astype(np.int64), starts)
-        ordinals = self._ordinals[slots[starts]]
-        kept = scores > 0
+        # The sums are of integers below 2**26, the largest contribution being
+        # UNIT * (K1 + 1) * ln(2 + 2 * 2**24): far below 2**53, so floats hold them exactly, in any order.
+        sums = np.bincount(slots, weights=values)
+        having = np.flatnonzero(sums)
+        ordinals, scores = self._ordinals[having], sums[having].astype(np.int64)
         if admitted is not None:
-            inside = ordinals < len(admitted)
-            kept &= inside
-            kept[inside] &= admitted[ordinals[inside]]
-        if not kept.all():
+            kept = ordinals < len(admitted)
+            kept[kept] = admitted[ordinals[kept]]
             ordinals, scores = ordinals[kept], scores[kept]
         if self._settled < self._used:
             order = np.argsort(ordinals, kind="stable")
@@ -352,6 +331,15 @@ def _packed(
     postings |= slots << _SLOT_SHIFT
     postings |= frequencies.astype(np.uint64)
     return postings
+
+
+def _between(
+    postings: NDArray[np.uint64], firsts: NDArray[np.uint64], lasts: NDArray[np.uint64]
+) -> list[NDArray[np.uint64]]:
+    """The runs of ascending postings from each first to its last, both included."""
+    starts = np.searchsorted(postings, firsts).tolist()
+    stops = np.searchsorted(postings, lasts, side="right").tolist()
+    return [postings[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _slots(postings: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -147,13 +147,13 @@ class Compared:
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted documents; more where rounding might decide."""
-        living = np.flatnonzero(self._ordinals >= 0)
-        kept = living[admitted[self._ordinals[living]]]
-        if len(kept) > limit > 0:
-            rough = self._rough[kept]
+        rows = self._row_of[np.flatnonzero(admitted[: len(self._row_of)])]
+        rows = rows[rows >= 0]
+        if len(rows) > limit > 0:
+            rough = self._rough[rows]
             last = np.partition(rough, len(rough) - limit)[len(rough) - limit]
-            kept = kept[rough >= last - _ROUNDING]
-        return self._ordinals[kept]
+            rows = rows[rough >= last - _ROUNDING]
+        return self._ordinals[rows]
 
     def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
         """The cosine of each document, the same wherever its row lies; NaN for one without a vector."""

@@ -79,9 +79,11 @@ class Coverage:
         count: int,
     ) -> None:
         """`shares` has one number for each term's postings; `count` is the number of ordinals."""
-        self._covered = np.zeros(count)
-        for share, (ordinals, _) in zip(shares.tolist(), postings, strict=True):
-            self._covered[ordinals] += share
+        found = [ordinals for ordinals, _ in postings]
+        together = np.concatenate([np.empty(0, dtype=np.int64), *found])
+        covered = np.bincount(together, np.repeat(shares, list(map(len, found))), minlength=count)
+        # Without any posting numpy counts in integers.
+        self._covered = covered.astype(np.float64, copy=False)
 
     def nearest(
         self,

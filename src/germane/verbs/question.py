@@ -58,7 +58,9 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
     text = checked_text(text, name="query")
     cleaned, when = (text, None) if where.when is not None else parse_when(text, now=now)
     informative = query_terms(cleaned, language=session.language)
-    terms = query_terms(text, language=session.language) if informative else ()
+    terms = informative
+    if informative and cleaned != text:
+        terms = query_terms(text, language=session.language)
     order = parse_order(cleaned) if session.language == "english" else None
     question = Question(text=text, cleaned=cleaned, terms=terms, when=when, order=order)
     notes: tuple[Note, ...] = ()

@@ -122,10 +122,9 @@ class AgentCache:
         return vectors
 
     def records(self, connection: sqlite3.Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
-        """The memories of these ordinals."""
+        """The memories of these ordinals. What was read first is let go first, where many are held."""
         kept = self._records
-        found = {ordinal: kept.pop(ordinal) for ordinal in ordinals if ordinal in kept}
-        kept.update(found)
+        found = {ordinal: kept[ordinal] for ordinal in ordinals if ordinal in kept}
         missing = [ordinal for ordinal in ordinals if ordinal not in found]
         if missing:
             nums = self.columns.nums[missing].tolist()

@@ -6,7 +6,7 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,17 +121,18 @@ def _candidates(
     connection: sqlite3.Connection,
     cache: AgentCache,
     chosen: Sequence[NDArray[np.int64]],
-    signals: Iterable[Signal],
+    signals: Sequence[Signal],
 ) -> dict[int, Candidate]:
     """A candidate for every ordinal chosen, with each signal that the query asks for."""
     together = _distinct(chosen)
     ordinals: list[int] = together.tolist()
     found: list[dict[str, float]] = [{} for _ in ordinals]
     for signal in signals:
+        name = signal.name
         for each, value in zip(found, signal.values(together).tolist(), strict=True):
             # NaN, which is not itself, stands for a memory that doesn't have the signal.
             if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
-                each[signal.name] = value
+                each[name] = value
     records = cache.records(connection, ordinals)
     return {
         ordinal: Candidate(memory=records[ordinal], signals=held)
