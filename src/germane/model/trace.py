@@ -119,7 +119,8 @@ class Note:
 class Trace:
     """The whole account of one assembly: every candidate gathered stands in `entries` once.
 
-    `entries` may be written when they are first looked at; they equal a tuple of the same. `weights` are those that the parts of the scores were multiplied by, where use has taught some.
+    `entries` may be written when they are first looked at; they equal a tuple of the same entries.
+    `weights` are those that the parts of the scores were multiplied by, where use has taught some.
     """
 
     plan: str

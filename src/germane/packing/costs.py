@@ -66,7 +66,13 @@ class Costs:
         key = (section.name, None if memory is None else memory.id)
         known = self._headings.get(key)
         if known is None:
-            text = heading_of(section, memory, self._kinds)
-            before = "" if memory is not None and not section.own_heading else "\n"
-            known = self._headings[key] = text, self._counter.count(f"{before}{text}\n")
+            own = memory if section.own_heading else None
+            known = None if own is None else self._lines.heading(own, section.heading)
+            if known is None:
+                text = heading_of(section, memory, self._kinds)
+                before = "" if memory is not None and own is None else "\n"
+                known = text, self._counter.count(f"{before}{text}\n")
+                if own is not None:
+                    self._lines.keep_heading(own, section.heading, *known)
+            self._headings[key] = known
         return known

@@ -1,8 +1,9 @@
 """Lines made before, so that a memory that is asked about often is fenced and counted once.
 
 Level: packing. It changes no result: a line depends on nothing but the memory, the level, whether
-its section gives each a heading of its own, and the counter, and whoever remembers lines does so
-for one counter.
+its section gives each a heading of its own, and the counter; a heading on the memory, the section's
+heading, the kinds and the counter. Whoever remembers lines does so for one counter and one registry
+of kinds.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ _OVERHEAD = 400
 class RememberedLines:
     """Lines by memory and level. Threads may share it: at worst a line is made twice."""
 
-    __slots__ = ("_held", "_lines")
+    __slots__ = ("_headings", "_held", "_lines")
 
     def __init__(self) -> None:
         self._lines: dict[_Key, tuple[Memory, Line]] = {}
+        self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
         self._held = 0
 
     def get(self, memory: Memory, level: Level, *, own_heading: bool) -> Line | None:
@@ -40,15 +42,30 @@ class RememberedLines:
 
     def keep(self, memory: Memory, line: Line, *, own_heading: bool) -> None:
         """Keep a line for the next time."""
-        if len(memory.content) > _LONGEST:
-            return
-        self._held += len(memory.content) + len(line.text) + _OVERHEAD
-        if self._held > _MOST:
-            # Starting over is cheaper than keeping track of use.
-            self.clear()
-        self._lines[own_heading, memory.id, line.level] = memory, line
+        if self._has_room(memory, line.text):
+            self._lines[own_heading, memory.id, line.level] = memory, line
+
+    def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
+        """The heading made for this very memory from a section's, and its tokens, or None."""
+        known = self._headings.get((memory.id, template))
+        return known[1:] if known is not None and known[0] is memory else None
+
+    def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
+        """Keep a heading for the next time."""
+        if self._has_room(memory, text):
+            self._headings[memory.id, template] = memory, text, tokens
 
     def clear(self) -> None:
         """Forget all of them."""
         self._lines.clear()
+        self._headings.clear()
         self._held = 0
+
+    def _has_room(self, memory: Memory, text: str) -> bool:
+        if len(memory.content) > _LONGEST:
+            return False
+        self._held += len(memory.content) + len(text) + _OVERHEAD
+        if self._held > _MOST:
+            # Starting over is cheaper than keeping track of use.
+            self.clear()
+        return True

@@ -33,7 +33,8 @@ WHEN_BOOST = 0.5
 _Parts: TypeAlias = list[dict[str, float]]
 """The parts of each candidate's score, in the order of the candidates."""
 
-_BEST_FIRST = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
+_SCORE = attrgetter("score")
+_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
 
 
 def rank(
@@ -83,7 +84,9 @@ def rank(
     ranked = _scored(candidates, parts)
     if scorer is None:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
-    return tuple(sorted(ranked, key=_BEST_FIRST, reverse=True))
+    # Where no score occurs twice, the rest of the order can't show, and needn't be read.
+    distinct = len({one.score for one in ranked}) == len(ranked)
+    return tuple(sorted(ranked, key=_SCORE if distinct else _SCORE_AND_NEWNESS, reverse=True))
 
 
 def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:

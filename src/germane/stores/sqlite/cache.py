@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Memory
-from germane.model.query import Filter
+from germane.model.query import Filter, Order, Slice
 from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
 from germane.retrieval.terms import Forward
@@ -65,6 +65,7 @@ class AgentCache:
         self._records: dict[int, Memory] = {}
         self._record_bytes = 0
         self._sessions: Sessions | None = None
+        self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -88,6 +89,7 @@ class AgentCache:
             raise
         self._seq = seq
         self._sessions = None
+        self._firsts = {}
 
     def sessions(self, connection: sqlite3.Connection) -> Sessions | None:
         """The order of the active memories in their sessions; None where there are no sessions.
@@ -110,6 +112,18 @@ class AgentCache:
         if len(self._masks) > _MOST_MASKS:
             del self._masks[next(iter(self._masks))]
         return mask
+
+    def first(self, connection: sqlite3.Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
+        """The ordinals of a slice that an order fills, in no order; no question changes them."""
+        found = self._firsts.get((part, where))
+        if found is None:
+            mask = self.admitted(connection, where)
+            mask = mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
+            found = self.columns.first(mask, part.order or Order.NEWEST, part.limit)
+            if len(self._firsts) >= _MOST_MASKS:
+                del self._firsts[next(iter(self._firsts))]
+            self._firsts[part, where] = found
+        return found
 
     def vectors(self, connection: sqlite3.Connection, dimension: int) -> VectorRows:
         """The agent's vectors; loaded when they are first asked for."""
@@ -147,6 +161,7 @@ class AgentCache:
         self._records = {}
         self._record_bytes = 0
         self._sessions = None
+        self._firsts = {}
 
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)

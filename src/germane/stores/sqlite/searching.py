@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.query import Candidate, Found, Order, Query, Slice
+from germane.model.query import Candidate, Filter, Found, Query, Slice
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
@@ -34,12 +34,7 @@ def search(
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
-    chosen = [
-        _choose(
-            cache, each, admitted if each.where is None else cache.admitted(connection, each.where), signals
-        )
-        for each in query.slices
-    ]
+    chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
     candidates = _candidates(connection, cache, chosen, signals)
     return Found(
         slices=tuple(tuple(map(candidates.__getitem__, each.tolist())) for each in chosen),
@@ -104,14 +99,15 @@ def _compared(
 
 
 def _choose(
-    cache: AgentCache, part: Slice, admitted: NDArray[np.bool_], signals: Sequence[Signal]
+    connection: sqlite3.Connection, cache: AgentCache, part: Slice, where: Filter, signals: Sequence[Signal]
 ) -> NDArray[np.int64]:
     """The ordinals of one slice, ascending by id."""
     columns = cache.columns
-    mask = admitted & columns.of_kinds(part.kinds) if part.kinds else admitted
     if part.order is not None or not signals:
-        chosen = columns.first(mask, part.order or Order.NEWEST, part.limit)
+        chosen = cache.first(connection, part, where)
     else:
+        admitted = cache.admitted(connection, where)
+        mask = admitted & columns.of_kinds(part.kinds) if part.kinds else admitted
         near = [signal.nearest(mask, part.limit) for signal in signals]
         chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]

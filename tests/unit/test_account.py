@@ -1,0 +1,65 @@
+"""The entries of a trace, written when they are looked at: they can't be told from a tuple of them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+import germane
+from germane import Context, Entry, Reason
+from germane.packing.account import Account
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def context() -> Iterator[Context]:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        for number in range(12):
+            engine.remember(f"The cache of part {number} lives in Redis.")
+        engine.remember("Bread is baked in the morning.")
+        yield engine.assemble("Where does the cache live?", budget=150)
+
+
+def test_its_length_is_known_before_it_is_written(context: Context) -> None:
+    account = context.trace.entries
+    assert isinstance(account, Account)
+    assert len(account) == 13
+    assert len(list(account)) == 13
+
+
+def test_it_tells_of_what_is_in_of_what_did_not_fit_and_of_what_the_gate_left_out(context: Context) -> None:
+    assert {entry.reason for entry in context.trace.entries} == {
+        None,
+        Reason.OVER_BUDGET,
+        Reason.NOT_RELEVANT,
+    }
+    assert [entry.memory_id for entry in context.trace.included] == [one.memory.id for one in context.items]
+
+
+def test_it_equals_the_tuple_of_its_entries_and_reads_like_it(context: Context) -> None:
+    account = context.trace.entries
+    written = tuple(account)
+    assert account == written
+    assert written == account
+    assert account != written[1:]
+    assert account != list(written)
+    assert (account[0], account[-1], account[2:4]) == (written[0], written[-1], written[2:4])
+    assert repr(account) == repr(written)
+    assert replace(context.trace, entries=written) == context.trace
+
+
+def test_it_is_written_once(context: Context) -> None:
+    assert context.trace.entries[0] is context.trace.entries[0]
+
+
+def test_it_is_pickled_as_a_tuple() -> None:
+    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
+        trace = engine.assemble("Where?", budget=300).trace
+    found: tuple[Entry, ...] = pickle.loads(pickle.dumps(trace.entries))  # noqa: S301 - what was dumped here.
+    assert found == ()
+    assert type(found) is tuple
