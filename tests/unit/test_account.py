@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 import germane
-from germane import Context, Entry, Reason
-from germane.packing.account import Account
+from germane import Context, Reason
+from germane.model.deferred import Deferred
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,7 +26,7 @@ def context() -> Iterator[Context]:
 
 def test_its_length_is_known_before_it_is_written(context: Context) -> None:
     account = context.trace.entries
-    assert isinstance(account, Account)
+    assert isinstance(account, Deferred)
     assert len(account) == 13
     assert len(list(account)) == 13
 
@@ -51,15 +50,3 @@ def test_it_equals_the_tuple_of_its_entries_and_reads_like_it(context: Context) 
     assert (account[0], account[-1], account[2:4]) == (written[0], written[-1], written[2:4])
     assert repr(account) == repr(written)
     assert replace(context.trace, entries=written) == context.trace
-
-
-def test_it_is_written_once(context: Context) -> None:
-    assert context.trace.entries[0] is context.trace.entries[0]
-
-
-def test_it_is_pickled_as_a_tuple() -> None:
-    with germane.open(":memory:", agent="a", clock=lambda: NOW) as engine:
-        trace = engine.assemble("Where?", budget=300).trace
-    found: tuple[Entry, ...] = pickle.loads(pickle.dumps(trace.entries))  # noqa: S301 - what was dumped here.
-    assert found == ()
-    assert type(found) is tuple
