@@ -32,6 +32,7 @@ bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
 docs: $(STAMP) ## Write the generated pages of the reference anew.
 	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/decay_curve.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
