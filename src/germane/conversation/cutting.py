@@ -83,6 +83,8 @@ def _most(fits: Callable[[int], bool], most: int) -> int:
 
 def _grapheme_start(text: str, place: int) -> int:
     """The last place up to this one that divides no grapheme."""
+    if _is_simple(text, place):
+        return place
     found = begin = max(0, place - _LONGEST_GRAPHEME)
     for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
         if each.end() > place:
@@ -93,6 +95,8 @@ def _grapheme_start(text: str, place: int) -> int:
 
 def _grapheme_end(text: str, place: int) -> int:
     """The first place from this one on that divides no grapheme."""
+    if _is_simple(text, place):
+        return place
     begin = max(0, place - _LONGEST_GRAPHEME)
     for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
         if each.start() >= place:
@@ -100,3 +104,9 @@ def _grapheme_end(text: str, place: int) -> int:
         if each.end() >= place:
             return each.end()
     return place
+
+
+def _is_simple(text: str, place: int) -> bool:
+    """Whether both characters at a place are of ASCII, where only a carriage return joins its line feed."""
+    around = text[max(0, place - 1) : place + 1]
+    return around.isascii() and around != "\r\n"

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from germane.model.message import Group, Message, OpaquePart, Role
+from germane.model.message import Group, Message, Messages, OpaquePart, Role
 
 __all__ = ["Placed", "current_of", "grouped", "groups_of", "is_always_kept", "opens_group", "placed"]
+
+
+_SYSTEM = Role.SYSTEM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +72,11 @@ def groups_of(messages: Iterable[Message], *, hidden: bool = False) -> tuple[Gro
 
     What the system says within a group stands apart.
     """
-    found: dict[str, list[Message]] = {}
-    for message in messages:
-        if message.group is not None and message.role is not Role.SYSTEM and (hidden or not message.hidden):
-            found.setdefault(message.group, []).append(message)
-    return tuple(Group(id=name, messages=tuple(members)) for name, members in found.items())
+    if not isinstance(messages, Messages):
+        return _grouped(messages, hidden=hidden)
+    if hidden not in messages.groups:
+        messages.groups[hidden] = _grouped(messages, hidden=hidden)
+    return messages.groups[hidden]
 
 
 def current_of(messages: Sequence[Message]) -> str | None:
@@ -84,7 +87,7 @@ def current_of(messages: Sequence[Message]) -> str | None:
 
 def is_always_kept(message: Message) -> bool:
     """Whether a message stays in every selection: the system's, and what belongs to no group."""
-    return not message.hidden and (message.group is None or message.role is Role.SYSTEM)
+    return not message.hidden and (message.group is None or message.role is _SYSTEM)
 
 
 def _group_of_calls(message: Message, new: Sequence[Message], earlier: Sequence[Message]) -> str | None:
@@ -97,3 +100,18 @@ def _group_of_calls(message: Message, new: Sequence[Message], earlier: Sequence[
             if before.group is not None and any(call.id in wanted for call in before.calls):
                 return before.group
     return None
+
+
+def _grouped(messages: Iterable[Message], *, hidden: bool) -> tuple[Group, ...]:
+    found: dict[str, list[Message]] = {}
+    members: list[Message] = []
+    latest: str | None = None
+    for message in messages:
+        name = message.group
+        if name is None or message.role is _SYSTEM or (message.hidden and not hidden):
+            continue
+        if name != latest:
+            # Nearly every message follows one of its own group.
+            members, latest = found.setdefault(name, []), name
+        members.append(message)
+    return tuple(Group(id=name, messages=tuple(members)) for name, members in found.items())

@@ -65,7 +65,7 @@ def ranked(
     left = None if budget is None else budget - used
     best, left_out, spent = _best(others, parts, room=room, budget=left, cost=cost)
     chosen = {group.id for group in (*current, *best)}
-    found = selected(messages, chosen, tokens=used + spent, left_out=left_out)
+    found = selected(messages, candidates, chosen, tokens=used + spent, left_out=left_out)
     return replace(found, scores=parts)
 
 

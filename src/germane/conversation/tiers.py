@@ -5,7 +5,7 @@ Level: ranking (imports model, errors, protocols and conversation). Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from germane.conversation.cutting import cut_middle, length_by
@@ -14,7 +14,7 @@ from germane.errors import InvalidInput
 from germane.model.message import Message, OpaquePart, TextPart, ToolResult
 from germane.protocols import TokenCounter
 
-__all__ = ["Tiers", "hint_of", "tiered"]
+__all__ = ["Tiers", "hint_of", "tiered", "tiering"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +48,32 @@ def tiered(
     Each cut says how much is gone and by which message id the whole is had. Images and the like in a
     result that is cut become their names in brackets.
     """
+    return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
+
+
+def tiering(
+    messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
+) -> Callable[[Message], Message]:
+    """What cuts any of these messages as `tiered` does, when it is asked for, and only once."""
     tiers = tiers or Tiers()
     whole = _recent_results(messages, active, tiers.recent)
-    made = []
-    for message in messages:
+    made: dict[int, Message] = {}
+
+    def cut(message: Message) -> Message:
         limit = tiers.older if message.group == active and active is not None else tiers.inactive
         if limit is None or not message.results:
-            made.append(message)
-            continue
-        parts = tuple(
-            _cut(part, message, limit, tiers)
-            if isinstance(part, ToolResult) and (message.seq, place) not in whole
-            else part
-            for place, part in enumerate(message.parts)
-        )
-        made.append(message if parts == message.parts else message.evolve(parts=parts))
-    return tuple(made)
+            return message
+        if message.seq not in made:
+            parts = tuple(
+                _cut(part, message, limit, tiers)
+                if isinstance(part, ToolResult) and (message.seq, place) not in whole
+                else part
+                for place, part in enumerate(message.parts)
+            )
+            made[message.seq] = message if parts == message.parts else message.evolve(parts=parts)
+        return made[message.seq]
+
+    return cut
 
 
 def hint_of(message: Message, gone: int) -> str:

@@ -6,6 +6,7 @@ Level: ranking (imports model, errors and conversation). Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from germane.conversation.groups import groups_of, is_always_kept
 from germane.errors import BudgetTooSmall, InvalidInput
@@ -55,7 +56,8 @@ def window(
         else:
             used += price
             chosen.append(group)
-    return selected(messages, {group.id for group in chosen}, tokens=used, left_out=left_out[::-1])
+    names = {group.id for group in chosen}
+    return selected(messages, candidates, names, tokens=used, left_out=left_out[::-1])
 
 
 def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:
@@ -83,19 +85,19 @@ def required_cost(
 
 
 def selected(
-    messages: Sequence[Message], groups: set[str], *, tokens: int, left_out: Sequence[LeftOut]
+    messages: Sequence[Message],
+    candidates: Sequence[Group],
+    chosen: AbstractSet[str],
+    *,
+    tokens: int,
+    left_out: Sequence[LeftOut],
 ) -> Selection:
-    """The messages of these groups and those that are always kept, in the conversation's order."""
-    chosen = tuple(
-        message
-        for message in messages
-        if is_always_kept(message) or (message.group in groups and not message.hidden)
-    )
+    """The messages of the chosen groups and those that are always kept, in the conversation's order."""
     return Selection(
-        messages=chosen,
-        groups=tuple(
-            dict.fromkeys(each.group for each in chosen if each.group is not None and each.group in groups)
+        messages=tuple(
+            each for each in messages if (each.group in chosen and not each.hidden) or is_always_kept(each)
         ),
-        left_out=tuple(left_out),
+        groups=tuple(group.id for group in candidates if group.id in chosen),
         tokens=tokens,
+        left_out=tuple(left_out),
     )

@@ -5,7 +5,7 @@ Level: model (imports model only). Nothing here reads a clock; a sequence orders
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +17,7 @@ __all__ = [
     "ContentPart",
     "Group",
     "Message",
+    "Messages",
     "OpaquePart",
     "Part",
     "Provider",
@@ -188,3 +189,14 @@ class Group:
 
     def __iter__(self) -> Iterator[Message]:
         return iter(self.messages)
+
+
+class Messages(tuple[Message, ...]):  # noqa: SLOT001 - no tuple can have slots with names in them.
+    """The messages of a conversation as a store keeps them. `groups` holds what was found of them once."""
+
+    groups: dict[bool, tuple[Group, ...]]
+
+    def __new__(cls, messages: Iterable[Message] = ()) -> Self:
+        made = super().__new__(cls, messages)
+        made.groups = {}
+        return made

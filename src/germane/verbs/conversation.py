@@ -5,7 +5,8 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +15,7 @@ from germane.conversation.cost import cost_by
 from germane.conversation.formats import Payload, as_provider, read_messages, write_messages
 from germane.conversation.groups import current_of, groups_of
 from germane.conversation.ranked import RecencyScope, ranked
-from germane.conversation.tiers import Tiers, tiered
+from germane.conversation.tiers import Tiers, tiering
 from germane.conversation.window import window
 from germane.conversation.words import in_words, names_of_calls
 from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
@@ -197,8 +198,10 @@ class Conversation:
         System messages and those of no group are kept besides. `tiers` shortens tool results.
         Raises BudgetTooSmall and InvalidInput.
         """
-        cost, most = self._cost(budget, counter)
-        return window(self._shown(tiers), groups=groups, budget=most, cost=cost)
+        messages = self.messages()
+        shown = _shown(messages, tiers)
+        cost, most = self._cost(budget, counter, shown)
+        return _of(shown, window(messages, groups=groups, budget=most, cost=cost))
 
     def ranked(
         self,
@@ -217,10 +220,11 @@ class Conversation:
         alone. `recency_scope="matched"` and `counts_current=False` select as std_slop does; see
         `germane.conversation.ranked`. Raises BudgetTooSmall and InvalidInput.
         """
-        messages = self._shown(tiers)
+        messages = self.messages()
         found = asked(self._session, self._log, self._name, messages, query)
-        cost, most = self._cost(budget, counter)
-        return ranked(
+        shown = _shown(messages, tiers)
+        cost, most = self._cost(budget, counter, shown)
+        best = ranked(
             messages,
             None if found is None else found.scores,
             groups=groups,
@@ -229,6 +233,7 @@ class Conversation:
             recency_scope=recency_scope,
             counts_current=counts_current,
         )
+        return _of(shown, best)
 
     def anchored(
         self,
@@ -246,14 +251,14 @@ class Conversation:
         little the topic of the exchanges before it. Tool results are cut to `tiers`. Raises
         BudgetTooSmall and InvalidInput.
         """
-        tiers = tiers or Tiers()
-        messages = self._shown(tiers)
+        messages = self.messages()
+        shown = _shown(messages, tiers or Tiers())
         wanted = derived(self._session, messages, query)
-        found = matched(self._session, self._log, self._name, wanted)
-        cost, most = self._cost(budget, counter)
-        return anchored(
+        scores = matched(self._session, self._log, self._name, wanted)
+        cost, most = self._cost(budget, counter, shown)
+        found = anchored(
             messages,
-            found,
+            scores,
             groups=groups,
             budget=most,
             cost=cost,
@@ -262,6 +267,7 @@ class Conversation:
             recall=recall,
             tiers=tiers,
         )
+        return replace(found, window=_of(shown, found.window))
 
     def __repr__(self) -> str:
         return f"<germane.Conversation session={self._name!r} agent={self.agent!r}>"
@@ -271,17 +277,27 @@ class Conversation:
         moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
         return Group(id=name, messages=moved)
 
-    def _shown(self, tiers: Tiers | None) -> tuple[Message, ...]:
-        messages = self.messages()
-        return messages if tiers is None else tiered(messages, active=current_of(messages), tiers=tiers)
-
-    def _cost(self, budget: int | None, counter: str | TokenCounter | None) -> tuple[Cost | None, int | None]:
-        """What a message costs, and what the budget leaves to spend by a counter that isn't exact."""
+    def _cost(
+        self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]
+    ) -> tuple[Cost | None, int | None]:
+        """What a message costs as it is shown, and what the budget leaves to spend by an inexact counter."""
         if budget is None:
             return None, None
         checked_count(budget, name="budget")
         counts = self._session.counter if counter is None else CachedCounter(get_counter(counter))
-        return cost_by(counts), spendable(budget, counts)
+        cost = cost_by(counts)
+        return (lambda message: cost(shown(message))), spendable(budget, counts)
+
+
+def _shown(messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:
+    """What shortens a message's results where it is shown; without tiers each is shown as it is."""
+    if tiers is None:
+        return lambda message: message
+    return tiering(messages, active=current_of(messages), tiers=tiers)
+
+
+def _of(shown: Callable[[Message], Message], selection: Selection) -> Selection:
+    return replace(selection, messages=tuple(map(shown, selection.messages)))
 
 
 def _id_of(group: str | Group | None) -> str | None:

@@ -13,7 +13,7 @@ from threading import RLock
 import numpy as np
 
 from germane.model.conversation import GroupScores
-from germane.model.message import Message, Role
+from germane.model.message import Message, Messages, Role
 from germane.retrieval.postings import UNIT, Postings
 from germane.retrieval.terms import LONGEST, Forward, index_terms, term_hash
 from germane.stores.parts import indexed_words
@@ -36,8 +36,8 @@ class Talk:
         self._known = Spoken()
         self._messages: dict[int, Message] = {}
         self._bytes = 0
-        self._all: tuple[Message, ...] | None = None
-        self._visible: tuple[Message, ...] | None = None
+        self._all: Messages | None = None
+        self._visible: Messages | None = None
         self._index: _Index | None = None
 
     @property
@@ -73,11 +73,11 @@ class Talk:
             self._index.add(new)
         self._known = known
 
-    def messages(self, *, hidden: bool) -> tuple[Message, ...]:
+    def messages(self, *, hidden: bool) -> Messages:
         """The messages in order, with or without those that are hidden."""
         if self._all is None or self._visible is None:
-            self._all = tuple(self._messages.values())
-            self._visible = tuple(each for each in self._all if not each.hidden)
+            self._all = Messages(self._messages.values())
+            self._visible = Messages(each for each in self._all if not each.hidden)
         return self._all if hidden else self._visible
 
     def match(self, terms: Sequence[str], language: str) -> GroupScores:
