@@ -12,6 +12,7 @@ import pytest
 from germane.errors import UnreadableSource
 from germane.exchange.transcripts import read_transcript
 from germane.model.draft import Draft
+from germane.model.recalled import fenced
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},
@@ -105,6 +106,23 @@ def test_anthropic_messages(tmp_path: Path) -> None:
         "user: Read a.txt",
         'assistant: Reading.\n[called read] {"path": "a.txt"}',
         "tool: [read failed] no such file",
+    ]
+
+
+def test_what_came_from_memory_is_not_learned_again(tmp_path: Path) -> None:
+    recalled = fenced("The cache is Redis.")
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"{recalled}\nIs it fast?"},
+        {"role": "user", "content": [{"type": "text", "text": recalled}, {"type": "text", "text": "Yes?"}]},
+        {"role": "user", "content": recalled},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": recalled}]},
+    ]
+    drafts = drafts_of(tmp_path / "chat.json", messages)
+    assert [d.content for d in drafts] == ["user: Is it fast?", "user: Yes?", "tool: [tool returned]"]
+    text = "user: Is it\n" + fenced("user: old\nassistant: older") + "\nfast?\nassistant: Yes.\n"
+    assert [d.content for d in drafts_of(tmp_path / "chat.txt", text)] == [
+        "user: Is it\n\nfast?",
+        "assistant: Yes.",
     ]
 
 

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from germane.model.message import Message, OpaquePart, Part, TextPart, ToolCall, ToolResult
 
-__all__ = ["call_in_words", "content_in_words", "in_words", "named", "names_of_calls", "result_in_words"]
+__all__ = [
+    "call_in_words",
+    "content_in_words",
+    "in_words",
+    "named",
+    "named_fields",
+    "names_of_calls",
+    "result_in_words",
+]
 
 _UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """What a model thought was never said to anybody, so it is no part of the dialogue."""
@@ -38,13 +47,15 @@ def result_in_words(name: str, text: str, *, failed: bool = False) -> str:
 
 def named(part: OpaquePart) -> str:
     """The name of a part that has no text, in brackets; empty for what nobody was told."""
-    if part.form in _UNSAID:
-        return ""
-    fields = json.loads(part.json)
-    if part.form == "refusal":
+    return "" if part.form in _UNSAID else named_fields(part.form, json.loads(part.json))
+
+
+def named_fields(form: str, fields: Mapping[str, Any]) -> str:
+    """The same for the fields of a part; what a model refused to say is said in its words."""
+    if form in _UNSAID or form == "refusal":
         return str(fields.get("refusal") or "")
     title = fields.get("title") or fields.get("filename")
-    kind = part.form.removesuffix("_url").removeprefix("input_")
+    kind = form.removesuffix("_url").removeprefix("input_")
     return f"[{kind}: {title}]" if title else f"[{kind}]"
 
 

@@ -1,6 +1,7 @@
 """Messages in the layouts of the OpenAI and Anthropic APIs as turns.
 
-Level: exchange (imports nothing of the package but this room). Pure.
+Level: exchange (imports the words of conversations). Pure. It reads what people kept, of whatever origin,
+so it asks less of a message than `germane.conversation.formats`, which gives back what it read.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from germane.conversation.words import call_in_words, named_fields, result_in_words
 from germane.exchange.fields import FieldError, as_moment
 from germane.exchange.turns import Turn
+from germane.model.recalled import own_text
 
 __all__ = ["is_message", "message_turns", "messages_in"]
 
 _STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
 _TEXTS = frozenset({"text", "input_text", "output_text"})
-_UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""What a model thought was never said to anybody, so it is no part of the dialogue."""
 
 _MILLISECONDS = 100_000_000_000
 """Seconds since 1970 reach this in the year 5138; a greater stamp counts milliseconds."""
@@ -79,7 +80,7 @@ class _Reader:
         parts = list(self.parts(content))
         if role in ("tool", "function") and parts:
             name = self.tools.get(str(message.get("tool_call_id")), str(message.get("name") or "tool"))
-            parts = [f"[{name} returned] " + "\n".join(parts)]
+            parts = [result_in_words(name, "\n".join(parts))]
         parts.extend(self.calls(message))
         text = "\n".join(part for part in parts if part.strip()).strip()
         if not text:
@@ -95,7 +96,7 @@ class _Reader:
         if content is None:
             return
         if isinstance(content, str):
-            yield content
+            yield own_text(content)
             return
         if not isinstance(content, list):
             raise FieldError(f"'content' must be a text or a list of parts, and is {content!r}")
@@ -105,23 +106,20 @@ class _Reader:
     def part(self, part: object) -> str:
         """One part of a content as text; what is no text is named in brackets."""
         if isinstance(part, str):
-            return part
+            return own_text(part)
         if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
             raise FieldError("each part of a content must be an object with a 'type'")
         kind = part["type"]
         if kind in _TEXTS:
-            return str(part.get("text") or "")
-        if kind in _UNSAID or kind == "refusal":
-            return str(part.get("refusal") or "")
+            # What came from memory is there already; learned again, it would pass for news.
+            return own_text(str(part.get("text") or ""))
         if kind.endswith("tool_use"):
             return self.call(part.get("id"), part.get("name"), part.get("input"))
         if kind.endswith("tool_result"):
             name = self.tools.get(str(part.get("tool_use_id")), "tool")
-            verb = "failed" if part.get("is_error") else "returned"
             said = "\n".join(self.parts(part.get("content")))
-            return f"[{name} {verb}] {said}".rstrip()
-        title = part.get("title") or part.get("filename")
-        return f"[{kind.removesuffix('_url').removeprefix('input_')}{f': {title}' if title else ''}]"
+            return result_in_words(name, said, failed=bool(part.get("is_error")))
+        return named_fields(kind, part)
 
     def calls(self, message: Mapping[str, Any]) -> Iterator[str]:
         """The tool calls that OpenAI's layout keeps beside the content, in its present and its old form."""
@@ -143,10 +141,8 @@ class _Reader:
         named = str(name or "tool")
         if call_id is not None:
             self.tools[str(call_id)] = named
-        if given in (None, "", {}, "{}"):
-            return f"[called {named}]"
         shown = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        return f"[called {named}] {shown}"
+        return call_in_words(named, shown)
 
 
 def _returns_only(content: object) -> bool:

@@ -17,6 +17,7 @@ from germane.exchange.messages import is_message, message_turns, messages_in
 from germane.exchange.sources import name_of, numbered_lines, read_text, unreadable
 from germane.exchange.turns import turn_draft
 from germane.model.draft import Draft
+from germane.model.recalled import own_text
 
 __all__ = ["drafts_of_messages", "read_transcript"]
 
@@ -52,7 +53,7 @@ def read_transcript(path: Path) -> Iterator[Draft]:
     if not starts_dialogue(text):
         raise unreadable(path, _EXPECTED, line=_first_line(text))
     name = name_of(path)
-    for turn in dialogue_turns(text):
+    for turn in dialogue_turns(own_text(text, whole=False)):
         yield turn_draft(turn, session=path.stem, source=f"{name}#{turn.index}")
 
 

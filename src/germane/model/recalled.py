@@ -14,7 +14,7 @@ __all__ = ["fenced", "is_fenced", "own_text"]
 
 _OPEN, _CLOSE = "<recalled-from-memory>", "</recalled-from-memory>"
 _MARK = re.compile(r"(?<!\\)<(?=/?recalled-from-memory>)")
-# Where the end is missing, because somebody cut the text, all the rest counts as recalled.
+_CLOSED = re.compile(rf"(?<!\\){_OPEN}.*?(?<!\\){_CLOSE}", re.DOTALL)
 _FENCED = re.compile(rf"(?<!\\){_OPEN}.*?(?:(?<!\\){_CLOSE}|\Z)", re.DOTALL)
 
 
@@ -29,6 +29,10 @@ def is_fenced(text: str) -> bool:
     return _OPEN in text and not own_text(text).strip()
 
 
-def own_text(text: str) -> str:
-    """The text without what stands in fences: what may be learned from."""
-    return _FENCED.sub("", text) if _OPEN in text else text
+def own_text(text: str, *, whole: bool = True) -> str:
+    """The text without what stands in fences: what may be learned from.
+
+    Where the end of a fence is missing, because somebody cut the text, all the rest counts as recalled,
+    unless the text isn't the `whole` of what was said at once but, for instance, a file.
+    """
+    return (_FENCED if whole else _CLOSED).sub("", text) if _OPEN in text else text
