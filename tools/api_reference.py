@@ -45,12 +45,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Working sets": (
         "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
     ),
+    "Conversations": (
+        "Conversation", "Message", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart", "Provider",
+        "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers", "ConversationInfo",
+    ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
         "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Sharing",
+        "Store", "Checkable", "Conversing", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),

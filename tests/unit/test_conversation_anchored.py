@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 from inline_snapshot import snapshot
 
-from germane.conversation.anchored import RecallLimits, anchored, section_of
+from germane.conversation.anchored import anchored
 from germane.conversation.derive import derive_query, prompt_of
 from germane.conversation.formats import write_messages
 from germane.conversation.groups import groups_of
+from germane.conversation.recalling import RecallLimits, section_of
 from germane.conversation.tiers import Tiers
 from germane.errors import BudgetTooSmall, InvalidInput
 from germane.model.conversation import DerivedQuery, GroupScores, LeftOut
@@ -20,7 +21,7 @@ from germane.model.trace import Reason
 from talks import answer, call, exchange, numbered, prompt, result, system, word_cost
 
 TALK = numbered(system("Be brief."), *(exchange(name) for name in "abcdef"))
-SCORES = GroupScores(scores={"a": 900, "b": 100, "c": 400, "e": 800, "f": 950}, bound=1000)
+SCORES = GroupScores(scores={"a": 900, "b": 60, "c": 400, "e": 800, "f": 950}, bound=1000)
 
 
 def test_the_window_is_whole_and_recall_stands_beside_it() -> None:
@@ -28,7 +29,7 @@ def test_the_window_is_whole_and_recall_stands_beside_it() -> None:
     assert found.window.groups == ("e", "f")
     assert [group.id for group in found.recalled] == ["a", "c"]
     assert found.left_out == (
-        LeftOut(group="b", reason=Reason.NOT_RELEVANT, score=100.0),
+        LeftOut(group="b", reason=Reason.NOT_RELEVANT, score=60),
         LeftOut(group="d", reason=Reason.LIMIT),
     )
     assert found.beside is not None

@@ -23,13 +23,13 @@ TermsOf: TypeAlias = Callable[[str], Sequence[str]]
 Rarity: TypeAlias = Callable[[Sequence[str]], Sequence[float]]
 """How rare each of these terms is in the language at large: natural logarithms, 0 for what all texts have."""
 
-ENOUGH: Final = 18.0
-"""What a prompt's terms say together from which on it needs nothing beside it: about three telling words."""
+ENOUGH: Final = 11.0
+"""What a prompt's terms say together from which on it needs nothing beside it: about two telling words."""
 
 _RARE: Final = 5.0  # Below it a word is common talk: it says nothing of the topic.
 _MOST: Final = 6
-_REACH: Final = 4
-_FADES: Final = 0.7  # From each exchange to the one before it.
+_REACH: Final = 3
+_FADES: Final = 0.5  # From each exchange to the one before it.
 _OF_AN_ANSWER: Final = 0.6
 _OF_A_NAME: Final = 1.5
 # Words that begin with a capital but begin no sentence, and what has a digit, an underscore, a

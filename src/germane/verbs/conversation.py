@@ -10,11 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from germane.conversation.anchored import RecallLimits, anchored
+from germane.conversation.anchored import anchored
 from germane.conversation.cost import cost_by
 from germane.conversation.formats import Payload, as_provider, read_messages, write_messages
 from germane.conversation.groups import current_of, groups_of
 from germane.conversation.ranked import RecencyScope, ranked
+from germane.conversation.recalling import RecallLimits
 from germane.conversation.tiers import Tiers, tiering
 from germane.conversation.window import window
 from germane.conversation.words import in_words, names_of_calls
