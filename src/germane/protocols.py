@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from germane.model.change import Applied, Change
 from germane.model.conversation import GroupScores
 from germane.model.holding import Features, HeldChange, HeldSet, Move
-from germane.model.learning import Example, LearningState
+from germane.model.learning import Evidence, Example, LearningState
 from germane.model.log import ConversationChange, ConversationInfo
 from germane.model.memory import Memory
 from germane.model.message import Message
@@ -36,6 +36,7 @@ __all__ = [
     "Store",
     "Summarizer",
     "TokenCounter",
+    "Validating",
 ]
 
 
@@ -166,6 +167,19 @@ class Learning(Protocol):
 
     def unlearn(self, agent: str) -> int:
         """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        ...
+
+
+@runtime_checkable
+class Validating(Protocol):
+    """What only some stores can do: keep how work turned out with what contexts showed.
+
+    Such a store applies `Attest`. It keeps a bounded number for each agent, and the oldest leave; a
+    purged memory takes its own with it.
+    """
+
+    def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
+        """What is attested, by context and then by memory; None while its stamp is still `known`."""
         ...
 
 

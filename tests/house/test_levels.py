@@ -14,6 +14,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.ids",
         "germane.kinds",
         "germane.lifecycle",
+        "germane.places",
         "germane.renditions",
         "germane.spaces",
         "germane.tokens",

@@ -15,6 +15,7 @@ PURE = (
     "germane.kinds",
     "germane.model",
     "germane.packing",
+    "germane.places",
     "germane.pipeline",
     "germane.plans",
     "germane.ranking",

@@ -12,7 +12,7 @@ from datetime import datetime
 from germane.model.memory import Memory, Status
 from germane.model.vector import Vector
 
-__all__ = ["Applied", "Change", "Insert", "Judge", "Purge", "Revise", "SetStatus", "SetVector"]
+__all__ = ["Applied", "Attest", "Change", "Insert", "Judge", "Purge", "Revise", "SetStatus", "SetVector"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +86,31 @@ class Judge:
     parts: Mapping[str, float] | None = None
 
 
-Change = Insert | Revise | SetStatus | SetVector | Purge | Judge
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attest:
+    """Say how work turned out with a memory that a context showed.
+
+    `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that
+    says of this very memory. Said again for the same `context` (32 hexadecimal digits), the latest stands.
+    Raises NotFound when the agent has no such memory.
+    """
+
+    memory_id: str
+    context: str
+    worth: float
+    weight: float
+    at: datetime
+
+
+Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """What one change did: the memory as it is now stored (None after a purge).
 
-    `created` is False when an Insert met a memory that was already there, and for a Judge unless it
-    told of a use that wasn't known.
+    `created` is False when an Insert met a memory that was already there, and for a Judge or an Attest
+    unless it told what wasn't known.
     """
 
     memory: Memory | None

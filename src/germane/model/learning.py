@@ -14,7 +14,18 @@ from typing import Self
 
 from germane.model.memory import Memory
 
-__all__ = ["Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights", "context_key"]
+__all__ = [
+    "Attested",
+    "Evidence",
+    "Example",
+    "Feedback",
+    "LearningState",
+    "Lessons",
+    "Shown",
+    "Validation",
+    "Weights",
+    "context_key",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +115,33 @@ class Feedback:
     used: tuple[Memory, ...]
     counted: int
     examples: int = field(default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attested:
+    """How work turned out with one memory that a context showed (see `germane.model.change.Attest`)."""
+
+    context: str
+    memory_id: str
+    worth: float
+    weight: float
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that is known of how work turned out; `stamp` moves whenever any of it does."""
+
+    stamp: int
+    attested: tuple[Attested, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """What telling an outcome changed: how many memories it speaks of, and of how many it says news."""
+
+    memories: int
+    told: int
 
 
 def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) -> str:

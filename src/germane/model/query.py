@@ -55,7 +55,9 @@ class Filter:
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows.
-    `embedded` False admits what waits for a vector, True what doesn't.
+    `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
+    stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
+    `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.places`).
     """
 
     kinds: tuple[str, ...] = ()
@@ -66,6 +68,7 @@ class Filter:
     min_importance: float | None = None
     pinned: bool | None = None
     embedded: bool | None = None
+    applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
 
 

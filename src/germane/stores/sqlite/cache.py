@@ -24,7 +24,7 @@ from germane.retrieval.terms import Forward
 from germane.retrieval.vectors import VectorRows
 from germane.stores.sql import queries
 from germane.stores.sqlite.columns import Columns
-from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.filtering import filtered, places_for
 from germane.stores.sqlite.rows import memory_of
 from germane.stores.sqlite.writing import span
 
@@ -105,7 +105,7 @@ class AgentCache:
         mask = self._masks.pop(where, None)
         if mask is None:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
-            query, values = filtered("admitted", where)
+            query, values = filtered("admitted", where, places_for(connection, self.agent, where))
             rows = connection.execute(query, values | span(self.agent))
             mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
         self._masks[where] = mask
@@ -235,7 +235,7 @@ class AgentCache:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
             mask[: len(old)] = old
             mask[renewed] = False
-            query, values = filtered("admitted_among", where)
+            query, values = filtered("admitted_among", where, places_for(connection, self.agent, where))
             values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
             admitted = {num for (num,) in connection.execute(query, values)}
             mask[self.columns.ordinals(_array(admitted))] = True

@@ -1,26 +1,33 @@
 """Filters as conditions in SQL.
 
-Level: stores (imports model). The conditions come from the named queries; only placeholders are added.
+Level: stores (imports the pure rules and model). The conditions come from the named queries; only
+placeholders are added.
 """
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from germane.errors import InvalidInput
 from germane.model.query import Filter
+from germane.places import covers
 from germane.stores.sql import queries
 from germane.stores.sqlite.rows import microseconds
 
-__all__ = ["MOST_VALUES", "filtered"]
+__all__ = ["MOST_VALUES", "filtered", "places_for"]
 
 MOST_VALUES = 1000
 """How many values a filter may name in one field; SQLite limits the placeholders of a statement."""
 
 
-def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
-    """The named query with the filter's conditions in place, and the values of their placeholders."""
+def filtered(query: str, where: Filter, places: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+    """The named query with the filter's conditions in place, and the values of their placeholders.
+
+    `places` are those that `places_for` finds for the filter.
+    """
     known = queries("sqlite")
     conditions: list[str] = []
     values: dict[str, Any] = {}
@@ -39,6 +46,8 @@ def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
             conditions.append(known[f"where_{condition}"])
             values[name] = value
     text = known[query]
+    if where.applies_to:
+        values["places"] = json.dumps(places)
     if where.embedded is not None:
         conditions.append(known["where_embedded" if where.embedded else "where_unembedded"])
     if where.embedded is False:
@@ -47,11 +56,20 @@ def filtered(query: str, where: Filter) -> tuple[str, dict[str, Any]]:
     return text.replace("{filter}", "\n".join(conditions)), values
 
 
+def places_for(connection: sqlite3.Connection, agent: int, where: Filter) -> list[str]:
+    """The places among those of the agent's memories that a filter's `applies_to` means."""
+    if not where.applies_to:
+        return []
+    rows = connection.execute(queries("sqlite")["places"], {"agent": agent})
+    return [place for (place,) in rows if covers(place, where.applies_to)]
+
+
 def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
     return {
         "statuses": [(each.value,) for each in where.statuses],
         "kinds": [(each,) for each in where.kinds],
         "scopes": [(each.name, each.value) for each in where.scopes],
+        "applies_to": [(each.name, each.value) for each in where.applies_to],
         "tags": [(each,) for each in where.tags],
     }
 
@@ -76,5 +94,5 @@ def _placeholders(name: str, given: Sequence[tuple[str, ...]]) -> tuple[str, dic
         keys = [f"{name}_{number}_{column}" for column in range(len(row))]
         bound.update(zip(keys, row, strict=True))
         written = ", ".join(f":{key}" for key in keys)
-        rows.append(f"({written})" if name in {"scopes", "tags"} else written)
+        rows.append(f"({written})" if name in {"scopes", "tags", "applies_to"} else written)
     return ", ".join(rows), bound

@@ -16,7 +16,7 @@ from germane.model.learning import Example, LearningState
 from germane.stores.sql import queries
 from germane.stores.sqlite.rows import id_text, microseconds
 
-__all__ = ["MOST_JUDGED", "examples_of", "judge", "set_learning", "state_of", "unlearn"]
+__all__ = ["MOST_JUDGED", "examples_of", "judge", "key_of", "set_learning", "state_of", "unlearn"]
 
 MOST_JUDGED: Final = 5000
 """Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
@@ -30,7 +30,7 @@ def judge(connection: sqlite3.Connection, agent: int, num: int, change: Judge) -
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
-    values = {"agent": agent, "num": num, "context": _key(change.context)}
+    values = {"agent": agent, "num": num, "context": key_of(change.context)}
     learns = state_of(connection, agent).on
     parts = _packed(change) if learns and change.parts else None
     known = connection.execute(queries("sqlite")["judgement"], values).fetchone()
@@ -76,7 +76,8 @@ def unlearn(connection: sqlite3.Connection, agent: int) -> int:
     return int(count)
 
 
-def _key(context: str) -> bytes:
+def key_of(context: str) -> bytes:
+    """The bytes of a context's key. Raises InvalidInput for what is none."""
     try:
         key = bytes.fromhex(context)
     except (TypeError, ValueError):

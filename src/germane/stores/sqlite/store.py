@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
-from germane.model.learning import Example, LearningState
+from germane.model.learning import Evidence, Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
@@ -27,7 +27,7 @@ from germane.stores.sqlite.connections import Connections, Durability
 from germane.stores.sqlite.conversing import Conversations, KeptTalks
 from germane.stores.sqlite.erasing import erase, finish_erasure, settle_log
 from germane.stores.sqlite.failures import translated
-from germane.stores.sqlite.filtering import filtered
+from germane.stores.sqlite.filtering import filtered, places_for
 from germane.stores.sqlite.holding import WorkingSets
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
@@ -45,6 +45,8 @@ from germane.stores.sqlite.settings import (
     stored_embedding,
 )
 from germane.stores.sqlite.spaces import Spaces
+from germane.stores.sqlite.validating import evidence_of
+from germane.stores.sqlite.weighing import weights_of
 from germane.stores.sqlite.writing import Writing, span
 
 __all__ = ["SqliteStore"]
@@ -152,7 +154,7 @@ class SqliteStore(WorkingSets, Spaces, Conversations):
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading() as connection:
             number = self._agent(connection, agent).number
-            query, values = filtered(f"find_{order.value}", where)
+            query, values = filtered(f"find_{order.value}", where, places_for(connection, number, where))
             values |= {"agent": number, "limit": -1 if limit is None else limit}
             values |= _edge(connection, number, agent, after)
             nums = [num for (num,) in connection.execute(query, values)]
@@ -191,6 +193,7 @@ class SqliteStore(WorkingSets, Spaces, Conversations):
             (vectors,) = connection.execute(queries("sqlite")["count_vectors"], span(number)).fetchone()
             (waiting,) = connection.execute(queries("sqlite")["count_unembedded"], span(number)).fetchone()
             version = version_of(connection)
+            tokens_by_scope, large = weights_of(connection, number)
         for kind, status, count, *_ in rows:
             by_kind[kind] = by_kind.get(kind, 0) + count
             by_status[status] = by_status.get(status, 0) + count
@@ -209,6 +212,8 @@ class SqliteStore(WorkingSets, Spaces, Conversations):
             newest=moment(max(row[5] for row in rows)) if rows else None,
             pending=waiting if embedding or self._embedding else 0,
             language=language or _ENGLISH,
+            tokens_by_scope=tokens_by_scope,
+            large=large,
         )
 
     def check(self, agent: str) -> tuple[Finding, ...]:
@@ -256,6 +261,11 @@ class SqliteStore(WorkingSets, Spaces, Conversations):
         """Remove all examples of an agent, and return how many there were; uses stay counted."""
         with self._connections.writing() as connection:
             return unlearn(connection, self._agent(connection, agent).number)
+
+    def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
+        """How work turned out with the agent's memories: at most 5,000 outcomes, the oldest leave."""
+        with self._connections.reading() as connection:
+            return evidence_of(connection, self._agent(connection, agent).number, known)
 
     def agents(self) -> tuple[str, ...]:
         """The names of all agents of the file, in the order in which they first wrote."""

@@ -15,11 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Applied, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
+from germane.model.change import Applied, Attest, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
 from germane.model.holding import MoveKind
 from germane.model.memory import Memory, Status
 from germane.model.stats import EmbeddingIdentity
 from germane.model.vector import NOWHERE, Vector
+from germane.places import further_places
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
@@ -34,6 +35,7 @@ from germane.stores.sqlite.rows import (
     texts_row,
     try_id_bytes,
 )
+from germane.stores.sqlite.validating import attest
 
 __all__ = ["AGENT_SHIFT", "Writing", "packed_vector", "span"]
 
@@ -113,8 +115,12 @@ class Writing:
             return self._purge(change)
         if isinstance(change, Judge):
             return self._judge(change)
+        if isinstance(change, Attest):
+            num = self._num(change.memory_id)
+            told = attest(self.connection, self.agent, num, change)
+            return Applied(memory=self._load(num), created=told)
         raise InvalidInput(
-            f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector, Purge or Judge."
+            f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector, Purge, Judge or Attest."
         )
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
@@ -214,6 +220,7 @@ class Writing:
             self._run("purge_memory", {"agent": self.agent, "num": num})
         # What was learned from it is gone as well.
         self._run("count_judgement", {"agent": self.agent})
+        self._run("count_outcome", {"agent": self.agent})
         return Applied(memory=None, purged=len(chain))
 
     def _judge(self, change: Judge) -> Applied:
@@ -240,6 +247,8 @@ class Writing:
             raise
         self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
         self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
+        places = [(agent, place, num) for num, memory, _ in new for place in further_places(memory)]
+        self._many("insert_place", places)
         self._many("insert_lex", [self._forward_row(num, memory) for num, memory, _ in new])
         self._many("insert_vector", [row for row in vectors if row[2]])
         self._many("insert_unembedded", waiting)

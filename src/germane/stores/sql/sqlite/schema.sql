@@ -21,7 +21,7 @@ CREATE TABLE settings (
 -- One row per agent. `seq` is the number of its latest change; `memories` and `terms` count what is
 -- stored and how many terms it has, so that a check can compare. `language` names the stemmer of its words,
 -- `learning` says whether it learns from use, `judged` numbers the latest judgement of what it was shown,
--- and `moved` the latest move in its working sets.
+-- `moved` the latest move in its working sets, and `attested` the latest outcome told.
 CREATE TABLE agents (
     agent    INTEGER PRIMARY KEY,
     name     TEXT    NOT NULL UNIQUE,
@@ -31,7 +31,8 @@ CREATE TABLE agents (
     language TEXT NOT NULL DEFAULT 'english',
     learning INTEGER NOT NULL DEFAULT 0 CHECK (learning IN (0, 1)),
     judged INTEGER NOT NULL DEFAULT 0,
-    moved INTEGER NOT NULL DEFAULT 0
+    moved INTEGER NOT NULL DEFAULT 0,
+    attested INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- What filters, orders and counters need of each memory; narrow, because counters change.
@@ -100,6 +101,17 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_memory ON tags (num);
 
+-- Where a memory stands besides its scope: path scopes, lists of patterns, further scopes; so that a filter
+-- reads the few different places of an agent, and not the many memories.
+CREATE TABLE places (
+    agent INTEGER NOT NULL,
+    place TEXT    NOT NULL,
+    num   INTEGER NOT NULL REFERENCES memories (num) ON DELETE CASCADE,
+    PRIMARY KEY (agent, place, num)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX places_by_memory ON places (num);
+
 -- The forward record of each memory: its distinct terms' hashes (uint32, little endian, ascending), how
 -- often each occurs (uint8), and how many terms there are in all. There is no dictionary of terms.
 CREATE TABLE lex (
@@ -149,6 +161,23 @@ CREATE TABLE shown (
 CREATE INDEX shown_by_memory ON shown (num);
 
 CREATE INDEX shown_by_age ON shown (agent, given);
+
+-- How work turned out with what contexts showed, without any text: `worth` is 1 where it succeeded and 0
+-- where it failed, `weight` what that says of this memory, `given` the outcome's number.
+CREATE TABLE outcomes (
+    agent   INTEGER NOT NULL,
+    context BLOB    NOT NULL CHECK (length(context) = 16),
+    num     INTEGER NOT NULL REFERENCES memories (num) ON DELETE CASCADE,
+    given   INTEGER NOT NULL,
+    worth   REAL    NOT NULL CHECK (worth BETWEEN 0 AND 1),
+    weight  REAL    NOT NULL CHECK (weight BETWEEN 0 AND 1),
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (agent, context, num)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outcomes_by_memory ON outcomes (num);
+
+CREATE INDEX outcomes_by_age ON outcomes (agent, given);
 
 -- What an agent holds in mind: named sets of its memories. `moved` numbers the set's latest move.
 CREATE TABLE working_sets (

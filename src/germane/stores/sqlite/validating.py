@@ -1,0 +1,58 @@
+"""Keeps how work turned out with memories that contexts showed.
+
+Level: stores (imports model and errors). No text is kept: hashes and numbers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from germane.errors import InvalidInput
+from germane.model.change import Attest
+from germane.model.learning import Attested, Evidence
+from germane.stores.sql import queries
+from germane.stores.sqlite.learning import key_of
+from germane.stores.sqlite.rows import id_text, microseconds, moment
+
+__all__ = ["MOST_OUTCOMES", "attest", "evidence_of"]
+
+MOST_OUTCOMES: Final = 5000
+"""Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
+
+
+def attest(connection: sqlite3.Connection, agent: int, num: int, change: Attest) -> bool:
+    """Store one outcome; returns whether it tells what wasn't known.
+
+    Raises InvalidInput for a context that is no key, or a worth or weight out of range.
+    """
+    if not (0 <= change.worth <= 1 and 0 < change.weight <= 1):
+        raise InvalidInput(
+            f"An outcome of worth {change.worth} and weight {change.weight} says nothing: worth is from 0 to "
+            "1, and weight above 0 and at most 1."
+        )
+    values = {"agent": agent, "num": num, "context": key_of(change.context)}
+    known = connection.execute(queries("sqlite")["outcome"], values).fetchone()
+    if known == (change.worth, change.weight):
+        return False
+    told = {"worth": change.worth, "weight": change.weight, "at": microseconds(change.at, name="at")}
+    connection.execute(queries("sqlite")["count_outcome"], {"agent": agent})
+    connection.execute(queries("sqlite")["insert_outcome"], values | told)
+    connection.execute(queries("sqlite")["remove_old_outcomes"], {"agent": agent, "most": MOST_OUTCOMES})
+    return True
+
+
+def evidence_of(connection: sqlite3.Connection, agent: int, known: int | None) -> Evidence | None:
+    """What is attested for an agent, unless its stamp is the one that is known."""
+    row = connection.execute(queries("sqlite")["attested"], {"agent": agent}).fetchone()
+    stamp = row[0] if row else 0
+    if stamp == known:
+        return None
+    rows = connection.execute(queries("sqlite")["outcomes"], {"agent": agent})
+    return Evidence(
+        stamp=stamp,
+        attested=tuple(
+            Attested(context=context.hex(), memory_id=id_text(raw), worth=worth, weight=weight, at=moment(at))
+            for context, raw, worth, weight, at in rows
+        ),
+    )
