@@ -18,7 +18,7 @@ from germane.engine.space import Space
 from germane.model.held import Held
 from germane.protocols import Store, TokenCounter
 from germane.verbs.conversation import Conversation
-from germane.verbs.working_set import WorkingSet
+from germane.verbs.working_set import WorkingSet, Wrapping
 
 __all__ = ["AsyncConversation", "AsyncEngine", "AsyncSpace", "AsyncWorkingSet", "open"]
 
@@ -124,11 +124,11 @@ class _Verbs:
     working_set = _awaited_working_set(Engine.working_set)
 
 
-class AsyncWorkingSet:
-    """A working set whose verbs and figures are awaited.
+class AsyncWorkingSet(Wrapping):
+    """A working set whose verbs and figures are awaited, and that `recall(..., into=...)` takes.
 
-    `working_set` is the synchronous one behind it, which `recall(..., into=...)` takes.
-    `await held.tokens` reads a figure; what iterating and `in` do is done by `async for` and `holds`.
+    `working_set` is the synchronous one behind it. `await held.tokens` reads a figure; what iterating
+    and `in` do is done by `async for` and `holds`.
     """
 
     def __init__(self, working_set: WorkingSet) -> None:

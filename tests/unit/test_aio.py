@@ -77,7 +77,7 @@ def test_a_working_set_is_awaited_as_it_is_called() -> None:
             assert (await held.assemble()).text == held.working_set.assemble().text
             assert len(await held.changes()) == await held.moved
             await held.clear()
-            await engine.recall("caching fact", into=held.working_set)
+            await engine.recall("caching fact", into=held)
             assert (await held.items())[-1].recalled
             with pytest.raises(germane.NotHeld):
                 await held.touch((await engine.remember("elsewhere")).id)

@@ -58,9 +58,9 @@ def test_the_score_weighs_four_signals() -> None:
     ]
     ranked = hybrid(candidates, query=Query(), now=NOW, tags=["db:postgres"])
     assert [one.memory.id for one in ranked] == ["best", "half", "least"]
-    assert ranked[0].parts == pytest.approx({"semantic": 5.0, "tags": 3.0, "recency": 1.0, "access": 1.0})
+    assert ranked[0].parts == pytest.approx({"meaning": 5.0, "tags": 3.0, "recency": 1.0, "access": 1.0})
     # Of recencies 1, 1/2 and 1/4 the middle one is a third of the way; ln 3 is half of ln 9.
-    assert ranked[1].parts == pytest.approx({"semantic": 2.5, "tags": 1.5, "recency": 1 / 3, "access": 0.5})
+    assert ranked[1].parts == pytest.approx({"meaning": 2.5, "tags": 1.5, "recency": 1 / 3, "access": 0.5})
     assert [one.score for one in ranked] == pytest.approx([10.0, 2.5 + 1.5 + 1 / 3 + 0.5, 0.0], abs=1e-9)
 
 
@@ -68,7 +68,7 @@ def test_a_signal_of_one_candidate_alone_stays_as_it_is() -> None:
     alone = make_candidate("one", hours=168, signals={"semantic": 0.6}, tags=("a:b",), access_count=9)
     ranked = hybrid([alone], query=Query(filter=Filter(tags=("a",))), now=NOW)
     assert ranked[0].parts == pytest.approx(
-        {"semantic": 3.0, "tags": 1.5, "recency": 0.5, "access": math.log(10) / 10}
+        {"meaning": 3.0, "tags": 1.5, "recency": 0.5, "access": math.log(10) / 10}
     )
 
 
@@ -79,8 +79,8 @@ def test_equal_signals_count_whole_and_missing_ones_half() -> None:
         make_candidate("c", signals={"lexical": 9.0}),
     ]
     ranked = {one.memory.id: one.parts for one in hybrid(candidates, query=Query(), now=NOW)}
-    assert ranked["a"] == {"semantic": 5.0, "tags": 1.5, "recency": 1.0, "access": 1.0}
-    assert ranked["c"] == {"semantic": 2.5, "tags": 1.5, "recency": 1.0, "access": 1.0}
+    assert ranked["a"] == {"meaning": 5.0, "tags": 1.5, "recency": 1.0, "access": 1.0}
+    assert ranked["c"] == {"meaning": 2.5, "tags": 1.5, "recency": 1.0, "access": 1.0}
 
 
 def test_a_week_halves_recency_truly() -> None:
@@ -97,7 +97,7 @@ def test_without_any_vector_the_words_take_their_place() -> None:
         make_candidate("most", signals={"lexical": 12.0}),
     ]
     ranked = hybrid(candidates, query=Query(), now=NOW)
-    assert [(one.memory.id, one.parts["semantic"]) for one in ranked] == [
+    assert [(one.memory.id, one.parts["meaning"]) for one in ranked] == [
         ("most", 5.0),
         ("some", 1.25),
         ("silent", 0.0),

@@ -20,9 +20,10 @@ from germane.protocols import Checkable, Scorer, TokenCounter
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs import assemble, read, recall
 from germane.verbs.question import filter_of
+from germane.verbs.rankers import DEFAULT_RANKER, Ranker
 from germane.verbs.recall import Recalled
-from germane.verbs.together import check_apart, entered_spaces
-from germane.verbs.working_set import WorkingSet, check_owner
+from germane.verbs.together import entered_spaces
+from germane.verbs.working_set import WorkingSet, Wrapping, set_for
 
 __all__ = ["DEFAULT_BUDGET", "Reading"]
 
@@ -70,20 +71,18 @@ class Reading(Surface):
         include_superseded: bool = False,
         gate: bool = True,
         scorer: Scorer | None = None,
-        into: WorkingSet | None = None,
+        ranker: Ranker | str = DEFAULT_RANKER,
+        into: WorkingSet | Wrapping | None = None,
         spaces: Sequence[str] = (),
     ) -> Recalled:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
-        A time in the question ("last week", "in May 2023") restricts what is found. A question
-        that names nothing finds the newest memories. What has nothing to do with the question is
-        left out unless `gate` is False. `into` names a working set that takes in the best, as many as have
-        room. The memories of `spaces` take part as well, and each one's `agent` says whose it is.
-        Raises InvalidInput, UnknownSpace or NotAllowed.
+        A time in the question ("in May 2023") restricts what is found; one that names nothing finds the
+        newest. What has nothing to do with it is left out unless `gate` is False. `ranker="hybrid"` weighs
+        meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
+        Those of `spaces` take part, each under its `agent`. Raises InvalidInput, UnknownSpace or NotAllowed.
         """
-        if into is not None:
-            check_owner(into, self._session.agent)
-            check_apart(into, spaces)
+        held = None if into is None else set_for(into, self._session.agent, spaces)
         where = filter_of(
             kinds=kinds,
             tags=tags,
@@ -94,12 +93,18 @@ class Reading(Surface):
             min_importance=min_importance,
             include_superseded=include_superseded,
         )
-        beside = entered_spaces(self._session, spaces)
         found = recall.recall(
-            self._session, query, where=where, limit=limit, scorer=scorer, gated=gate, spaces=beside
+            self._session,
+            query,
+            where=where,
+            limit=limit,
+            scorer=scorer,
+            ranker=ranker,
+            gated=gate,
+            spaces=entered_spaces(self._session, spaces),
         )
-        if into is not None:
-            into.add_recalled(found)
+        if held is not None:
+            held.add_recalled(found)
         return found
 
     def assemble(

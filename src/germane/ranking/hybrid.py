@@ -5,9 +5,9 @@ Level: ranking (imports model, errors and ranking only; never retrieval or store
 First the lists of the vectors, the text and the tags are fused by reciprocal ranks (k = 60), and the
 best of that stay candidates. Then four signals make the score, from 0 to 10:
 
-    10 * (0.5 semantic + 0.3 tags + 0.1 recency + 0.1 access)
+    10 * (0.5 meaning + 0.3 tags + 0.1 recency + 0.1 access)
 
-    semantic   cosine; where no candidate has one, what the text says of it (BM25) stands in
+    meaning    cosine; where no candidate has one, what the text says of it (BM25) stands in
     tags       hierarchical Jaccard of the memory's tags and those asked for
     recency    2 ^ (-age / 168 h): a true half-life, where HTM's own code takes e ^ (-age / 168 h)
     access     ln(1 + accesses) / 10, at most 1
@@ -15,7 +15,8 @@ best of that stay candidates. Then four signals make the score, from 0 to 10:
 Each signal is brought to 0 to 1 by the least and the greatest of the candidates that have it. A
 signal that one candidate alone has stays as it is, equal ones count 1, and one that a candidate lacks
 counts 0.5. Unlike HTM's, the list of the vectors takes part in finding, so that what matches by
-meaning alone is found.
+meaning alone is found. The parts are no shares of a good match, as those of `germane.ranking.relevance`
+are, and none has the name of one that learning weighs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from germane.ranking.standing import under_successors
 __all__ = ["HALF_LIFE_HOURS", "HYBRID_WEIGHTS", "NEUTRAL", "hybrid", "min_max", "tag_likeness"]
 
 HYBRID_WEIGHTS: Mapping[str, float] = MappingProxyType(
-    {"semantic": 0.5, "tags": 0.3, "recency": 0.1, "access": 0.1}
+    {"meaning": 0.5, "tags": 0.3, "recency": 0.1, "access": 0.1}
 )
 """What each signal is worth; together 1."""
 
@@ -44,7 +45,7 @@ HALF_LIFE_HOURS = 168.0
 NEUTRAL = 0.5
 """What a signal counts for a candidate that lacks it."""
 
-_FOUND_BY = ("semantic", "lexical", "tags")
+_FOUND_BY = ("meaning", "lexical", "tags")
 _SCALE = 10.0
 _HOUR = timedelta(hours=1)
 
@@ -117,17 +118,17 @@ def _raw(
         "recency": math.exp2(-age / half_life_hours),
         "access": min(math.log1p(memory.access_count) / _SCALE, 1.0),
     }
-    for name in ("semantic", "lexical"):
-        if name in candidate.signals:
-            value = candidate.signals[name]
+    for signal, name in (("semantic", "meaning"), ("lexical", "lexical")):
+        if signal in candidate.signals:
+            value = candidate.signals[signal]
             if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {name} signal of memory {memory.id!r} is {value}, which can't be ranked. "
+                    f"The {signal} signal of memory {memory.id!r} is {value}, which can't be ranked. "
                     "The store that found it has to return finite signals."
                 )
             found[name] = value
-    if "semantic" in found:
-        found["semantic"] = min(max(found["semantic"], 0.0), 1.0)
+    if "meaning" in found:
+        found["meaning"] = min(max(found["meaning"], 0.0), 1.0)
     if asked and memory.tags:
         found["tags"] = tag_likeness(memory.tags, asked)
     return found
@@ -155,11 +156,11 @@ def _signals(
         signal: {memory_id: raw[memory_id][signal] for memory_id in ids if signal in raw[memory_id]}
         for signal in HYBRID_WEIGHTS
     }
-    if not having["semantic"]:
+    if not having["meaning"]:
         # Without an embedder all would be neutral, and the best words would decide nothing. A text
         # without any of the words is known to lack them, which is not the same as neutral.
         words = {memory_id: raw[memory_id].get("lexical", 0.0) for memory_id in ids}
-        having["semantic"] = words if any(words.values()) else {}
+        having["meaning"] = words if any(words.values()) else {}
     return {
         signal: dict.fromkeys(ids, NEUTRAL)
         | {memory_id: min(value, 1.0) for memory_id, value in min_max(values).items()}

@@ -6,13 +6,13 @@ Level: verbs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import overload
 
 from germane.model.learning import Weights
 from germane.model.memory import as_utc
-from germane.model.query import Filter, Found, Slice
+from germane.model.query import Filter, Found, Query, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
@@ -22,6 +22,7 @@ from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
 from germane.verbs.question import Asked, covered, query_of, understand
+from germane.verbs.rankers import DEFAULT_RANKER, Ranker, by_hybrid, check_ranker
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -36,7 +37,7 @@ class Recalled(Sequence[Ranked]):
     """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
 
     `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
-    multiplied by, where use has taught some.
+    multiplied by, where use has taught some. A ranker that was asked for by name stands in the notes.
     """
 
     ranked: tuple[Ranked, ...]
@@ -67,33 +68,31 @@ def recall(
     where: Filter,
     limit: int = 10,
     scorer: Scorer | None = None,
+    ranker: Ranker | str = DEFAULT_RANKER,
     gated: bool = True,
     spaces: Sequence[Session] = (),
 ) -> Recalled:
     """The best `limit` memories for a question, also of spaces. Reading changes nothing.
 
-    With spaces nothing learned applies: what one memory's use has taught is no measure for another's.
+    With spaces nothing learned applies: what one memory's use has taught is no measure for another's;
+    nor does it with another ranker. A question that names nothing is answered by the newest, whoever ranks.
     Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
     """
     checked_count(limit, name="limit", least=1)
+    check_ranker(ranker, scorer)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
     asked, found = gather_together(session, asked, slices, spaces)
-    weighs = scorer is None and found.by_relevance and not spaces
-    weights = session.known_weights.of(session.store, session.agent) if weighs else None
     sought = query_of(asked, slices)
-    ranked = rank(
-        found.slices[0],
-        lexical_bound=found.lexical_bound,
-        window_bound=found.window_bound,
-        now=now,
-        scorer=scorer,
-        query=sought,
-        prefer=asked.prefers,
-        order=asked.question.order if found.by_relevance else None,
-        weights=weights,
-    )
+    weights: Weights | None = None
+    if ranker == DEFAULT_RANKER or not found.by_relevance:
+        if scorer is None and found.by_relevance and not spaces:
+            weights = session.known_weights.of(session.store, session.agent)
+        ranked = _by_relevance(asked, found, sought, now=now, scorer=scorer, weights=weights)
+    else:
+        ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
+        asked = replace(asked, notes=(*asked.notes, told))
     coverage = covered(found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
     if coverage is not None:
@@ -107,6 +106,28 @@ def recall(
         notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in best])),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
         weights={} if weights is None else weights.values,
+    )
+
+
+def _by_relevance(
+    asked: Asked,
+    found: Found,
+    sought: Query,
+    *,
+    now: datetime,
+    scorer: Scorer | None,
+    weights: Weights | None,
+) -> tuple[Ranked, ...]:
+    return rank(
+        found.slices[0],
+        lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
+        now=now,
+        scorer=scorer,
+        query=sought,
+        prefer=asked.prefers,
+        order=asked.question.order if found.by_relevance else None,
+        weights=weights,
     )
 
 

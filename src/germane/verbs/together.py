@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from germane.errors import InvalidInput
 from germane.model.query import Candidate, Found, Slice
 from germane.model.trace import Note
 from germane.retrieval.terms import query_terms
@@ -19,21 +18,12 @@ from germane.verbs.question import Asked, search
 from germane.verbs.session import Session
 from germane.verbs.sharing import entered
 
-__all__ = ["check_apart", "entered_spaces", "gather_together"]
+__all__ = ["entered_spaces", "gather_together"]
 
 
 def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...]:
     """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
     return tuple(entered(session, name) for name in dict.fromkeys(checked_words(names, name="spaces")))
-
-
-def check_apart(into: object, names: Sequence[str]) -> None:
-    """Raise InvalidInput where what spaces give would enter a set that holds an agent's own memories."""
-    if names:
-        raise InvalidInput(
-            f"into={into!r} holds one owner's memories, and spaces={tuple(names)!r} bring others'. Recall "
-            "from the space itself into a set of the space: space.recall(..., into=space.working_set())."
-        )
 
 
 def gather_together(

@@ -39,7 +39,7 @@ from germane.verbs.held_context import assemble_held
 from germane.verbs.held_now import HeldNow
 from germane.verbs.session import Session
 
-__all__ = ["WorkingSet", "check_owner", "working_set"]
+__all__ = ["WorkingSet", "Wrapping", "set_for", "working_set"]
 
 _EVERY = 0.02
 """Seconds between two looks at the log while it is followed."""
@@ -58,13 +58,31 @@ def working_set(session: Session, name: str = DEFAULT_SET, *, by: str) -> Workin
     return WorkingSet(Side(session=session, store=session.store, name=name, by=by, now=now))
 
 
-def check_owner(into: WorkingSet, agent: str) -> None:
-    """Raise InvalidInput for a set that can't hold this agent's memories."""
-    if into.owner != agent:
+class Wrapping:
+    """What has a working set behind it, as the awaited one of `germane.aio` does."""
+
+    working_set: WorkingSet
+
+
+def set_for(into: WorkingSet | Wrapping, agent: str, spaces: Sequence[str]) -> WorkingSet:
+    """The set that takes in what this agent recalls. Raises InvalidInput for what can't hold it.
+
+    What spaces give is others', so none of it can enter a set that holds an agent's own memories.
+    """
+    held = into if isinstance(into, WorkingSet) else getattr(into, "working_set", None)
+    if not isinstance(held, WorkingSet):
+        raise InvalidInput(f"into={into!r} is no working set. Pass what `working_set()` returned.")
+    if held.owner != agent:
         raise InvalidInput(
-            f"Working set {into.name!r} belongs to {into.owner!r} and holds that one's memories, not "
+            f"Working set {held.name!r} belongs to {held.owner!r} and holds that one's memories, not "
             f"those of {agent!r}. Recall into a set of the same owner."
         )
+    if spaces:
+        raise InvalidInput(
+            f"into={held!r} holds one owner's memories, and spaces={tuple(spaces)!r} bring others'. Recall "
+            "from the space itself into a set of the space: space.recall(..., into=space.working_set())."
+        )
+    return held
 
 
 class WorkingSet:
