@@ -52,11 +52,12 @@ def anchored(
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
     limits = recall or RecallLimits()
     candidates = groups_of(messages)
-    room: int | None = None
+    most = budget
     if budget is not None:
         budget -= _cost_beside(anchors, cost)
         room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
-    recent = window(messages, groups=groups, budget=_of_window(budget, room, limits), cost=cost)
+        kept_free = 0 if limits.most == 0 else int(room * limits.share)
+    recent = window(messages, groups=groups, budget=None if budget is None else budget - kept_free, cost=cost)
 
     def recall_beside(recent: Selection) -> Recalled:
         shown = set(recent.groups)
@@ -69,8 +70,7 @@ def anchored(
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
         wider = window(messages, groups=groups, budget=budget - beside.tokens, cost=cost)
         if len(wider.groups) > len(recent.groups):
-            recent = wider
-            beside = recall_beside(recent)
+            recent, beside = wider, recall_beside(wider)
     return Anchored(
         window=recent,
         current=candidates[-1].id if candidates else None,
@@ -105,12 +105,6 @@ def _required(
         raise BudgetTooSmall(
             budget=error.budget + beside, needed=error.needed + beside, required=named
         ) from None
-
-
-def _of_window(budget: int | None, room: int | None, recall: RecallLimits) -> int | None:
-    if budget is None or room is None or recall.most == 0:
-        return budget
-    return budget - int(room * recall.share)
 
 
 def _cost_beside(anchors: Mapping[str, str], cost: Cost | None, section: str = "") -> int:
