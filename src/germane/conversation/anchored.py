@@ -56,8 +56,8 @@ def anchored(
     if budget is not None:
         budget -= _cost_beside(anchors, cost)
         room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
-        kept_free = 0 if limits.most == 0 else int(room * limits.share)
-    recent = window(messages, groups=groups, budget=None if budget is None else budget - kept_free, cost=cost)
+        most = budget if limits.most == 0 else budget - int(room * limits.share)
+    recent = window(messages, groups=groups, budget=most, cost=cost)
 
     def recall_beside(recent: Selection) -> Recalled:
         shown = set(recent.groups)
