@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from germane.conversation.groups import groups_of
 from germane.conversation.recalling import Recalled, RecallLimits, recalled
 from germane.conversation.tiers import Tiers
-from germane.conversation.window import NONE, checked_size, required_cost, window
+from germane.conversation.window import checked_size, required_cost, window
 from germane.errors import BudgetTooSmall
 from germane.model.conversation import (
     Anchored,
@@ -43,12 +43,10 @@ def anchored(
 ) -> Anchored:
     """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
 
-    `found` are the scores for the query, anchors texts by name that always stand. With a budget the
-    whole has at most that many tokens, and what one side leaves the other takes. Raises BudgetTooSmall
-    when system messages, anchors and the current group don't fit, and InvalidInput.
+    `found` are the query's scores. Of a budget, what one side leaves the other takes. Raises
+    BudgetTooSmall when system messages, anchors and the current group don't fit, and InvalidInput.
     """
-    checked_size(groups, budget, cost)
-    groups = 1 if groups == NONE else groups
+    checked_size(groups, budget, cost)  # From here on its amount counts: -1 asks for one as well.
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
     limits = recall or RecallLimits()
     candidates = groups_of(messages)
@@ -57,7 +55,7 @@ def anchored(
         budget -= _cost_beside(anchors, cost)
         room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
         most = budget if limits.most == 0 else budget - int(room * limits.share)
-    recent = window(messages, groups=groups, budget=most, cost=cost)
+    recent = window(messages, groups=abs(groups), budget=most, cost=cost)
 
     def recall_beside(recent: Selection) -> Recalled:
         shown = set(recent.groups)
@@ -68,7 +66,7 @@ def anchored(
     beside = recall_beside(recent)
     if budget is not None:
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
-        wider = window(messages, groups=groups, budget=budget - beside.tokens, cost=cost)
+        wider = window(messages, groups=abs(groups), budget=budget - beside.tokens, cost=cost)
         if len(wider.groups) > len(recent.groups):
             recent, beside = wider, recall_beside(wider)
     return Anchored(
