@@ -11,6 +11,7 @@ Level: errors (imports nothing of the package).
     ├── NotSaid                 a conversation has no such message or group             (also LookupError)
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
+    │   └── RequestTooLarge     the required parts of a request don't fit its window; names each
     ├── PurgeNotConfirmed       a purge without an explicit confirmation
     ├── SpaceError              what a space's rules don't allow; nothing changed
     │   ├── UnknownSpace        no space of that name                                   (also LookupError)
@@ -34,6 +35,8 @@ is an attribute of the error as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 __all__ = [
     "BudgetTooSmall",
     "DuplicateMember",
@@ -50,6 +53,7 @@ __all__ = [
     "NotHeld",
     "NotSaid",
     "PurgeNotConfirmed",
+    "RequestTooLarge",
     "SchemaTooNew",
     "SpaceError",
     "SpaceTaken",
@@ -154,6 +158,26 @@ class BudgetTooSmall(GermaneError):
             f"A budget of {budget} tokens can't hold what is required: {needed} tokens are needed, "
             f"{self.shortfall} more ({named}). Raise the budget, or require less."
         )
+
+
+class RequestTooLarge(BudgetTooSmall):
+    """The parts that a request can't do without don't fit its window, so none was made.
+
+    `parts` are those parts by name, each with the fewest tokens that it can have; they sum to `needed`.
+    `budget` is what the window leaves once the answer is reserved.
+    """
+
+    def __init__(self, *, budget: int, parts: Mapping[str, int]) -> None:
+        self.parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
+        super().__init__(budget=budget, needed=sum(parts.values()), required=tuple(self.parts))
+        named = ", ".join(f"{name}: {tokens:,}" for name, tokens in self.parts.items())
+        longest = next(iter(self.parts), "it")
+        message = (
+            f"The request doesn't fit: its window leaves {budget:,} tokens, and {self.needed:,} are needed, "
+            f"{self.shortfall:,} more ({named}). Shorten {longest}, reserve less for the answer, or use a "
+            "model with a larger window."
+        )
+        self.args = (message,)
 
 
 class PurgeNotConfirmed(GermaneError):

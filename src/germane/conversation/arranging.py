@@ -1,0 +1,307 @@
+"""A conversation as one provider can be sent it: each call beside its results, each group with its cost.
+
+Level: ranking (imports model, protocols and conversation). Pure but for what it remembers: an
+arrangement that follows a growing conversation works on what is new alone.
+
+Providers refuse a call that isn't answered by the very next messages, and a result that stands
+anywhere else. So a result that came late moves to its call, and a call without one gets a result
+that says so. Whatever parts a call from its result would have to part a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from threading import RLock
+from typing import Any, Final, NamedTuple
+
+from germane.conversation.counting import as_json, message_tokens
+from germane.conversation.formats import anthropic, openai, responses, translated
+from germane.conversation.groups import is_always_kept
+from germane.conversation.recalling import section_of
+from germane.conversation.tiers import Tiers, tiered
+from germane.model.message import Group, Message, Part, Provider, Role, TextPart, ToolCall, ToolResult
+from germane.model.request import Form
+from germane.protocols import TokenCounter
+
+__all__ = ["MISSING", "Arrangement", "Entry", "Said", "Shown"]
+
+MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
+"""What answers a call without a result, since no provider takes an unanswered one."""
+
+_WRITE = {
+    Provider.OPENAI: openai.write,
+    Provider.RESPONSES: responses.write,
+    Provider.ANTHROPIC: anthropic.write,
+}
+_ANSWERED_BY = {
+    "": "",
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+}
+"""The results of the Responses API that can be written for a call without one."""
+_OLD = "function_call"
+
+
+class Entry(NamedTuple):
+    """One message as it is sent; `place` orders the entries of a request."""
+
+    place: tuple[int, int]
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A group in one form: what is sent of it, its cost, how many results it has and how many are cut.
+
+    `prompt` is what the user's messages in it cost.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    tokens: int = 0
+    results: int = 0
+    cut: int = 0
+    prompt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A group in words, as it is recalled. `digest` changes when the text does."""
+
+    text: str
+    tokens: int
+    digest: str
+
+
+class _Slot:
+    """A message, and the results of its calls by the calls' places in it."""
+
+    __slots__ = ("message", "place", "results")
+
+    def __init__(self, place: int, message: Message) -> None:
+        self.place = place
+        self.message = message
+        self.results: dict[int, tuple[int, ToolResult, Message]] = {}
+
+
+class Arrangement:
+    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used."""
+
+    def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
+        self.lock = RLock()
+        self.provider = provider
+        self.counter = counter
+        self.tiers = tiers
+        self._source: tuple[Message, ...] = ()
+        self._forget()
+
+    def follow(self, messages: Sequence[Message]) -> None:
+        """Become the arrangement of these messages; where they only grew, what is known stays."""
+        source = tuple(messages)
+        known = len(self._source)
+        if source[:known] != self._source:
+            self._forget()
+            known = 0
+        for place in range(known, len(source)):
+            if not source[place].hidden:
+                self._take(place, source[place])
+        self._source = source
+
+    @property
+    def order(self) -> Sequence[str]:
+        """The groups in the order in which they were opened."""
+        return self._order
+
+    @property
+    def current(self) -> str | None:
+        """The group that was opened last."""
+        return self._order[-1] if self._order else None
+
+    @property
+    def beside(self) -> Sequence[Message]:
+        """What the system says where the provider keeps it beside the messages."""
+        return self._beside
+
+    def number(self, group: str) -> int:
+        """The place of a group in `order`."""
+        return self._numbers[group]
+
+    def __contains__(self, group: object) -> bool:
+        return group in self._numbers
+
+    def place(self, group: str) -> int:
+        """The place of a group's first message."""
+        return self._slots[group][0].place
+
+    def shown(self, group: str | None, form: Form | None = None) -> Shown:
+        """A group in a form, whole without one; None is what belongs to no group."""
+        made = self._made.setdefault(group, {})
+        if form not in made:
+            made[form] = self._show(self._slots.get(group, []), form)
+        return made[form]
+
+    def cost_in(self, group: str, form: Form) -> int:
+        """What a group would cost in a form that is only tried."""
+        return self._show(self._slots[group], form).tokens
+
+    def said(self, group: str, *, whole: bool = False) -> Said:
+        """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""
+        if (group, whole) not in self._said:
+            members = Group(id=group, messages=tuple(self._members[group]))
+            tiers = replace(self.tiers, inactive=None) if whole else self.tiers
+            # Nothing of what was said in words is cut, so neither a heading nor an id is needed.
+            text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
+            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+            self._said[group, whole] = Said(text=text, tokens=self.counter.count(text) + 1, digest=digest)
+        return self._said[group, whole]
+
+    def prompt(self) -> Sequence[Message]:
+        """The messages of the last groups, by which it can be told what is asked for."""
+        return [message for group in self._order[-5:] for message in self._members[group]]
+
+    def members(self, group: str) -> Sequence[Message]:
+        """The messages of a group as they were said."""
+        return self._members[group]
+
+    def _forget(self) -> None:
+        self._source = ()
+        self._order: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._slots: dict[str | None, list[_Slot]] = {}
+        self._members: dict[str, list[Message]] = {}
+        self._beside: list[Message] = []
+        self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
+        self._made: dict[str | None, dict[Form | None, Shown]] = {}
+        self._said: dict[tuple[str, bool], Said] = {}
+
+    def _take(self, place: int, message: Message) -> None:
+        group = None if is_always_kept(message) else message.group
+        if group is not None:
+            self._members.setdefault(group, []).append(message)
+            self._changed(group)
+        if message.provider not in (self.provider, Provider.PLAIN):
+            # Calls and results of another provider are left out together, so no pair is parted.
+            for one in translated((message,), self.provider):
+                self._keep(place, one, group)
+            return
+        if not any(isinstance(part, ToolResult) for part in message.parts):
+            self._keep(place, message, group)
+            return
+        rest: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                self._answer(place, part, message)
+            else:
+                rest.append(part)
+        if rest:
+            role = Role.USER if message.role is Role.TOOL else message.role
+            self._keep(place, message.evolve(parts=tuple(rest), role=role), group)
+
+    def _keep(self, place: int, message: Message, group: str | None) -> None:
+        if self._is_beside(message):
+            self._beside.append(message)
+            return
+        if group is not None and group not in self._numbers:
+            self._numbers[group] = len(self._order)
+            self._order.append(group)
+        slot = _Slot(place, message)
+        self._slots.setdefault(group, []).append(slot)
+        self._changed(group)
+        waiting: dict[str, list[int]] = {}
+        for index, call in enumerate(message.calls):
+            waiting.setdefault(call.id, []).append(index)
+        for call_id, indices in waiting.items():
+            self._waiting.setdefault(call_id, []).append((group, slot, indices))
+
+    def _answer(self, place: int, result: ToolResult, message: Message) -> None:
+        """Give a result to the latest call that waits for it; one that nobody waits for is left out."""
+        waiting = self._waiting.get(result.call_id)
+        if not waiting:
+            return
+        group, slot, indices = waiting[-1]
+        slot.results[indices.pop(0)] = (place, result, message)
+        self._changed(group)
+        if not indices:
+            waiting.pop()
+
+    def _changed(self, group: str | None) -> None:
+        self._made.pop(group, None)
+        if group is not None:
+            self._said.pop((group, False), None)
+            self._said.pop((group, True), None)
+
+    def _is_beside(self, message: Message) -> bool:
+        if message.role is not Role.SYSTEM:
+            return False
+        if self.provider is Provider.ANTHROPIC:
+            return message.provider is Provider.PLAIN or message.form == anthropic.SYSTEM
+        return self.provider is Provider.RESPONSES and message.form == responses.INSTRUCTIONS
+
+    def _show(self, slots: Sequence[_Slot], form: Form | None) -> Shown:
+        entries: list[Entry] = []
+        results = cut = prompt = 0
+        for slot in slots:
+            calls = slot.message.calls
+            if any(self._is_unanswerable(call, slot, index) for index, call in enumerate(calls)):
+                continue
+            made = self._entries(_WRITE[self.provider]([slot.message]), (slot.place, 0))
+            entries += made
+            if slot.message.role is Role.USER:
+                prompt += sum(entry.tokens for entry in made)
+            answers: list[tuple[int, dict[str, Any]]] = []
+            for index, call in enumerate(calls):
+                place, answer, shortened = self._answered(slot, index, call, form, results)
+                results += index in slot.results
+                cut += shortened
+                answers += [(place, each) for each in _WRITE[self.provider]([answer])]
+            entries += self._answers(slot, answers)
+        entries.sort(key=lambda entry: entry.place)
+        tokens = sum(entry.tokens for entry in entries)
+        return Shown(entries=tuple(entries), tokens=tokens, results=results, cut=cut, prompt=prompt)
+
+    def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[Entry]:
+        if self.provider is Provider.RESPONSES:
+            # Its items name their calls, so that each may stay where it was said.
+            return [made for place, each in answers for made in self._entries([each], (place, 1))]
+        written = [each for _, each in answers]
+        if self.provider is Provider.ANTHROPIC and written:
+            written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
+        return self._entries(written, (slot.place, 1))
+
+    def _answered(
+        self, slot: _Slot, index: int, call: ToolCall, form: Form | None, number: int
+    ) -> tuple[int, Message, bool]:
+        """Where the result of a call stands, as a message of its own, and whether it is cut."""
+        if index not in slot.results:
+            return slot.place, self._missing(call), False
+        place, result, source = slot.results[index]
+        extra = source.extra if self.provider is Provider.OPENAI and source.role is Role.TOOL else ""
+        whole = source.evolve(role=Role.TOOL, parts=(result,), extra=extra)
+        if form is None or number >= form.count:
+            return place, whole, False
+        limit = Tiers(inactive=form.limit, head=self.tiers.head)
+        (shorter,) = tiered((whole,), active=None, tiers=limit)
+        return place, shorter, shorter is not whole
+
+    def _missing(self, call: ToolCall) -> Message:
+        said = TextPart(text=MISSING)
+        if self.provider is Provider.OPENAI and call.form == _OLD:
+            extra = as_json({"role": "function", "name": call.name})
+            result = ToolResult(call_id="", content=(said,), form=_OLD)
+            return Message(role=Role.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
+        form = _ANSWERED_BY.get(call.form, "") if self.provider is Provider.RESPONSES else ""
+        provider = self.provider if form else Provider.PLAIN
+        result = ToolResult(call_id=call.id, content=(said,), form=form)
+        return Message(role=Role.TOOL, parts=(result,), provider=provider)
+
+    def _is_unanswerable(self, call: ToolCall, slot: _Slot, index: int) -> bool:
+        """Whether a call has no result and none can be written: the provider's own tools have their forms."""
+        in_responses = self.provider is Provider.RESPONSES
+        return in_responses and index not in slot.results and call.form not in _ANSWERED_BY
+
+    def _entries(self, written: Sequence[Mapping[str, Any]], place: tuple[int, int]) -> list[Entry]:
+        return [
+            Entry(place, as_json(each), message_tokens(each, self.provider, self.counter)) for each in written
+        ]

@@ -1,0 +1,134 @@
+"""What holds for every request, whatever the conversation, the provider and the window."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from germane.conversation.arranging import Arrangement
+from germane.conversation.counting import request_tokens
+from germane.conversation.groups import groups_of
+from germane.conversation.request import request_of
+from germane.conversation.tiers import Tiers
+from germane.conversation.wanted import FULL, Wanted
+from germane.errors import RequestTooLarge
+from germane.model.conversation import GroupScores
+from germane.model.message import Message, Provider, Role, TextPart
+from germane.model.request import Request
+from germane.tokens import CachedCounter, get_counter
+from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations
+from talks import system
+
+COUNTER = CachedCounter(get_counter("o200k"))
+SCORES = st.dictionaries(st.sampled_from([f"m{n}" for n in range(1, 20)] + ["b"]), st.integers(1, 9))
+LIMITS = st.sampled_from([1000, 1500, 3000, 8000, 30_000])
+Talk = tuple[Message, ...]
+
+
+def asked(
+    talk: Talk,
+    provider: Provider,
+    limit: int,
+    scores: dict[str, int] | None = None,
+    previous: Request | None = None,
+    arranged: Arrangement | None = None,
+    pins: frozenset[str] = frozenset(),
+) -> Request:
+    arranged = arranged or Arrangement(provider, COUNTER, Tiers())
+    arranged.follow(talk)
+    wanted = Wanted(
+        limit=limit,
+        system=[system("You are terse.")],
+        tools=TOOLS[provider],
+        anchors={"state": "the build is red"},
+        found=lambda: GroupScores(scores=scores or {}, bound=4),
+        pins=pins,
+        previous=None if previous is None else previous.state,
+    )
+    return request_of(arranged, wanted, window=limit, reserve=0)
+
+
+def check(request: Request, talk: Talk, limit: int) -> None:
+    """What every request promises."""
+    arguments = request.arguments()
+    check_accepted(arguments, request.provider)
+    messages = request.messages
+    check_pairs(messages, request.provider)
+    counted = request_tokens(
+        request.provider, COUNTER, messages=messages, system=request.system, tools=request.tools
+    )
+    assert request.tokens == counted
+    assert counted <= limit
+    assert sum(part.used for part in request.parts) == counted
+    sent = request.serialised()
+    assert "You are terse." in sent
+    assert "the build is red" in sent
+    assert len({*request.state.forms} - {group.id for group in groups_of(talk)}) == 0
+
+
+@settings(max_examples=150)
+@given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
+def test_a_request_is_valid_fits_and_is_full(
+    talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
+) -> None:
+    offered = asked(talk, provider, 10_000_000, scores)
+    check(offered, talk, 10_000_000)
+    try:
+        request = asked(talk, provider, limit, scores)
+    except RequestTooLarge as error:
+        assert error.budget == limit
+        assert sum(error.parts.values()) == error.needed > limit
+        return
+    check(request, talk, limit)
+    assert request.tokens >= min(FULL * limit, offered.tokens)
+    assert request == asked(talk, provider, limit, scores)
+    assert request.serialised() == asked(talk, provider, limit, scores).serialised()
+
+
+@settings(max_examples=60)
+@given(conversations(), st.sampled_from(PROVIDERS), LIMITS, SCORES)
+def test_each_turn_keeps_all_promises_and_mostly_the_prefix(
+    talk: Talk, provider: Provider, limit: int, scores: dict[str, int]
+) -> None:
+    previous: Request | None = None
+    arranged = Arrangement(provider, COUNTER, Tiers())
+    for end in range(1, len(talk) + 1):
+        try:
+            request = asked(talk[:end], provider, limit, scores, previous, arranged)
+        except RequestTooLarge:
+            continue
+        check(request, talk[:end], limit)
+        # What was remembered of the turns before changes no request.
+        anew = asked(talk[:end], provider, limit, scores, previous)
+        assert request.serialised() == anew.serialised()
+        offered = asked(talk[:end], provider, 10_000_000, scores)
+        assert request.tokens >= min(FULL * limit, offered.tokens)
+        previous = request
+
+
+@settings(max_examples=60)
+@given(conversations(), st.sampled_from(PROVIDERS), LIMITS, st.sampled_from(["a", "b", "m2", "m3"]))
+def test_pinned_groups_stay_and_hidden_ones_never_come_back(
+    talk: Talk, provider: Provider, limit: int, group: str
+) -> None:
+    said = "said in this group alone"
+    marked = tuple(
+        message.evolve(parts=(*message.parts, TextPart(text=said)))
+        if message.group == group and message.role is Role.USER and not message.results
+        else message
+        for message in talk
+    )
+    is_there = any(said in message.text and not message.hidden for message in marked)
+    try:
+        request = asked(marked, provider, limit, {group: 9}, pins=frozenset({group}))
+    except RequestTooLarge:
+        return
+    check(request, marked, limit)
+    assert (said in request.serialised()) == is_there
+    hidden = tuple(message.evolve(hidden=message.hidden or message.group == group) for message in marked)
+    try:
+        after = asked(hidden, provider, limit, {group: 9}, previous=request)
+    except RequestTooLarge:
+        return
+    check(after, hidden, limit)
+    assert said not in after.serialised()
