@@ -60,6 +60,7 @@ def test_recall_of_nothing(db: Path) -> None:
             "emptiness": "nothing_relevant",
             "now": "2020-06-01T00:00:00+00:00",
             "weights": {},
+            "entered": None,
         }
     )
 
@@ -97,6 +98,7 @@ def test_explain(db: Path) -> None:
         [
             {
                 "id": "<id 1>",
+                "agent": "default",
                 "kind": "fact",
                 "section": "memories",
                 "label": "Postgres runs on port 5433.",
@@ -108,6 +110,7 @@ def test_explain(db: Path) -> None:
             },
             {
                 "id": "<id 2>",
+                "agent": "default",
                 "kind": "decision",
                 "section": "memories",
                 "label": "Chose Postgres over ChromaDB [success, 0.85 confidence]",

@@ -259,6 +259,7 @@ def _section_shape(section: SectionUse) -> Shape:
 def _entry_shape(entry: Entry) -> Shape:
     return {
         "id": entry.memory_id,
+        "agent": entry.agent,
         "kind": entry.kind,
         "section": entry.section,
         "label": entry.label,

@@ -346,6 +346,7 @@ class _Account:
             tokens=tokens,
             short_by=short_by,
             label=label_of(one.memory),
+            agent=one.memory.agent,
         )
 
 

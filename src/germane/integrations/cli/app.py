@@ -95,7 +95,7 @@ class Commands(TyperGroup):
 
 
 def _group(name: str) -> Any:
-    """The group of all commands that begin with a word. They share a module, so all are built."""
+    """The group of all commands that begin with a word. Most share a module, so all are built."""
     group = typer.Typer(
         name=name,
         help=GROUPS[name],

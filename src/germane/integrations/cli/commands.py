@@ -74,11 +74,11 @@ COMMANDS: Mapping[str, Command] = {
     "space remember": Command("spaces", "Store a memory in a space, for all its members.", counts=True),
     "space share": Command("spaces", "Put a copy of one of the agent's own memories into a space."),
     "space recall": Command(
-        "spaces", "The memories of a space that have most to do with a question, best first."
+        "space_reading", "The memories of a space that have most to do with a question, best first."
     ),
     "space forget": Command("spaces", "Keep a memory of a space out of every result until it is restored."),
     "space restore": Command("spaces", "Undo a forget in a space."),
-    "space events": Command("spaces", "What happened in a space, by whom, oldest first."),
+    "space events": Command("space_reading", "What happened in a space, by whom, oldest first."),
     "space disband": Command("spaces", "End a space, and purge every memory in it, for all its members."),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
     "watch": Command("watching", "Import a folder, then whatever changes in it, until it is interrupted."),

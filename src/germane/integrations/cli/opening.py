@@ -52,10 +52,11 @@ def open_to_write(database: Path, agent: str) -> Engine:
     return germane.open(database, agent=agent, embedder=chosen_embedder())
 
 
-def open_to_change(database: Path, agent: str) -> Engine:
-    """An engine that writes to a file that is there already."""
+def open_to_change(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
+    """An engine that writes to a file that is there already, at a given moment if there is one."""
     check_is_there(database)
-    return germane.open(database, agent=agent, embedder=chosen_embedder())
+    clock = None if now is None else lambda: now
+    return germane.open(database, agent=agent, embedder=chosen_embedder(), clock=clock)
 
 
 def open_to_read(database: Path, agent: str, *, now: datetime | None = None) -> Engine:

@@ -12,24 +12,35 @@ import typer
 
 from germane import Level
 from germane.integrations.cli import options
+from germane.integrations.cli.holding import Into, enter, tell_entered
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
     id_of,
     moment_of,
+    open_to_change,
     open_to_read,
 )
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
-from germane.integrations.shapes import memory_shape, recalled_shape, renditions_shape
+from germane.integrations.shapes import Shape, memory_shape, recalled_shape, renditions_shape
 from germane.model.columns import cut, line_of
 from germane.model.explanation import sentence_of, short_id, why_of
 
 if TYPE_CHECKING:
     from germane import Memory, Recalled
 
-__all__ = ["COMMANDS", "print_recalled"]
+__all__ = ["COMMANDS", "RankerName", "print_recalled"]
 
 _LABEL = 100
+
+RankerName = Annotated[
+    str,
+    typer.Option(
+        "--ranker",
+        metavar="NAME",
+        help="relevance, or hybrid: half meaning, and tags asked for, recency and accesses.",
+    ),
+]
 
 
 def _recall(
@@ -48,13 +59,16 @@ def _recall(
     superseded: Annotated[
         bool, typer.Option("--include-superseded", help="Old versions of memories too.")
     ] = False,
+    ranker: RankerName = "relevance",
+    into: Into = None,
     now: options.Now = None,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
     as_json: options.Json = False,
 ) -> None:
     """The memories that have most to do with a question, best first."""
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+    opened = open_to_read if into is None else open_to_change
+    with opened(database, agent, now=moment_of(now, name="--now")) as engine:
         recalled = engine.recall(
             query,
             limit=limit,
@@ -66,8 +80,10 @@ def _recall(
             until=moment_of(until, name="--until"),
             min_importance=min_importance,
             include_superseded=superseded,
+            ranker=ranker,
         )
-    print_recalled(recalled, as_json=as_json)
+        entered = None if into is None else enter(engine.working_set(into), recalled)
+    print_recalled(recalled, entered, as_json=as_json)
 
 
 def _show(
@@ -107,11 +123,17 @@ def _history(
         _print_versions(versions)
 
 
-def print_recalled(recalled: Recalled, *, as_json: bool) -> None:
-    """What a recall found and how, or why nothing."""
+def print_recalled(recalled: Recalled, entered: Shape | None = None, *, as_json: bool) -> None:
+    """What a recall found and how, or why nothing; and what became of it in a working set."""
     if as_json:
-        print_json(recalled_shape(recalled))
+        print_json({**recalled_shape(recalled), "entered": entered})
         return
+    _print_ranked(recalled)
+    if entered is not None:
+        tell_entered(entered)
+
+
+def _print_ranked(recalled: Recalled) -> None:
     for note in recalled.notes:
         warn(f"Note: {note.text}")
     if recalled.emptiness is not None:

@@ -18,24 +18,19 @@ from germane.integrations.cli.opening import (
     DEFAULT_DATABASE,
     fields_of,
     id_of,
-    moment_of,
     open_to_change,
     open_to_read,
     open_to_write,
 )
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
-from germane.integrations.cli.recalling import print_recalled
 from germane.integrations.cli.remembering import text_of, told
 from germane.integrations.shapes import memory_shape
-from germane.integrations.space_shapes import event_shape, space_shape
-from germane.model.explanation import short_id
+from germane.integrations.space_shapes import space_shape
 
 if TYPE_CHECKING:
-    from germane import Memory, Space, SpaceEvent, SpaceInfo
+    from germane import Memory, Space, SpaceInfo
 
 __all__ = ["COMMANDS"]
-
-_MOST_EVENTS = 50
 
 Name = Annotated[str, typer.Argument(metavar="SPACE", help="The name of the space.")]
 MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="The agent that it is about.")]
@@ -252,63 +247,6 @@ def _of_a_memory(act: Callable[[Space, str], Memory], verb: str, *, says: str) -
     return command
 
 
-def _recall(
-    name: Name,
-    query: options.QueryText,
-    *,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
-    kind: options.KindFilter = None,
-    tag: options.TagFilter = None,
-    scope: options.Scopes = None,
-    since: options.Since = None,
-    until: options.Until = None,
-    min_importance: options.MinImportance = None,
-    now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
-) -> None:
-    """The memories of a space that have most to do with a question, best first."""
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
-        recalled = engine.space(name).recall(
-            query,
-            limit=limit,
-            kinds=kind or (),
-            tags=tag or (),
-            scopes=scope or (),
-            since=moment_of(since, name="--since"),
-            until=moment_of(until, name="--until"),
-            min_importance=min_importance,
-        )
-    print_recalled(recalled, as_json=as_json)
-
-
-def _events(
-    name: Name,
-    *,
-    since: Annotated[
-        int, typer.Option("--since", metavar="NUMBER", help="Only those after this number.")
-    ] = 0,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="The most to show, oldest first.")
-    ] = _MOST_EVENTS,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
-) -> None:
-    """What happened in a space, by whom, oldest first."""
-    with open_to_read(database, agent) as engine:
-        events = engine.space(name).events(since=since, limit=limit)
-    if as_json:
-        print_json({"events": [event_shape(event) for event in events]})
-        return
-    print_table(
-        ("number", "what", "by", "of", "at"),
-        [(str(one.number), str(one.what), one.by, _object(one), _at(one)) for one in events],
-        right=(0,),
-    )
-
-
 def _disband(
     name: Name,
     *,
@@ -346,18 +284,6 @@ def _print_memory(verb: str, memory: Memory, *, as_json: bool) -> None:
         print_text(told(verb, memory))
 
 
-def _object(event: SpaceEvent) -> str:
-    """What it happened to: a member, a memory, or a working set."""
-    if event.agent is not None:
-        return event.agent
-    memory = short_id(event.memory_id) if event.memory_id else ""
-    return f"{memory} in {event.working_set}".strip() if event.working_set else memory
-
-
-def _at(event: SpaceEvent) -> str:
-    return "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
-
-
 COMMANDS: dict[str, Callable[..., Any]] = {
     "space create": _create,
     "space list": _list,
@@ -374,7 +300,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     ),
     "space remember": _remember,
     "space share": _share,
-    "space recall": _recall,
     "space forget": _of_a_memory(
         lambda space, memory_id: space.forget(memory_id),
         "Forgotten",
@@ -383,7 +308,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "space restore": _of_a_memory(
         lambda space, memory_id: space.restore(memory_id), "Restored", says="Undo a forget in a space."
     ),
-    "space events": _events,
     "space disband": _disband,
 }
 """The commands of this file by name."""

@@ -6,15 +6,15 @@ Level: integrations.
 from __future__ import annotations
 
 import json
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from germane.integrations.cli.following import stopped_by_signals
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, open_to_write
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_text, warn
@@ -52,7 +52,7 @@ def _watch(
     from germane.exchange.watching import watch  # noqa: PLC0415 - Only this command needs it.
 
     stop = threading.Event()
-    with open_to_write(database, agent) as engine, _stopped_by_signals(stop), ExitStack() as beginning:
+    with open_to_write(database, agent) as engine, stopped_by_signals(stop), ExitStack() as beginning:
         told: Told | None = beginning.enter_context(progress_shown(str(path), quiet=as_json))
         steps = watch(
             engine,
@@ -90,20 +90,6 @@ def _print_step(path: Path, report: ImportReport, *, first: bool) -> None:
     for gone in report.gone:
         print_text(f"gone: {gone.source}")
     warn_of({**result, "gone": [], "passed_over": [], "unchecked": None})
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    """Inside, an interruption lets the step that is going on finish, and ends the watch after it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Only the main thread may say what signals do.
-        return
-    before = {each: signal.signal(each, lambda *_: stop.set()) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {"watch": _watch}

@@ -5,22 +5,37 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from germane import Decay
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    id_of,
-    moment_of,
-    open_to_change,
-    open_to_read,
+from germane.integrations.cli.following import Follow, Since, follow_each
+from germane.integrations.cli.holding import (
+    SHOWN_OF_ID,
+    AgeSince,
+    DecayHours,
+    DecayShape,
+    Limit,
+    MaxTokens,
+    Name,
+    OrderName,
+    OverflowName,
+    Policy,
+    Question,
+    Relevance,
+    SpaceName,
+    StrategyName,
+    Targets,
+    changing,
+    fill,
+    reading,
+    room,
+    tell_added,
 )
+from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, id_of, moment_of
 from germane.integrations.cli.options import Agent, Database, Json, Now, Target
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.shapes import context_shape
@@ -33,72 +48,11 @@ from germane.integrations.working_shapes import (
 )
 
 if TYPE_CHECKING:
-    from germane import Engine, Eviction, WorkingSet
+    from germane import Move, WorkingSet
 
 __all__ = ["COMMANDS"]
 
-_SHOWN_OF_ID = 8
 _LABEL = 60
-
-Name = Annotated[str, typer.Option("--set", metavar="NAME", help="Which of the agent's working sets.")]
-Targets = Annotated[
-    list[str],
-    typer.Argument(metavar="ID...", help="Memories, by id or its beginning or end; the last is the latest."),
-]
-Policy = Annotated[
-    str,
-    typer.Option(
-        "--policy", metavar="POLICY", help="Who leaves first: importance, lru, lfu or frequency-weighted."
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option("--max-tokens", metavar="TOKENS", help="Let the set hold so many tokens from here on."),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens", metavar="TOKENS", help="The longest text; without it, all that the set may hold."
-    ),
-]
-Question = Annotated[
-    str, typer.Argument(metavar="[QUERY]", help="What it is for; what has to do with it comes earlier.")
-]
-StrategyName = Annotated[
-    str,
-    typer.Option(
-        "--strategy",
-        metavar="NAME",
-        help="What is best: balanced, recent, important, frequent, clustered or smart.",
-    ),
-]
-OverflowName = Annotated[
-    str,
-    typer.Option(
-        "--overflow",
-        metavar="RULE",
-        help="What doesn't fit is left out (skip), ends the text (stop), or is shortened (degrade).",
-    ),
-]
-OrderName = Annotated[
-    str,
-    typer.Option(
-        "--order", metavar="ORDER", help="best_first, or reverse: the best last, near the question."
-    ),
-]
-DecayHours = Annotated[
-    float, typer.Option("--decay-hours", metavar="HOURS", help="The age that halves what importance counts.")
-]
-DecayShape = Annotated[
-    str,
-    typer.Option("--decay", metavar="SHAPE", help="How it falls with age: hyperbolic, exponential or none."),
-]
-AgeSince = Annotated[
-    str,
-    typer.Option(
-        "--age", metavar="SINCE", help="Age since created_at, updated_at, accessed_at or entered_at."
-    ),
-]
 
 
 def _add(
@@ -108,6 +62,7 @@ def _add(
     policy: Policy = "importance",
     max_tokens: MaxTokens = None,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
@@ -116,41 +71,36 @@ def _add(
 
     What is held already is touched, and never doubled. What makes room stays stored.
     """
-    with _changing(database, agent, name) as (engine, held):
+    with changing(database, agent, name, space) as (owner, held):
         if max_tokens is not None:
             held.resize(max_tokens)
-        added = held.add_many([id_of(engine, each) for each in targets], pinned=pinned, policy=policy)
+        added = held.add_many([id_of(owner, each) for each in targets], pinned=pinned, policy=policy)
         now = working_set_shape(held)
     if as_json:
         print_json({**added_shape(added), "set": now})
         return
-    touched = len(added.held) - len(added.new)
-    print_text(
-        f"Added {len(added.new)}, touched {touched}. "
-        + _room(added.eviction)
-        + _fill(now["tokens"], now["max_tokens"])
-    )
+    tell_added(added, now)
 
 
 def _show(
     *,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """What a working set holds, the latest last."""
-    with open_to_read(database, agent) as engine:
-        held = engine.working_set(name)
+    with reading(database, agent, name, space) as held:
         items, now = held.items(), working_set_shape(held)
     if as_json:
         print_json({"set": now, "held": [held_shape(one) for one in items]})
         return
-    print_text(_fill(now["tokens"], now["max_tokens"]))
+    print_text(fill(now["tokens"], now["max_tokens"]))
     if items:
         rows = [
             (
-                one.memory.id[-_SHOWN_OF_ID:],
+                one.memory.id[-SHOWN_OF_ID:],
                 f"{one.memory.importance:g}",
                 f"{one.tokens:,}",
                 str(one.touches),
@@ -166,13 +116,14 @@ def _touch(
     target: Target,
     *,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Say that a held memory was used just now."""
-    with _changing(database, agent, name) as (engine, held):
-        memory_id = id_of(engine, target)
+    with changing(database, agent, name, space) as (owner, held):
+        memory_id = id_of(owner, target)
         held.touch(memory_id)
         _tell(held, memory_id, "touched", as_json=as_json)
 
@@ -181,13 +132,14 @@ def _remove(
     target: Target,
     *,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Take a memory out of a working set; it stays stored."""
-    with _changing(database, agent, name) as (engine, held):
-        memory_id = id_of(engine, target)
+    with changing(database, agent, name, space) as (owner, held):
+        memory_id = id_of(owner, target)
         held.remove(memory_id)
         _tell(held, memory_id, "removed", as_json=as_json)
 
@@ -196,13 +148,14 @@ def _pin(
     target: Target,
     *,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Keep a held memory from making room for others."""
-    with _changing(database, agent, name) as (engine, held):
-        memory_id = id_of(engine, target)
+    with changing(database, agent, name, space) as (owner, held):
+        memory_id = id_of(owner, target)
         held.pin(memory_id)
         _tell(held, memory_id, "pinned", as_json=as_json)
 
@@ -211,13 +164,14 @@ def _unpin(
     target: Target,
     *,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Undo a pin."""
-    with _changing(database, agent, name) as (engine, held):
-        memory_id = id_of(engine, target)
+    with changing(database, agent, name, space) as (owner, held):
+        memory_id = id_of(owner, target)
         held.unpin(memory_id)
         _tell(held, memory_id, "unpinned", as_json=as_json)
 
@@ -226,18 +180,19 @@ def _clear(
     *,
     keep_pinned: Annotated[bool, typer.Option("--keep-pinned", help="Leave what is pinned in it.")] = False,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
     """Take everything out of a working set; it stays stored."""
-    with _changing(database, agent, name) as (_, held):
+    with changing(database, agent, name, space) as (_, held):
         left = held.clear(keep_pinned=keep_pinned)
         now = working_set_shape(held)
     if as_json:
         print_json({"left": left, "set": now})
     else:
-        print_text(f"{left} taken out. " + _fill(now["tokens"], now["max_tokens"]))
+        print_text(f"{left} taken out. " + fill(now["tokens"], now["max_tokens"]))
 
 
 def _evict(
@@ -245,6 +200,7 @@ def _evict(
     *,
     policy: Policy = "importance",
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
@@ -253,7 +209,7 @@ def _evict(
 
     No more leave than must, and what is pinned stays.
     """
-    with _changing(database, agent, name) as (_, held):
+    with changing(database, agent, name, space) as (_, held):
         eviction = held.evict(tokens, policy=policy)
         now = working_set_shape(held)
     if as_json:
@@ -264,7 +220,7 @@ def _evict(
             f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed: "
             "what is left is pinned, or nothing is."
         )
-    print_text((_room(eviction) or "None made room. ") + _fill(now["tokens"], now["max_tokens"]))
+    print_text((room(eviction) or "None made room. ") + fill(now["tokens"], now["max_tokens"]))
 
 
 def _assemble(
@@ -277,11 +233,13 @@ def _assemble(
     decay_hours: DecayHours = 1.0,
     decay: DecayShape = "hyperbolic",
     age: AgeSince = "created_at",
+    relevance: Relevance = 0.5,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what is in, what is out, and why.")
     ] = False,
     now: Now = None,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
@@ -290,13 +248,14 @@ def _assemble(
 
     It changes nothing; `working touch` says what was used.
     """
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
-        context = engine.working_set(name).assemble(
+    with reading(database, agent, name, space, now=moment_of(now, name="--now")) as held:
+        context = held.assemble(
             query,
             strategy=strategy,
             max_tokens=max_tokens,
             overflow=overflow,
             order=order,
+            relevance=relevance,
             decay=Decay(shape=cast("Any", decay), hours=decay_hours, basis=cast("Any", age)),
         )
     if as_json:
@@ -309,41 +268,43 @@ def _assemble(
 
 def _events(
     *,
-    since: Annotated[
-        int, typer.Option("--since", metavar="NUMBER", help="Only those after this number.")
-    ] = 0,
+    since: Since = None,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=0, help="Only the latest so many.")
     ] = None,
+    follow: Follow = False,
     name: Name = "default",
+    space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
-    """What became of a working set, by whom and when."""
-    with open_to_read(database, agent) as engine:
-        moves = engine.working_set(name).changes(since=since)
+    """What became of a working set, by whom and when.
+
+    With --follow, what becomes of it from now on, or since the --since given; --limit then ends it.
+    """
+    with reading(database, agent, name, space) as held:
+        if follow:
+            follow_each(
+                partial(held.follow, since=since), shape=move_shape, row=_row, limit=limit, as_json=as_json
+            )
+            return
+        moves = held.changes(since=since or 0)
     moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
     if as_json:
         print_json({"events": [move_shape(move) for move in moves]})
         return
-    rows = [
-        (
-            str(move.number),
-            f"{move.at:%Y-%m-%d %H:%M:%S}",
-            move.by,
-            str(move.kind),
-            (move.memory_id or "")[-_SHOWN_OF_ID:],
-        )
-        for move in moves
-    ]
-    print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), rows, right=(0,))
+    print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(move) for move in moves], right=(0,))
 
 
-@contextmanager
-def _changing(database: Path, agent: str, name: str) -> Iterator[tuple[Engine, WorkingSet]]:
-    with open_to_change(database, agent) as engine:
-        yield engine, engine.working_set(name)
+def _row(move: Move) -> tuple[str, ...]:
+    return (
+        str(move.number),
+        f"{move.at:%Y-%m-%d %H:%M:%S}",
+        move.by,
+        str(move.kind),
+        (move.memory_id or "")[-SHOWN_OF_ID:],
+    )
 
 
 def _tell(held: WorkingSet, memory_id: str, done: str, *, as_json: bool) -> None:
@@ -352,18 +313,7 @@ def _tell(held: WorkingSet, memory_id: str, done: str, *, as_json: bool) -> None
         entry = next((one for one in held if one.memory.id == memory_id), None)
         print_json({"id": memory_id, "held": None if entry is None else held_shape(entry), "set": now})
     else:
-        print_text(f"{memory_id[-_SHOWN_OF_ID:]} {done}. " + _fill(now["tokens"], now["max_tokens"]))
-
-
-def _room(eviction: Eviction) -> str:
-    """Who made room, by the ends of their ids."""
-    ids = [one.held.memory.id[-_SHOWN_OF_ID:] for one in eviction.evicted]
-    return f"{', '.join(ids)} made room: {eviction.freed:,} tokens. " if ids else ""
-
-
-def _fill(tokens: int, most: int) -> str:
-    share = f" ({tokens / most:.0%})" if most else ""
-    return f"The set holds {tokens:,} of {most:,} tokens{share}."
+        print_text(f"{memory_id[-SHOWN_OF_ID:]} {done}. " + fill(now["tokens"], now["max_tokens"]))
 
 
 def _label(text: str) -> str:
