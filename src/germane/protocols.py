@@ -21,6 +21,7 @@ from germane.model.memory import Memory
 from germane.model.message import Message
 from germane.model.query import Candidate, Filter, Found, Order, Query
 from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.stage import LifeEvent, Standing
 from germane.model.stats import Finding, StoreStats
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Embedder",
     "Holding",
     "Learning",
+    "Living",
     "Multilingual",
     "Scorer",
     "Sharing",
@@ -180,6 +182,28 @@ class Validating(Protocol):
 
     def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
         """What is attested, by context and then by memory; None while its stamp is still `known`."""
+        ...
+
+
+@runtime_checkable
+class Living(Protocol):
+    """What only some stores can do: keep how memories stand in their lives, and the log of what moved them.
+
+    Such a store applies `Live`, `Merge` and `Reword`, asks the rules of `germane.lifecycle` inside the
+    transaction, and writes an event for each in the same. A purged memory takes its own with it.
+    """
+
+    def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
+        """How memories stand, in the order asked; None where there is no memory of that id."""
+        ...
+
+    def life_events(
+        self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    ) -> tuple[LifeEvent, ...]:
+        """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
+
+        Raises NotFound when the agent has no such memory.
+        """
         ...
 
 

@@ -13,6 +13,7 @@ PURE = (
     "germane.conversation",
     "germane.ids",
     "germane.kinds",
+    "germane.lifecycle",
     "germane.model",
     "germane.packing",
     "germane.places",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.vector import Vector
 
@@ -22,23 +23,27 @@ class Insert:
     A memory is the same one when its agent and `content_hash` are. When somebody says it anew
     (`revive`), the stored one's `seen_count` and `updated_at` move, and it becomes active again if
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
-    A memory stored with `vector` None waits for one.
+    A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
+    that somebody says anew is confirmed, and what was out of use is taken up again.
     """
 
     memory: Memory
     vector: Vector | None = field(default=None, compare=False)
     revive: bool = True
+    lifecycle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
     """Store `memory` as the next version after `memory.supersedes`, which must still be the head.
 
-    Raises StaleRevision, naming the head, when it is not.
+    What is counted of the one before goes over to it where it `carries` on with its life. Raises
+    StaleRevision, naming the head, when that isn't the head.
     """
 
     memory: Memory
     vector: Vector | None = field(default=None, compare=False)
+    carries: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +107,7 @@ class Attest:
     at: datetime
 
 
-Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest
+Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest | Live | Merge | Reword
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

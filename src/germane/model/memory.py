@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from germane.errors import InvalidInput
 from germane.model.scope import GLOBAL, Scope
+from germane.model.stage import Stage
 
 __all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
 
@@ -90,7 +91,8 @@ class Memory:
     `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `chain` is the id of
     the first version; `version` counts from 1. `source` says where the text came from, and is part
     of what makes two memories the same one. `seen_count` counts how often the same memory was
-    remembered. All times are aware and in UTC.
+    remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no stages.
+    All times are aware and in UTC.
     """
 
     id: str
@@ -119,6 +121,7 @@ class Memory:
     accessed_at: datetime | None = None
     supersedes: str | None = None
     superseded_by: str | None = None
+    stage: Stage | None = None
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""

@@ -30,6 +30,7 @@ from germane.testing.contract_conversing import ConversingContract
 from germane.testing.contract_embedding import EmbeddingContract
 from germane.testing.contract_holding import HoldingContract
 from germane.testing.contract_learning import LearningContract
+from germane.testing.contract_living import LivingContract
 from germane.testing.contract_places import PlacesContract, ValidatingContract
 from germane.testing.contract_search import SearchContract, ask, ids
 from germane.testing.contract_sharing import SharingContract
@@ -49,6 +50,7 @@ class StoreContract(
     SearchContract,
     EmbeddingContract,
     LearningContract,
+    LivingContract,
     HoldingContract,
     SharingContract,
     ConversingContract,

@@ -58,6 +58,7 @@ class Connections:
         self.location = MEMORY if self.in_memory else str(Path(path).absolute())
         self.read_only = read_only
         self.timeout = timeout
+        self.acting = ""  # Who writes, where that isn't the agent whose memories they are.
         self._durability = durability
         self._closed = False
         self._process = os.getpid()

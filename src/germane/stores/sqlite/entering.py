@@ -34,6 +34,7 @@ class Entrance(Connections):
         self.location = inner.location
         self.read_only = inner.read_only
         self.timeout = inner.timeout
+        self.acting = agent
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -16,6 +16,7 @@ from typing import Any
 from germane.errors import InvalidInput
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
 from germane.model.scope import GLOBAL, Scope
+from germane.model.stage import Stage
 
 __all__ = [
     "id_bytes",
@@ -24,6 +25,7 @@ __all__ = [
     "memory_row",
     "microseconds",
     "moment",
+    "reworded_row",
     "texts_row",
     "try_id_bytes",
 ]
@@ -35,6 +37,7 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _STATUS = {each.value: each for each in Status}
 _TRUST = {each.value: each for each in Trust}
+_STAGE: dict[str | None, Stage | None] = {None: None, **{each.value: each for each in Stage}}
 _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each for each in Outcome}}
 
 
@@ -101,6 +104,7 @@ def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
         memory.accessed_at and microseconds(memory.accessed_at, name="accessed_at"),
         memory.supersedes and id_bytes(memory.supersedes, name="supersedes"),
         memory.superseded_by and id_bytes(memory.superseded_by, name="superseded_by"),
+        memory.stage and memory.stage.value,
     )
 
 
@@ -123,13 +127,20 @@ def texts_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
     )
 
 
+def reworded_row(memory: Memory, num: int, agent: int) -> dict[str, Any]:
+    """The values of `reword_texts`."""
+    row = texts_row(memory, num, agent)
+    names = ("micro", "micro_tokens", "summary", "summary_tokens", "full", "full_tokens", "counter")
+    return {"num": num, "agent": agent, **dict(zip(names, row[3:10], strict=True)), "metadata": row[-1]}
+
+
 def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
     """The memory of a row of `records`; the agent's name is not in it."""
     (_, raw, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
     (source, pinned, created_at, updated_at, chain, version, content_hash) = row[11:18]
-    (seen_count, access_count, accessed_at, supersedes, superseded_by) = row[18:23]
-    (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[23:31]
-    (tags, metadata) = row[31:]
+    (seen_count, access_count, accessed_at, supersedes, superseded_by, stage) = row[18:24]
+    (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[24:32]
+    (tags, metadata) = row[32:]
     memory_id = id_text(raw)
     return Memory(
         id=memory_id,
@@ -163,6 +174,7 @@ def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
         accessed_at=None if accessed_at is None else moment(accessed_at),
         supersedes=supersedes and id_text(supersedes),
         superseded_by=superseded_by and id_text(superseded_by),
+        stage=_STAGE[stage],
     )
 
 

@@ -30,6 +30,7 @@ from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered, places_for
 from germane.stores.sqlite.holding import WorkingSets
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
+from germane.stores.sqlite.living import Lives
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
 from germane.stores.sqlite.schema import prepare, version_of
 from germane.stores.sqlite.searching import search
@@ -65,7 +66,7 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class SqliteStore(WorkingSets, Spaces, Conversations):
+class SqliteStore(WorkingSets, Spaces, Conversations, Lives):
     """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding`, `Sharing` and `Conversing`.
 
     Threads and processes may share it.
@@ -119,8 +120,15 @@ class SqliteStore(WorkingSets, Spaces, Conversations):
                 check_embedding(known.embedding, self._embedding)
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
+            language = known.language or _ENGLISH
             writing = Writing(
-                connection, known.number, agent, known.seq, self._embedding, known.language or _ENGLISH
+                connection,
+                known.number,
+                agent,
+                known.seq,
+                self._embedding,
+                language,
+                self._connections.acting,
             )
             applied = writing.apply(changes)
             purges = any(isinstance(each, Purge) for each in changes)

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
-import numpy as np
-
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Attest, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
 from germane.model.holding import MoveKind
+from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
+from germane.model.stage import Cause, Sign, Stage
 from germane.model.stats import EmbeddingIdentity
-from germane.model.vector import NOWHERE, Vector
+from germane.model.vector import Vector
 from germane.places import further_places
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
+from germane.stores.sqlite.embedded import packed_vector
 from germane.stores.sqlite.learning import judge
+from germane.stores.sqlite.living import live, sign_of_repetition
 from germane.stores.sqlite.moving import gone_from_sets, revised_in_sets
 from germane.stores.sqlite.rows import (
     id_bytes,
@@ -32,49 +34,22 @@ from germane.stores.sqlite.rows import (
     memory_of,
     memory_row,
     microseconds,
+    reworded_row,
     texts_row,
     try_id_bytes,
 )
+from germane.stores.sqlite.sameness import check_continues, is_same, seen_again
 from germane.stores.sqlite.validating import attest
 
-__all__ = ["AGENT_SHIFT", "Writing", "packed_vector", "span"]
+__all__ = ["AGENT_SHIFT", "Writing", "span"]
 
 AGENT_SHIFT: Final = 40
 """A num is the agent's number shifted by this much, plus a change number of that agent's."""
-
-_UNIT_LENGTH_TOLERANCE = 0.01
 
 
 def span(agent: int, *, above: int = 0) -> dict[str, int]:
     """The placeholders for an agent's nums that were given after the change number `above`."""
     return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
-
-
-def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
-    """A vector as it is stored: float16, little endian; nothing for NOWHERE.
-
-    Raises InvalidInput for what is no embedding.
-    """
-    if embedding is None:
-        raise InvalidInput(
-            "A vector can't be stored without knowing which model made it. "
-            "Open the store with embedding=EmbeddingIdentity(name=..., dimension=...)."
-        )
-    if vector.shape == NOWHERE.shape:
-        return b""
-    if vector.shape != (embedding.dimension,):
-        raise InvalidInput(
-            f"A vector of shape {vector.shape} is none of {embedding}; "
-            f"its shape has to be ({embedding.dimension},)."
-        )
-    length = float(np.linalg.norm(vector))
-    # Written so that NaN fails as well.
-    if not abs(length - 1.0) <= _UNIT_LENGTH_TOLERANCE:
-        raise InvalidInput(
-            f"A vector of length {length:g} can't be stored: vectors have unit length and finite numbers. "
-            "Divide it by its length, or give no vector for a text that has none."
-        )
-    return vector.astype("<f2").tobytes()
 
 
 @dataclass(slots=True)
@@ -87,6 +62,7 @@ class Writing:
     seq: int
     embedding: EmbeddingIdentity | None
     language: str = "english"
+    by: str = ""
     memories: int = 0
     terms: int = 0
     changes: list[tuple[int, int, int, str]] = field(default_factory=list)
@@ -105,23 +81,20 @@ class Writing:
         return tuple(applied)
 
     def _apply_one(self, change: Change) -> Applied:
-        if isinstance(change, Revise):
-            return self._revise(change)
-        if isinstance(change, SetStatus):
-            return self._set_status(change)
-        if isinstance(change, SetVector):
-            return self._set_vector(change)
-        if isinstance(change, Purge):
-            return self._purge(change)
-        if isinstance(change, Judge):
-            return self._judge(change)
-        if isinstance(change, Attest):
-            num = self._num(change.memory_id)
-            told = attest(self.connection, self.agent, num, change)
-            return Applied(memory=self._load(num), created=told)
-        raise InvalidInput(
-            f"{change!r} is no change. Use Insert, Revise, SetStatus, SetVector, Purge, Judge or Attest."
-        )
+        how: dict[type, Callable[[Any], Applied]] = {
+            Revise: self._revise,
+            SetStatus: self._set_status,
+            SetVector: self._set_vector,
+            Purge: self._purge,
+            Judge: self._judge,
+            Attest: self._attest,
+            Live: self._live,
+            Merge: self._merge,
+            Reword: self._reword,
+        }
+        if type(change) not in how:
+            raise InvalidInput(f"{change!r} is no change. germane.model.change.Change names all there are.")
+        return how[type(change)](change)
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
         known = self._by_hash({each.memory.content_hash for each in inserts})
@@ -129,10 +102,11 @@ class Writing:
         seen: set[int] = set()
         now: dict[int, Memory] = {}
         applied: list[Applied] = []
+        again: list[tuple[int, int, Insert]] = []
         for each in inserts:
             self._check_owner(each.memory)
             same = known.setdefault(each.memory.content_hash, [])
-            num = next((num for num, stored in reversed(same) if _is_same(stored, each.memory)), None)
+            num = next((num for num, stored in reversed(same) if is_same(stored, each.memory)), None)
             if num is None:
                 num = self._note_new()
                 new.append((num, each))
@@ -144,12 +118,33 @@ class Writing:
             else:
                 self._note(num, "see")
                 seen.add(num)
-                now[num] = _seen_again(now.get(num) or dict(same)[num], each)
+                again.append((len(applied), num, each))
+                now[num] = seen_again(now.get(num) or dict(same)[num], each)
                 applied.append(Applied(memory=now[num]))
         self._store([(num, each.memory, each.vector) for num, each in new])
         for num in sorted(seen):
             self._see(num, now[num])
+        for place, num, each in again:
+            applied[place] = self._repeat(num, each) or applied[place]
         return applied
+
+    def _repeat(self, num: int, insert: Insert) -> Applied | None:
+        """What it means to the life of a memory that it was said again."""
+        if not insert.lifecycle:
+            return None
+        memory = self._load(num)
+        sign = sign_of_repetition(insert.lifecycle, memory)
+        if sign is None:
+            return None
+        return self._live(
+            Live(
+                memory_id=memory.id,
+                lifecycle=insert.lifecycle,
+                sign=sign,
+                cause=Cause.REPEATED,
+                at=insert.memory.updated_at,
+            )
+        )
 
     def _revise(self, change: Revise) -> Applied:
         memory = change.memory
@@ -158,7 +153,7 @@ class Writing:
             raise InvalidInput(f"Memory {memory.id!r} doesn't say which memory it revises. Set `supersedes`.")
         before_num = self._num(memory.supersedes)
         self._check_head(memory.supersedes)
-        self._check_continues(memory, self._load(before_num))
+        check_continues(memory, self._load(before_num))
         for _, same in self._by_hash({memory.content_hash}).get(memory.content_hash, []):
             if same.chain != memory.chain:
                 raise InvalidInput(
@@ -178,6 +173,8 @@ class Writing:
             },
         )
         self._store([(num, memory, change.vector)])
+        if change.carries:
+            self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
         revised_in_sets(self.connection, self.agent, before_num, num, at=memory.updated_at)
         return Applied(memory=memory, created=True)
 
@@ -229,6 +226,57 @@ class Writing:
         if counted:
             self._note(num, "see")
         return Applied(memory=self._load(num), created=counted)
+
+    def _live(self, change: Live) -> Applied:
+        num = self._num(change.memory_id)
+        other = None if change.other is None else self._num(change.other)
+        before = self._load(num)
+        after = live(
+            self.connection, self.agent, num, before, change, by=self.by or self.name, other=other
+        ).stage
+        now = self._load(num)
+        self._note(num, "see" if now.status is before.status else "status")
+        if after is Stage.ESCALATED and before.stage is not after and change.escalated is not None:
+            memory = change.escalated.evolve(stage=after)
+            return self._revise(Revise(memory=memory, vector=change.vector, carries=True))
+        return Applied(memory=now)
+
+    def _merge(self, change: Merge) -> Applied:
+        num, into = self._num(change.memory_id), self._num(change.into)
+        for memory_id in (change.memory_id, change.into):
+            self._check_head(memory_id)
+        if num == into:
+            raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
+        for one, sign, other in (
+            (change.memory_id, Sign.SUPERSEDE, change.into),
+            (change.into, Sign.CONFIRM, change.memory_id),
+        ):
+            self._live(
+                Live(
+                    memory_id=one,
+                    lifecycle=change.lifecycle,
+                    sign=sign,
+                    cause=Cause.DUPLICATE,
+                    at=change.at,
+                    other=other,
+                )
+            )
+        self._note(num, "supersede")
+        values = {"superseded_by": id_bytes(change.into), "updated_at": microseconds(change.at, name="at")}
+        self._run("merge_memory", {"agent": self.agent, "num": num, **values})
+        gone_from_sets(self.connection, self.agent, num, MoveKind.FORGET, at=change.at)
+        return Applied(memory=self._load(num))
+
+    def _reword(self, change: Reword) -> Applied:
+        num = self._num(change.memory.id)
+        self._run("reword_texts", reworded_row(change.memory, num, self.agent))
+        self._note(num, "see")
+        return Applied(memory=self._load(num))
+
+    def _attest(self, change: Attest) -> Applied:
+        num = self._num(change.memory_id)
+        told = attest(self.connection, self.agent, num, change)
+        return Applied(memory=self._load(num), created=told)
 
     def _store(self, new: Sequence[tuple[int, Memory, Vector | None]]) -> None:
         if not new:
@@ -327,16 +375,10 @@ class Writing:
     def _check_head(self, memory_id: str) -> None:
         chain = self._chain(memory_id)
         heads = [raw for _, raw, is_head, _ in chain if is_head]
-        head = id_text(heads[-1] if heads else chain[-1][1])
+        # A chain without a head was merged into another, whose memory stands for it.
+        head = id_text(heads[-1]) if heads else self._load(chain[-1][0]).superseded_by
         if head != memory_id:
-            raise StaleRevision(memory_id, head)
-
-    def _check_continues(self, memory: Memory, head: Memory) -> None:
-        if memory.chain != head.chain or memory.version != head.version + 1:
-            raise InvalidInput(
-                f"Memory {memory.id!r} is version {memory.version} of the chain {memory.chain!r}, but what "
-                f"it revises is version {head.version} of {head.chain!r}. Keep the chain, and count one up."
-            )
+            raise StaleRevision(memory_id, head or memory_id)
 
     def _explain_taken_id(self, new: Sequence[tuple[int, Memory]], error: sqlite3.IntegrityError) -> None:
         for num, memory in new:
@@ -353,16 +395,3 @@ class Writing:
     def _many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
             self.connection.executemany(queries("sqlite")[query], rows)
-
-
-def _is_same(stored: Memory, given: Memory) -> bool:
-    # Two versions of one chain may say the same; an import brings both, and both are kept.
-    return stored.id == given.id or stored.chain != given.chain
-
-
-def _seen_again(stored: Memory, insert: Insert) -> Memory:
-    return stored.evolve(
-        seen_count=stored.seen_count + 1,
-        updated_at=insert.memory.updated_at,
-        status=Status.ACTIVE if stored.status is Status.FORGOTTEN else stored.status,
-    )

@@ -54,8 +54,8 @@ UPDATE agents SET seq = :seq, terms = :terms WHERE agent = :agent;
 INSERT INTO memories (
     num, agent, id, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust,
     source, pinned, created_at, updated_at, chain, version, content_hash, seen_count, access_count,
-    accessed_at, supersedes, superseded_by
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    accessed_at, supersedes, superseded_by, stage
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_texts
 -- Store the texts of a memory.
@@ -211,7 +211,7 @@ SELECT length FROM lex WHERE agent = :agent AND num = :num;
 -- Whole memories by their numbers.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by,
+       access_count, accessed_at, supersedes, superseded_by, stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN texts ON texts.num = memories.num
 WHERE +memories.agent = :agent;
@@ -220,7 +220,7 @@ WHERE +memories.agent = :agent;
 -- A whole memory by its id.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by,
+       access_count, accessed_at, supersedes, superseded_by, stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories CROSS JOIN texts USING (num)
 WHERE memories.agent = :agent AND id = :id;
@@ -421,9 +421,13 @@ SELECT id FROM memories CROSS JOIN vectors USING (num)
 WHERE memories.agent = :agent AND length(vector) <> 2 * :dimension;
 
 -- name: check_chains
--- Chains that have no head, or more than one.
-SELECT chain, sum(superseded_by IS NULL) FROM memories WHERE agent = :agent
-GROUP BY chain HAVING sum(superseded_by IS NULL) <> 1;
+-- Chains that have no head, or more than one. A chain without one may end in another, with which it was merged.
+SELECT chain, sum(superseded_by IS NULL) AS heads FROM memories WHERE agent = :agent
+GROUP BY chain HAVING heads > 1 OR (heads = 0 AND NOT EXISTS (
+    SELECT 1 FROM memories AS old CROSS JOIN memories AS new
+    WHERE old.agent = :agent AND new.agent = :agent AND new.id = old.superseded_by
+      AND new.chain <> old.chain AND old.chain = memories.chain
+));
 
 -- name: check_heads
 -- Superseded versions whose successor is not stored.

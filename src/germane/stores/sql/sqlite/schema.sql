@@ -21,7 +21,8 @@ CREATE TABLE settings (
 -- One row per agent. `seq` is the number of its latest change; `memories` and `terms` count what is
 -- stored and how many terms it has, so that a check can compare. `language` names the stemmer of its words,
 -- `learning` says whether it learns from use, `judged` numbers the latest judgement of what it was shown,
--- `moved` the latest move in its working sets, and `attested` the latest outcome told.
+-- `moved` the latest move in its working sets, `attested` the latest outcome told, and `lived` the latest event
+-- in the life of a memory.
 CREATE TABLE agents (
     agent    INTEGER PRIMARY KEY,
     name     TEXT    NOT NULL UNIQUE,
@@ -32,10 +33,12 @@ CREATE TABLE agents (
     learning INTEGER NOT NULL DEFAULT 0 CHECK (learning IN (0, 1)),
     judged INTEGER NOT NULL DEFAULT 0,
     moved INTEGER NOT NULL DEFAULT 0,
-    attested INTEGER NOT NULL DEFAULT 0
+    attested INTEGER NOT NULL DEFAULT 0,
+    lived INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- What filters, orders and counters need of each memory; narrow, because counters change.
+-- What filters, orders and counters need of each memory; narrow, because counters change. `stage` is NULL where
+-- its kind has no lifecycle.
 CREATE TABLE memories (
     num           INTEGER PRIMARY KEY,
     agent         INTEGER NOT NULL REFERENCES agents (agent),
@@ -60,7 +63,8 @@ CREATE TABLE memories (
     access_count  INTEGER NOT NULL,
     accessed_at   INTEGER,
     supersedes    BLOB,
-    superseded_by BLOB
+    superseded_by BLOB,
+    stage         TEXT
 ) STRICT;
 
 CREATE UNIQUE INDEX memories_by_id ON memories (agent, id);
@@ -311,3 +315,34 @@ CREATE TABLE anchors (
     text         TEXT    NOT NULL,
     PRIMARY KEY (conversation, name)
 ) STRICT, WITHOUT ROWID;
+
+-- What is counted of a memory, where anything is; `false_alarms` are among the `triggers`.
+CREATE TABLE lives (
+    num           INTEGER PRIMARY KEY REFERENCES memories (num) ON DELETE CASCADE,
+    agent         INTEGER NOT NULL,
+    confirmations INTEGER NOT NULL,
+    successes     INTEGER NOT NULL,
+    failures      INTEGER NOT NULL,
+    triggers      INTEGER NOT NULL,
+    false_alarms  INTEGER NOT NULL,
+    renewed_at    INTEGER
+) STRICT;
+
+-- What happened to memories, by whom and why, without any text. `other` had a part in it.
+CREATE TABLE life_events (
+    agent        INTEGER NOT NULL,
+    number       INTEGER NOT NULL,
+    num          INTEGER NOT NULL REFERENCES memories (num) ON DELETE CASCADE,
+    sign         TEXT    NOT NULL,
+    stage_before TEXT    NOT NULL,
+    stage_after  TEXT    NOT NULL,
+    cause        TEXT    NOT NULL,
+    by           INTEGER NOT NULL,
+    other        INTEGER REFERENCES memories (num) ON DELETE SET NULL,
+    at           INTEGER NOT NULL,
+    PRIMARY KEY (agent, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX life_events_by_memory ON life_events (num);
+
+CREATE INDEX life_events_by_other ON life_events (other);

@@ -1,0 +1,385 @@
+"""How memories live: the stages of each lifecycle, and what moves a memory from one to the next.
+
+Level: lifecycle (imports model and errors). Pure: one table for each lifecycle, and one function that reads
+it. A kind names its lifecycle; "permanent" and "focus" have no stages. The stages and numbers follow the
+note on context management that the layered plan comes from, where it leaves one open, as is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from germane.errors import InvalidInput
+from germane.model.memory import Memory, Outcome, Status
+from germane.model.stage import Sign, Stage, Standing
+
+__all__ = [
+    "ARCHIVED_AFTER",
+    "CONTRADICTED",
+    "CORE_AT",
+    "ESCALATES_AT",
+    "JUDGED_AT",
+    "LIFECYCLES",
+    "NEARLY_IDENTICAL",
+    "RETIRES_AT",
+    "SAME_SUBJECT",
+    "SUMMARIZED_AFTER",
+    "UNSTAGED",
+    "Lifecycle",
+    "Move",
+    "Weighed",
+    "carries",
+    "effectiveness",
+    "first_stage",
+    "next_standing",
+    "stage_of",
+    "status_at",
+    "step",
+]
+
+CORE_AT: Final = 3
+"""Confirmations that make a fact a core one."""
+NEARLY_IDENTICAL: Final = 0.95
+"""Cosine above which two facts say the same."""
+SAME_SUBJECT: Final = 0.80
+"""Cosine above which a fact replaces another of the same subject."""
+CONTRADICTED: Final = 0.2
+"""What a contradiction takes from the confidence of a fact, down to 0."""
+SUMMARIZED_AFTER: Final = timedelta(days=30)
+"""The age from which an episode isn't recent any more."""
+ARCHIVED_AFTER: Final = timedelta(days=90)
+"""The age beyond which an episode is archived."""
+JUDGED_AT: Final = 5
+"""Outcomes from which a procedure is judged."""
+ESCALATES_AT: Final = 3
+"""The trigger at which a censor that warns begins to block."""
+RETIRES_AT: Final = 5
+"""Triggers from which a censor is retired whose triggers were false alarms for more than a half."""
+
+
+class Weighed(NamedTuple):
+    """What the condition of a move may look at: all that is counted, the sign's own count included."""
+
+    standing: Standing
+    age: timedelta
+    warns: bool
+    replaced: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A row of a table: the sign, the stages that it is for, the stage that it leads to, and if what.
+
+    `to` None leaves the stage as it is. The first row that fits counts. `says` words the condition.
+    """
+
+    on: Sign
+    of: tuple[Stage, ...]
+    to: Stage | None
+    when: Callable[[Weighed], bool] | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifecycle:
+    """A lifecycle by its name: where it starts, its stages in order, and its moves."""
+
+    name: str
+    start: Stage
+    stages: tuple[Stage, ...]
+    moves: tuple[Move, ...]
+
+
+def step(lifecycle: str, standing: Standing, sign: Sign, *, memory: Memory, at: datetime) -> Standing:
+    """How the memory stands after a sign. Raises InvalidInput where the lifecycle has no such move."""
+    after = next_standing(lifecycle, standing, sign, memory=memory, at=at)
+    if after is None:
+        known = LIFECYCLES.get(lifecycle)
+        if known is None:
+            raise InvalidInput(
+                f"Memory {memory.id!r} is of kind {memory.kind!r}, which has no stages, so nothing moves it "
+                f"by {sign.value!r}. Give its kind a lifecycle: germane.Kind(..., lifecycle='fact')."
+            )
+        raise InvalidInput(
+            f"Memory {memory.id!r} is {standing.stage}, and a {lifecycle} has no move from there by "
+            f"{sign.value!r}. It can be moved by {', '.join(_signs_at(known, standing.stage))}."
+        )
+    return after
+
+
+def next_standing(
+    lifecycle: str, standing: Standing, sign: Sign, *, memory: Memory, at: datetime
+) -> Standing | None:
+    """How the memory stands after a sign; None where the lifecycle has no such move."""
+    known = LIFECYCLES.get(lifecycle)
+    if known is None or standing.stage is None:
+        return None
+    counted = _counted(standing, sign, at)
+    weighed = Weighed(
+        standing=counted,
+        age=at - max(memory.created_at, counted.renewed_at or memory.created_at),
+        warns=memory.metadata.get("action", "warn") not in ("block", "absolute"),
+        replaced=memory.superseded_by is not None,
+    )
+    for move in known.moves:
+        fits = move.on is sign and standing.stage in move.of
+        if fits and (move.when is None or move.when(weighed)):
+            return replace(counted, stage=move.to or standing.stage)
+    return None
+
+
+def first_stage(lifecycle: str, outcome: Outcome | None) -> Stage | None:
+    """Where a memory starts that is stored now; a decision by the outcome that it already has."""
+    known = LIFECYCLES.get(lifecycle)
+    if known is DECISION and outcome is not None:
+        return Stage.PENDING if outcome is Outcome.PENDING else Stage.REVIEWED
+    return known.start if known else None
+
+
+def stage_of(lifecycle: str, memory: Memory) -> Stage | None:
+    """The stage of a stored memory. One that was stored before there were stages stands where it started."""
+    known = LIFECYCLES.get(lifecycle)
+    if known is None:
+        return None
+    if memory.stage in known.stages:
+        return memory.stage
+    if known is FACT and memory.status is Status.SUPERSEDED:
+        return Stage.SUPERSEDED
+    if known is EPISODE and memory.status is Status.ARCHIVED:
+        return Stage.ARCHIVED
+    return first_stage(lifecycle, memory.outcome)
+
+
+def status_at(stage: Stage) -> Status:
+    """Whether memories of a stage are found: archived ones on request, those out of use never."""
+    return _STATUS.get(stage, Status.ACTIVE)
+
+
+def carries(lifecycle: str, old: Memory, new: Memory) -> bool:
+    """Whether a version goes on with the life of the one before: a fact that says something else doesn't."""
+    if old.kind != new.kind or lifecycle not in LIFECYCLES:
+        return False
+    return lifecycle != "fact" or old.content == new.content
+
+
+def effectiveness(standing: Standing) -> float | None:
+    """How well a procedure works, from 0 to 1, by Laplace's rule: (s + 1) / (s + f + 2); None untried."""
+    tried = standing.successes + standing.failures
+    return (standing.successes + 1) / (tried + 2) if tried else None
+
+
+def _counted(standing: Standing, sign: Sign, at: datetime) -> Standing:
+    """The counts after a sign."""
+    if sign is Sign.CONFIRM:
+        return replace(standing, confirmations=standing.confirmations + 1, renewed_at=at)
+    if sign is Sign.SUCCEED:
+        return replace(standing, successes=standing.successes + 1)
+    if sign is Sign.FAIL:
+        return replace(standing, failures=standing.failures + 1)
+    if sign in (Sign.TRIGGER, Sign.FALSE_ALARM):
+        false = int(sign is Sign.FALSE_ALARM)
+        return replace(standing, triggers=standing.triggers + 1, false_alarms=standing.false_alarms + false)
+    if sign is Sign.RESTORE:
+        # What was counted against a censor was answered by restoring it.
+        return replace(standing, triggers=0, false_alarms=0, renewed_at=at)
+    return standing
+
+
+def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> list[str]:
+    found = dict.fromkeys(move.on.value for move in lifecycle.moves if stage in move.of)
+    return [repr(each) for each in found] or ["nothing"]
+
+
+def _is_core(weighed: Weighed) -> bool:
+    return weighed.standing.confirmations >= CORE_AT
+
+
+def _was_confirmed(weighed: Weighed) -> bool:
+    return weighed.standing.confirmations > 0
+
+
+def _is_replaced(weighed: Weighed) -> bool:
+    return weighed.replaced
+
+
+# Whole numbers, so that exactly 0.4 and exactly 0.6 lie between: (s + 1) / (n + 2) > 3/5, < 2/5.
+def _works(weighed: Weighed) -> bool:
+    tried = weighed.standing.successes + weighed.standing.failures
+    return tried >= JUDGED_AT and 5 * (weighed.standing.successes + 1) > 3 * (tried + 2)
+
+
+def _fails(weighed: Weighed) -> bool:
+    tried = weighed.standing.successes + weighed.standing.failures
+    return tried >= JUDGED_AT and 5 * (weighed.standing.successes + 1) < 2 * (tried + 2)
+
+
+def _is_wrong_too_often(weighed: Weighed) -> bool:
+    standing = weighed.standing
+    return standing.triggers >= RETIRES_AT and 2 * standing.false_alarms > standing.triggers
+
+
+def _escalates(weighed: Weighed) -> bool:
+    # A false alarm is no reason to be stricter.
+    standing = weighed.standing
+    return weighed.warns and standing.triggers - standing.false_alarms >= ESCALATES_AT
+
+
+def _is_old(weighed: Weighed) -> bool:
+    return weighed.age > ARCHIVED_AFTER
+
+
+def _is_not_recent(weighed: Weighed) -> bool:
+    return weighed.age >= SUMMARIZED_AFTER
+
+
+_KNOWN = (Stage.NEW, Stage.CONFIRMED, Stage.CORE)
+_CORE_SAYS = f"at {CORE_AT} confirmations or more"
+_OUT_SAYS = f"false alarms are more than half of {RETIRES_AT} triggers or more"
+_WORKS_SAYS = f"above 0.6 after {JUDGED_AT} outcomes or more"
+_FAILS_SAYS = f"below 0.4 after {JUDGED_AT} outcomes or more"
+
+FACT: Final = Lifecycle(
+    name="fact",
+    start=Stage.NEW,
+    stages=(Stage.NEW, Stage.CONFIRMED, Stage.CORE, Stage.SUPERSEDED, Stage.INACTIVE),
+    moves=(
+        Move(on=Sign.CONFIRM, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
+        Move(on=Sign.CONFIRM, of=_KNOWN[:2], to=Stage.CONFIRMED),
+        Move(on=Sign.CONFIRM, of=(Stage.CORE,), to=None),
+        Move(on=Sign.PROMOTE, of=_KNOWN, to=Stage.CORE),
+        Move(on=Sign.CONTRADICT, of=_KNOWN, to=None, says=f"confidence falls by {CONTRADICTED}"),
+        Move(on=Sign.SUPERSEDE, of=(*_KNOWN, Stage.INACTIVE), to=Stage.SUPERSEDED),
+        Move(on=Sign.SETTLE, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
+        Move(on=Sign.RETIRE, of=(*_KNOWN, Stage.SUPERSEDED), to=Stage.INACTIVE),
+        Move(
+            on=Sign.RESTORE,
+            of=(Stage.INACTIVE,),
+            to=Stage.SUPERSEDED,
+            when=_is_replaced,
+            says="a newer one replaces it",
+        ),
+        Move(on=Sign.RESTORE, of=(Stage.INACTIVE,), to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
+        Move(
+            on=Sign.RESTORE,
+            of=(Stage.INACTIVE,),
+            to=Stage.CONFIRMED,
+            when=_was_confirmed,
+            says="it was confirmed before",
+        ),
+        Move(on=Sign.RESTORE, of=(Stage.INACTIVE,), to=Stage.NEW),
+    ),
+)
+
+EPISODE: Final = Lifecycle(
+    name="episode",
+    start=Stage.ACTIVE,
+    stages=(Stage.ACTIVE, Stage.SUMMARIZED, Stage.ARCHIVED),
+    moves=(
+        Move(
+            on=Sign.AGE,
+            of=(Stage.ACTIVE, Stage.SUMMARIZED),
+            to=Stage.ARCHIVED,
+            when=_is_old,
+            says=f"older than {ARCHIVED_AFTER.days} days",
+        ),
+        Move(
+            on=Sign.AGE,
+            of=(Stage.ACTIVE,),
+            to=Stage.SUMMARIZED,
+            when=_is_not_recent,
+            says=f"{SUMMARIZED_AFTER.days} days old",
+        ),
+        Move(on=Sign.RETIRE, of=(Stage.ACTIVE, Stage.SUMMARIZED), to=Stage.ARCHIVED),
+        Move(on=Sign.RESTORE, of=(Stage.ARCHIVED,), to=Stage.ACTIVE),
+    ),
+)
+
+_IN_USE = (Stage.ACTIVE, Stage.EFFECTIVE, Stage.INEFFECTIVE)
+
+
+def _judged(sign: Sign, of: tuple[Stage, ...]) -> tuple[Move, ...]:
+    return (
+        Move(on=sign, of=of, to=Stage.EFFECTIVE, when=_works, says=_WORKS_SAYS),
+        Move(on=sign, of=of, to=Stage.INEFFECTIVE, when=_fails, says=_FAILS_SAYS),
+        Move(on=sign, of=of, to=Stage.ACTIVE),
+    )
+
+
+PROCEDURE: Final = Lifecycle(
+    name="procedure",
+    start=Stage.ACTIVE,
+    stages=(*_IN_USE, Stage.RETIRED),
+    moves=(
+        *_judged(Sign.SUCCEED, _IN_USE),
+        *_judged(Sign.FAIL, _IN_USE),
+        *_judged(Sign.SETTLE, _IN_USE),
+        *_judged(Sign.RESTORE, (Stage.RETIRED,)),
+        Move(on=Sign.RETIRE, of=_IN_USE, to=Stage.RETIRED),
+    ),
+)
+
+_WATCHING = (Stage.CREATED, Stage.ACTIVE)
+_STANDING = (*_WATCHING, Stage.ESCALATED)
+
+
+def _alarmed(sign: Sign, *, stays: bool = False) -> tuple[Move, ...]:
+    return (
+        Move(on=sign, of=_STANDING, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS),
+        Move(
+            on=sign,
+            of=_WATCHING,
+            to=Stage.ESCALATED,
+            when=_escalates,
+            says=f"it warns, and trigger {ESCALATES_AT} was no false alarm",
+        ),
+        *(
+            ()
+            if stays
+            else (Move(on=sign, of=_WATCHING, to=Stage.ACTIVE), Move(on=sign, of=_STANDING, to=None))
+        ),
+    )
+
+
+CENSOR: Final = Lifecycle(
+    name="censor",
+    start=Stage.CREATED,
+    stages=(*_STANDING, Stage.RETIRED),
+    moves=(
+        *_alarmed(Sign.TRIGGER),
+        *_alarmed(Sign.FALSE_ALARM),
+        *_alarmed(Sign.SETTLE, stays=True),
+        Move(on=Sign.RETIRE, of=_STANDING, to=Stage.RETIRED),
+        Move(on=Sign.RESTORE, of=(Stage.RETIRED,), to=Stage.CREATED),
+    ),
+)
+
+_ANY_DECISION = (Stage.RECORDED, Stage.PENDING, Stage.REVIEWED)
+
+DECISION: Final = Lifecycle(
+    name="decision",
+    start=Stage.RECORDED,
+    stages=_ANY_DECISION,
+    moves=(
+        Move(on=Sign.AWAIT, of=_ANY_DECISION, to=Stage.PENDING),
+        Move(on=Sign.REVIEW, of=_ANY_DECISION, to=Stage.REVIEWED),
+    ),
+)
+
+LIFECYCLES: Mapping[str, Lifecycle] = MappingProxyType(
+    {each.name: each for each in (FACT, EPISODE, PROCEDURE, CENSOR, DECISION)}
+)
+"""The lifecycles that have stages, by name."""
+
+UNSTAGED: Final = ("permanent", "focus")
+"""What a kind may name besides these: its memories stay as they are."""
+
+_STATUS = {
+    Stage.SUPERSEDED: Status.SUPERSEDED,
+    Stage.ARCHIVED: Status.ARCHIVED,
+    Stage.INACTIVE: Status.FORGOTTEN,
+    Stage.RETIRED: Status.FORGOTTEN,
+}

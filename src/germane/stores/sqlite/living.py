@@ -1,0 +1,166 @@
+"""Moves memories through their lives inside a write transaction, and tells of them.
+
+Level: stores (imports the pure rules and model). What is counted decides where a memory stands, so the rules
+are asked in the very transaction that counts. No text is kept: words, numbers and times.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from germane.errors import InvalidInput, NotFound
+from germane.lifecycle import CONTRADICTED, next_standing, stage_of, status_at, step
+from germane.model.holding import MoveKind
+from germane.model.living import Live
+from germane.model.memory import Memory, Status
+from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
+from germane.stores.sql import queries
+from germane.stores.sqlite.connections import Connections
+from germane.stores.sqlite.moving import gone_from_sets
+from germane.stores.sqlite.rows import id_text, microseconds, moment, try_id_bytes
+
+__all__ = ["Lives", "live", "sign_of_repetition"]
+
+_DIGITS = 9
+_COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
+
+
+class Lives:
+    """The part of a SQLite store that is `Living`. Threads and processes may share it."""
+
+    _connections: Connections
+
+    def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
+        """How memories stand, in the order asked; None where there is no such memory."""
+        with self._connections.reading() as connection:
+            number = _number(connection, agent)
+            return tuple(_standing(connection, number, try_id_bytes(each)) for each in ids)
+
+    def life_events(
+        self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    ) -> tuple[LifeEvent, ...]:
+        """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
+
+        Raises NotFound when the agent has no such memory.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        with self._connections.reading() as connection:
+            number = _number(connection, agent)
+            nums = None if memory_id is None else _versions(connection, number, agent, memory_id)
+            values = {
+                "agent": number,
+                "since": since,
+                "nums": None if nums is None else json.dumps(nums),
+                "limit": -1 if limit is None else limit,
+            }
+            return tuple(_event(row) for row in connection.execute(queries("sqlite")["life_events"], values))
+
+
+def live(
+    connection: sqlite3.Connection,
+    agent: int,
+    num: int,
+    memory: Memory,
+    change: Live,
+    *,
+    by: str,
+    other: int | None,
+) -> Standing:
+    """Let a sign take effect on a memory: its stage, its counts, its status, and the log.
+
+    Raises InvalidInput where its lifecycle has no such move.
+    """
+    before = _before(connection, agent, memory, change.lifecycle)
+    after = step(change.lifecycle, before, change.sign, memory=memory, at=change.at)
+    if before.stage is None or after.stage is None:  # `step` has raised for a kind without stages.
+        raise AssertionError("A memory without stages was moved.")
+    moved = status_at(after.stage) is not status_at(before.stage)
+    status = status_at(after.stage) if moved else memory.status
+    if moved and status is Status.FORGOTTEN:
+        gone_from_sets(connection, agent, num, MoveKind.FORGET, at=change.at)
+    confidence = memory.confidence
+    if change.sign is Sign.CONTRADICT:
+        confidence = max(0.0, round(confidence - CONTRADICTED, _DIGITS))
+    values = {"agent": agent, "num": num}
+    run = queries("sqlite")
+    staged = {"stage": after.stage.value, "status": status.value, "confidence": confidence}
+    connection.execute(run["set_stage"], {**values, **staged})
+    if replace(after, stage=before.stage) != before:
+        renewed = after.renewed_at and microseconds(after.renewed_at, name="at")
+        counts = {name: getattr(after, name) for name in _COUNTS}
+        connection.execute(run["set_life"], {**values, **counts, "renewed_at": renewed})
+    event = {
+        "sign": change.sign.value,
+        "before": before.stage.value,
+        "after": after.stage.value,
+        "cause": change.cause.value,
+        "by": by,
+        "other": other,
+        "at": microseconds(change.at, name="at"),
+    }
+    connection.execute(run["count_life_event"], {"agent": agent})
+    connection.execute(run["insert_life_event"], {**values, **event})
+    return after
+
+
+def sign_of_repetition(lifecycle: str, memory: Memory) -> Sign | None:
+    """What it means to a stored memory that somebody says it anew; None where it means nothing."""
+    stage = stage_of(lifecycle, memory)
+    for sign in (Sign.RESTORE, Sign.CONFIRM):
+        standing = Standing(stage=stage)
+        if next_standing(lifecycle, standing, sign, memory=memory, at=memory.updated_at) is not None:
+            return sign
+    return None
+
+
+def _before(connection: sqlite3.Connection, agent: int, memory: Memory, lifecycle: str) -> Standing:
+    found = _standing(connection, agent, try_id_bytes(memory.id))
+    standing = found or Standing(stage=None)
+    return replace(standing, stage=stage_of(lifecycle, memory))
+
+
+def _number(connection: sqlite3.Connection, agent: str) -> int:
+    row = connection.execute(queries("sqlite")["agent"], {"name": agent}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _standing(connection: sqlite3.Connection, agent: int, raw: bytes | None) -> Standing | None:
+    values = {"agent": agent, "id": raw}
+    row = connection.execute(queries("sqlite")["standing"], values).fetchone()
+    if row is None:
+        return None
+    stage, *counts, renewed_at = row
+    return Standing(
+        stage=None if stage is None else Stage(stage),
+        **{name: count or 0 for name, count in zip(_COUNTS, counts, strict=True)},
+        renewed_at=None if renewed_at is None else moment(renewed_at),
+    )
+
+
+def _versions(connection: sqlite3.Connection, agent: int, name: str, memory_id: str) -> list[int]:
+    raw = try_id_bytes(memory_id)
+    row = connection.execute(queries("sqlite")["chain"], {"agent": agent, "id": raw}).fetchone()
+    if row is None:
+        raise NotFound(memory_id, name)
+    values = {"agent": agent, "chain": row[0]}
+    return [num for num, *_ in connection.execute(queries("sqlite")["nums_by_chain"], values)]
+
+
+def _event(row: tuple[Any, ...]) -> LifeEvent:
+    number, raw, sign, before, after, cause, by, other, at = row
+    return LifeEvent(
+        number=number,
+        memory_id=id_text(raw),
+        sign=Sign(sign),
+        before=Stage(before),
+        after=Stage(after),
+        cause=Cause(cause),
+        by=by,
+        at=moment(at),
+        other=None if other is None else id_text(other),
+    )

@@ -1,0 +1,208 @@
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+"""What a store promises of the lives of memories: moved by the rules, counted and told in one transaction.
+
+Level: testing (nothing of the package imports it).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import MappingProxyType
+
+import pytest
+
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.model.change import Insert, Purge, Revise, SetStatus
+from germane.model.living import Live, Merge, Reword
+from germane.model.memory import Memory, Status
+from germane.model.query import Filter
+from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
+from germane.protocols import Living, Store
+from germane.testing.builders import START, make_memory, make_renditions, make_revision
+
+__all__ = ["LivingContract"]
+
+AGENT = "tester"
+LATER = START + timedelta(days=1)
+
+
+def living(store: Store) -> Living:
+    """The store as one that keeps lives; skips one that can't."""
+    if not isinstance(store, Living):
+        pytest.skip("The store keeps no lives.")
+    return store
+
+
+def kept(store: Store, content: str = "The cache lives in Redis.", kind: str = "fact") -> Memory:
+    """A memory of a kind that is stored."""
+    memory = make_memory(content, kind=kind)
+    store.apply(AGENT, [Insert(memory=memory)])
+    return memory
+
+
+def lived(
+    store: Store,
+    memory: Memory,
+    sign: Sign,
+    lifecycle: str = "fact",
+    *,
+    other: str | None = None,
+) -> Memory:
+    """The memory after a sign."""
+    change = Live(
+        memory_id=memory.id, lifecycle=lifecycle, sign=sign, cause=Cause.ASKED, at=LATER, other=other
+    )
+    after = store.apply(AGENT, [change])[0].memory
+    assert after is not None
+    return after
+
+
+class LivingContract:
+    """Stages, counts and the log of what moved them."""
+
+    def test_a_sign_moves_the_stage_counts_and_is_told(self, store: Store) -> None:
+        memory = kept(store)
+        after = lived(store, memory, Sign.CONFIRM)
+        assert after == memory.evolve(stage=Stage.CONFIRMED)
+        assert store.get(AGENT, [memory.id]) == (after,)
+        standing = Standing(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
+        assert living(store).standings(AGENT, [memory.id]) == (standing,)
+        (event,) = living(store).life_events(AGENT, memory.id)
+        assert event == LifeEvent(
+            number=event.number,
+            memory_id=memory.id,
+            sign=Sign.CONFIRM,
+            before=Stage.NEW,
+            after=Stage.CONFIRMED,
+            cause=Cause.ASKED,
+            by=AGENT,
+            at=LATER,
+        )
+
+    def test_what_the_rules_do_not_know_changes_nothing(self, store: Store) -> None:
+        one, other = kept(store), kept(store, "Somebody decided.", "decision")
+        change = Live(memory_id=one.id, lifecycle="fact", sign=Sign.CONFIRM, cause=Cause.ASKED, at=LATER)
+        wrong = Live(memory_id=other.id, lifecycle="decision", sign=Sign.RETIRE, cause=Cause.ASKED, at=LATER)
+        with pytest.raises(InvalidInput, match="has no move"):
+            store.apply(AGENT, [change, wrong])
+        assert store.get(AGENT, [one.id, other.id]) == (one, other)
+        assert living(store).life_events(AGENT) == ()
+
+    def test_no_stage_for_a_kind_without_a_lifecycle(self, store: Store) -> None:
+        with pytest.raises(InvalidInput, match="no stages"):
+            lived(store, kept(store, kind="note"), Sign.CONFIRM, "permanent")
+
+    def test_a_stranger_and_an_unknown_memory(self, store: Store) -> None:
+        memory = kept(store)
+        lived(store, memory, Sign.CONFIRM)
+        change = Live(memory_id=memory.id, lifecycle="fact", sign=Sign.CONFIRM, cause=Cause.ASKED, at=LATER)
+        with pytest.raises(NotFound):
+            store.apply("somebody", [change])
+        with pytest.raises(NotFound):
+            living(store).life_events("somebody", memory.id)
+        assert living(store).life_events("somebody") == ()
+        assert living(store).standings("somebody", [memory.id, "nonsense"]) == (None, None)
+
+    def test_a_contradiction_takes_a_fifth_of_all_confidence_and_no_more_than_there_is(
+        self, store: Store
+    ) -> None:
+        memory, other = kept(store), kept(store, "The cache lives in memory.")
+        confidences = [lived(store, memory, Sign.CONTRADICT, other=other.id).confidence for _ in range(6)]
+        assert confidences == [0.8, 0.6, 0.4, 0.2, 0.0, 0.0]
+        assert {each.other for each in living(store).life_events(AGENT, memory.id)} == {other.id}
+
+    def test_what_is_out_of_use_is_not_found_until_it_is_restored(self, store: Store) -> None:
+        memory = kept(store, kind="procedure")
+        retired = lived(store, memory, Sign.RETIRE, "procedure")
+        assert (retired.stage, retired.status) == (Stage.RETIRED, Status.FORGOTTEN)
+        assert store.find(AGENT, Filter()) == ()
+        restored = lived(store, memory, Sign.RESTORE, "procedure")
+        assert (restored.stage, restored.status) == (Stage.ACTIVE, Status.ACTIVE)
+        assert store.find(AGENT, Filter()) == (restored,)
+
+    def test_a_sign_does_not_bring_back_what_was_forgotten(self, store: Store) -> None:
+        memory = kept(store, kind="procedure")
+        store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
+        assert lived(store, memory, Sign.SUCCEED, "procedure").status is Status.FORGOTTEN
+
+    def test_said_again_a_fact_is_confirmed(self, store: Store) -> None:
+        memory = kept(store)
+        again = make_memory(memory.content, id=make_memory("another id").id, updated_at=LATER)
+        applied = store.apply(AGENT, [Insert(memory=again, lifecycle="fact")] * 3)
+        assert [each.memory and each.memory.stage for each in applied] == ["confirmed", "confirmed", "core"]
+        assert [each.created for each in applied] == [False, False, False]
+        assert {each.cause for each in living(store).life_events(AGENT)} == {Cause.REPEATED}
+        store.apply(AGENT, [Insert(memory=again, lifecycle="fact", revive=False)])
+        assert len(living(store).life_events(AGENT)) == 3
+
+    def test_the_next_version_carries_the_counts_where_it_goes_on(self, store: Store) -> None:
+        memory = kept(store, kind="procedure")
+        lived(store, memory, Sign.SUCCEED, "procedure")
+        head = make_revision(memory, "Restart the cache, then look.", stage=Stage.ACTIVE)
+        store.apply(AGENT, [Revise(memory=head, carries=True)])
+        carried = Standing(stage=Stage.ACTIVE, successes=1)
+        assert living(store).standings(AGENT, [head.id]) == (carried,)
+        other = make_revision(head, "Something else.", stage=Stage.ACTIVE)
+        store.apply(AGENT, [Revise(memory=other)])
+        assert living(store).standings(AGENT, [other.id]) == (Standing(stage=Stage.ACTIVE),)
+        assert [each.memory_id for each in living(store).life_events(AGENT, other.id)] == [memory.id]
+
+    def test_a_censor_escalates_into_its_next_version_at_the_third_trigger(self, store: Store) -> None:
+        memory = kept(store, "Do not push to main.", "censor")
+        metadata = MappingProxyType({"action": "block"})
+        stricter = make_revision(memory, memory.content, metadata=metadata, created_at=START)
+        change = Live(
+            memory_id=memory.id,
+            lifecycle="censor",
+            sign=Sign.TRIGGER,
+            cause=Cause.ASKED,
+            at=LATER,
+            escalated=stricter,
+        )
+        applied = [store.apply(AGENT, [change])[0].memory for _ in range(3)]
+        assert [each and each.stage for each in applied] == ["active", "active", "escalated"]
+        assert applied[2] == stricter.evolve(stage=Stage.ESCALATED)
+        assert living(store).standings(AGENT, [stricter.id]) == (Standing(stage=Stage.ESCALATED, triggers=3),)
+        with pytest.raises(StaleRevision):
+            store.apply(AGENT, [Revise(memory=make_revision(memory, "Too late."))])
+
+    def test_one_of_two_duplicates_stands_for_both(self, store: Store) -> None:
+        one, other = kept(store), kept(store, "The cache lives in redis")
+        merged = store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
+        memory = merged[0].memory
+        assert memory is not None
+        assert (memory.status, memory.stage) == (Status.SUPERSEDED, Stage.SUPERSEDED)
+        assert memory.superseded_by == one.id
+        assert [each.id for each in store.find(AGENT, Filter())] == [one.id]
+        assert store.get(AGENT, [one.id])[0] == one.evolve(stage=Stage.CONFIRMED)
+        (event,) = living(store).life_events(AGENT, other.id)
+        assert (event.sign, event.cause, event.other) == (Sign.SUPERSEDE, Cause.DUPLICATE, one.id)
+        with pytest.raises(StaleRevision):
+            store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
+
+    def test_renditions_and_metadata_can_be_told_anew(self, store: Store) -> None:
+        memory = kept(store)
+        told = memory.evolve(renditions=make_renditions("Another text."), metadata=MappingProxyType({"a": 1}))
+        assert store.apply(AGENT, [Reword(memory=told)])[0].memory == told
+        assert store.get(AGENT, [memory.id]) == (told,)
+
+    def test_a_purge_leaves_nothing_of_a_life(self, store: Store) -> None:
+        one, other = kept(store), kept(store, "The cache lives in memory.")
+        lived(store, one, Sign.CONTRADICT, other=other.id)
+        lived(store, other, Sign.CONFIRM)
+        store.apply(AGENT, [Purge(memory_id=other.id, at=LATER)])
+        assert living(store).standings(AGENT, [other.id]) == (None,)
+        (event,) = living(store).life_events(AGENT)
+        assert (event.memory_id, event.other) == (one.id, None)
+        lived(store, one, Sign.CONFIRM)
+        assert len({each.number for each in living(store).life_events(AGENT)}) == 2
+
+    def test_events_come_a_page_at_a_time(self, store: Store) -> None:
+        memory = kept(store)
+        for _ in range(4):
+            lived(store, memory, Sign.CONFIRM)
+        numbers = [each.number for each in living(store).life_events(AGENT, memory.id)]
+        page = living(store).life_events(AGENT, since=numbers[0], limit=2)
+        assert [each.number for each in page] == numbers[1:3]
+        with pytest.raises(InvalidInput, match="negative"):
+            living(store).life_events(AGENT, limit=-1)
