@@ -277,7 +277,7 @@ def _wording(template: Template) -> str:
 
 
 def _sections(plan: germane.Plan) -> str:
-    whole = sum(section.share.weight for section in plan.sections)
+    whole = plan.spare + sum(section.share.weight for section in plan.sections)
     rows = [
         (
             f"`{section.heading}`",
@@ -290,7 +290,7 @@ def _sections(plan: germane.Plan) -> str:
             else "always",
             ", ".join(section.levels),
             str(section.overflow),
-            "yes" if section.required else "",
+            "yes" if section.required else ", ".join(section.required_kinds),
         )
         for section in plan.sections
     ]
@@ -304,10 +304,12 @@ def _frames() -> str:
             frame.description,
             "<br>".join(frame.questions),
             ", ".join(f"{section} {priority:g}" for section, priority in frame.priorities),
+            f"{frame.budget:,}",
+            ", ".join(f"{section} {tokens:,}" for section, tokens in frame.shares),
         )
         for frame in FRAMES
     ]
-    return _table(("frame", "description", "questions", "priorities"), rows)
+    return _table(("frame", "description", "questions", "priorities", "total", "shares"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

@@ -52,13 +52,14 @@ if TYPE_CHECKING:
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
     from germane.model.draft import Draft, Remembered
+    from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
     from germane.model.learning import Example, Feedback, LearningState, Lessons, Shown, Weights
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
-    from germane.model.plan import Frame, Overflow, Plan, RollOver, Section, Share, Style
+    from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
@@ -118,6 +119,7 @@ __all__ = [
     "Filter",
     "Finding",
     "Frame",
+    "FrameChoice",
     "GermaneError",
     "Group",
     "Happening",
@@ -261,7 +263,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "ToolCall",
         "ToolResult",
     ),
-    "germane.model.plan": ("Frame", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
+    "germane.model.frame": ("Frame", "FrameChoice"),
+    "germane.model.plan": ("Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
     "germane.model.scope": ("GLOBAL", "Scope"),
     "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),

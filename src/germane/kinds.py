@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from germane.errors import InvalidInput, UnknownKind
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "Kind", "Kinds", "Piece", "Template"]
+__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,22 @@ def _never(_: Memory) -> bool:
     return False
 
 
+def _anywhere(_: Memory) -> int:
+    return 0
+
+
 def _stops_the_agent(memory: Memory) -> bool:
     """Whether a censor forbids rather than warns: such a one is never left out."""
     return memory.metadata.get("action") in ("block", "absolute")
+
+
+def _by_action(memory: Memory) -> int:
+    """What is forbidden for good stands before what is forbidden, and that before a warning."""
+    return {"absolute": 0, "block": 1}.get(str(memory.metadata.get("action")), 2)
+
+
+def _task_first(memory: Memory) -> int:
+    return int(memory.metadata.get("role") == "thread")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +68,8 @@ class Kind:
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
     they say something), `decision` (what stands under a heading of that name, or all but the first line) and
     every key of the metadata. `title` heads an item where a section gives each its own heading.
-    `requires` tells the memories that no budget may drop. `lifecycle` names how they age.
+    `requires` tells the memories that no budget may drop. Where a section shows the most important ones
+    whatever the question is, those of a smaller `place` come first. `lifecycle` names how they age.
     """
 
     name: str
@@ -67,6 +81,7 @@ class Kind:
     title: Template = (Piece("{subject}"),)
     lifecycle: str = "permanent"
     requires: Callable[[Memory], bool] = _never
+    place: Callable[[Memory], int] = _anywhere
 
     def __post_init__(self) -> None:
         if not self.name or not self.name.replace("_", "").replace("-", "").isalnum():
@@ -117,9 +132,15 @@ class Kinds:
 _CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
+PROFILE = ("rule", "person", "preference")
+"""Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
+
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
+        Kind(name="rule", section="identity", priority=1, lifecycle="fact", place=lambda _: 1),
+        Kind(name="person", section="identity", priority=2, lifecycle="fact", place=lambda _: 2),
+        Kind(name="preference", section="identity", priority=3, lifecycle="fact", place=lambda _: 3),
         Kind(
             name="censor",
             section="censors",
@@ -129,8 +150,9 @@ BUILT_IN = Kinds().with_kinds(
             full=_CENSOR,
             lifecycle="censor",
             requires=_stops_the_agent,
+            place=_by_action,
         ),
-        Kind(name="focus", section="focus", priority=0, lifecycle="focus"),
+        Kind(name="focus", section="focus", priority=0, lifecycle="focus", place=_task_first),
         Kind(
             name="adr",
             section="decisions",

@@ -19,24 +19,27 @@ from datetime import datetime
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
 from germane.model.context import Context
+from germane.model.frame import FrameChoice
 from germane.model.learning import Weights
 from germane.model.plan import Plan, Section
-from germane.model.query import Candidate, Found, Query, TimeRange
-from germane.model.trace import Emptiness, Note, Question, Ranked, Trace
+from germane.model.query import Candidate, Found, Order, Query, TimeRange
+from germane.model.trace import Emptiness, Note, Question, Ranked, Reason, Trace
 from germane.packing.account import entries_of, uses_of
 from germane.packing.costs import Costs
-from germane.packing.fit import Fitted, fit
+from germane.packing.fit import Choice, Fitted, fit
 from germane.packing.layout import blocks_of, items_of
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import render
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.composite import Boosts
+from germane.ranking.diversity import of_each
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
-__all__ = ["RECENCY", "Request", "assemble", "emptiness_of"]
+__all__ = ["RECENCY", "Request", "assemble", "emptiness_of", "pack"]
 
 RECENCY = Note(
     code="recency", text="The question names nothing to look for, so the newest memories come first."
@@ -49,7 +52,9 @@ class Request:
     """What one assembly was asked for.
 
     `coverage` is what the gate judges words by, by memory id; None leaves the gate out.
-    `weights` are what use has taught of the parts of scores. `lines` are those that were made before by
+    `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
+    is what the frame is about, `left_out` says by memory id why one is not to be shown, and `frame` is the
+    one that the plan was built for. `lines` are those that were made before by
     this counter. They save work and change no result.
     """
 
@@ -66,6 +71,10 @@ class Request:
     coverage: Mapping[str, float] | None = None
     weights: Weights | None = None
     notes: tuple[Note, ...] = ()
+    domain: tuple[str, ...] = ()
+    usefulness: Mapping[str, float] = field(default_factory=dict)
+    left_out: Mapping[str, Reason] = field(default_factory=dict)
+    frame: FrameChoice | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
 
@@ -76,9 +85,17 @@ def assemble(request: Request, found: Found) -> Context:
     BudgetTooSmall when what is required doesn't fit.
     """
     required = _required(request, found)
-    sections = _rank(request, found, required)
-    ranked = [section.kept for section in sections]
-    dropped = [section.dropped for section in sections]
+    return pack(request, found, _rank(request, found, required), required)
+
+
+def pack(request: Request, found: Found, sections: Sequence[Gated], required: frozenset[str]) -> Context:
+    """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
+    parted = [
+        _parted(request, section, gated, required)
+        for section, gated in zip(request.plan.sections, sections, strict=True)
+    ]
+    ranked = [kept for kept, _ in parted]
+    dropped = [left_out for _, left_out in parted]
     limit = spendable(request.budget, request.counter)
     fitted, text, tokens = _fit_to(request, ranked, required, limit)
     trace = Trace(
@@ -94,6 +111,8 @@ def assemble(request: Request, found: Found) -> Context:
         ),
         emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
         weights={} if request.weights is None else request.weights.values,
+        frame=None if request.frame is None else request.frame.frame.name,
+        frame_confidence=None if request.frame is None else request.frame.confidence,
     )
     return Context(text=text, tokens=tokens, items=tuple(items_of(fitted)), trace=trace)
 
@@ -116,6 +135,7 @@ def _required(request: Request, found: Found) -> frozenset[str]:
         for section, candidates in _gathered(request.plan, found)
         for candidate in candidates
         if section.required
+        or candidate.memory.kind in section.required_kinds
         or candidate.memory.id in request.pinned
         or request.kinds.of(candidate.memory).requires(candidate.memory)
     )
@@ -149,6 +169,7 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         order=request.question.order if found.by_relevance else None,
         without=request.plan.without,
         weights=request.weights,
+        boosts=_boosts(request),
     )
     passed = Gated(kept=order)
     if request.coverage is not None:
@@ -166,11 +187,70 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
     return [
         Gated(kept=kept[section.name], dropped=dropped[section.name], unsure=passed.unsure)
         if section.order is None
-        else Gated(
-            kept=tuple(Ranked(candidate=one, score=0.0) for one in in_order(candidates, section.order))
-        )
+        else Gated(kept=tuple(_always_shown(request, found, section, candidates, section.order)))
         for section, candidates in gathered
     ]
+
+
+def _boosts(request: Request) -> Boosts | None:
+    """What multiplies into scores, where the plan wants it or scores by priorities."""
+    plan = request.plan
+    if not plan.boosts and plan.fusion not in ("newton", "newton_v1"):
+        return None
+    priorities = {
+        kind: min(section.priority, 1.0)
+        for section in plan.sections
+        if section.order is None
+        for kind in section.kinds
+    }
+    return Boosts(priorities=priorities, domain=request.domain, usefulness=request.usefulness)
+
+
+def _always_shown(
+    request: Request, found: Found, section: Section, candidates: Sequence[Candidate], order: Order
+) -> list[Ranked]:
+    """What a section shows whatever the question is, in its order; first the kinds say what leads.
+
+    Where it holds fewer than were found, those that have least to do with the question leave.
+    """
+    shown = list(in_order(candidates, order))
+    if order is Order.IMPORTANT:
+        shown.sort(key=lambda one: request.kinds.of(one.memory).place(one.memory))
+    if section.items is not None and section.items > 1 and len(shown) > section.items and found.by_relevance:
+        scores = {
+            one.memory.id: one.score
+            for one in rank(
+                shown,
+                lexical_bound=found.lexical_bound,
+                window_bound=found.window_bound,
+                now=request.now,
+                query=request.query,
+            )
+        }
+        best = sorted(shown, key=lambda one: -scores[one.memory.id])
+        stay = {one.memory.id for one in best[: section.items]}
+        shown = [*(one for one in shown if one.memory.id in stay), *best[section.items :]]
+    return [Ranked(candidate=one, score=0.0) for one in shown]
+
+
+def _parted(
+    request: Request, section: Section, gated: Gated, required: frozenset[str]
+) -> tuple[Sequence[Ranked], Sequence[Ranked | Choice]]:
+    """What of a section may stand in the context, and what may not, each with its reason.
+
+    What is left out, and what a subject has too many of, only leaves a section that relevance fills.
+    """
+    kept, dropped = gated.kept, list[Ranked | Choice](gated.dropped)
+    if section.order is not None:
+        return kept, dropped
+    if request.left_out:
+        out = {name: reason for name, reason in request.left_out.items() if name not in required}
+        dropped += [Choice(ranked=one, reason=out[one.memory.id]) for one in kept if one.memory.id in out]
+        kept = tuple(one for one in kept if one.memory.id not in out)
+    if section.alike is not None:
+        kept, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
+        dropped += [Choice(ranked=one, reason=Reason.ALIKE) for one in over]
+    return kept, dropped
 
 
 def _by_section(ranked: Sequence[Ranked], section_of: Mapping[str, str]) -> Mapping[str, tuple[Ranked, ...]]:

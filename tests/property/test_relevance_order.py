@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import pytest
 from hypothesis import given
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
 from germane.model.memory import Memory, Rendition, Renditions
+from germane.model.plan import Fusion
 from germane.model.query import Candidate, Query, TimeRange
 from germane.model.trace import Ranked
-from germane.ranking.relevance import Method, rank
+from germane.ranking.relevance import rank
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
+Method: TypeAlias = Literal["floored", "rrf"]
 _TEXT = Rendition(text="x", tokens=1)
 
 
@@ -189,7 +191,7 @@ def test_what_is_no_number_is_refused(value: float) -> None:
 
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(InvalidInput, match="'borda' is no way to fuse"):
-        rank([candidate("a", lexical=1.0)], lexical_bound=1.0, now=NOW, method=cast("Method", "borda"))
+        rank([candidate("a", lexical=1.0)], lexical_bound=1.0, now=NOW, method=cast("Fusion", "borda"))
 
 
 @given(CANDIDATES, BOUNDS, METHODS, st.sampled_from(["lexical", "semantic"]))

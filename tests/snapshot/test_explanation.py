@@ -158,6 +158,9 @@ def test_every_reason_is_explained() -> None:
             "OUT: duplicate (1), the same text already stands in the context",
             "OUT: limit (1), its section holds as many memories as the plan allows",
             "OUT: not_relevant (1), too little to do with the question",
+            "OUT: said (1), it stands in the conversation already",
+            "OUT: alike (1), its section shows as many of its subject as the plan allows",
+            "OUT: evicted (1), it left the context under pressure",
         ]
     )
 

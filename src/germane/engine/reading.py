@@ -10,8 +10,9 @@ from datetime import datetime
 
 from germane.engine.surface import Surface
 from germane.model.context import Context
+from germane.model.frame import Frame
 from germane.model.memory import Memory
-from germane.model.plan import Frame, Plan
+from germane.model.plan import Plan
 from germane.model.query import Filter, Order
 from germane.model.scope import Scope
 from germane.model.stats import Finding, StoreStats

@@ -26,6 +26,9 @@ _REASONS = {
     Reason.DUPLICATE: "the same text already stands in the context",
     Reason.LIMIT: "its section holds as many memories as the plan allows",
     Reason.NOT_RELEVANT: "too little to do with the question",
+    Reason.SAID: "it stands in the conversation already",
+    Reason.ALIKE: "its section shows as many of its subject as the plan allows",
+    Reason.EVICTED: "it left the context under pressure",
 }
 _EMPTINESS = {
     Emptiness.NOTHING_STORED: "this agent has no memories yet.",

@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from germane.errors import InvalidPlan
 from germane.model.memory import Level
 from germane.model.query import Order
 
-__all__ = ["Frame", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"]
+__all__ = ["Alike", "Fusion", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"]
+
+Fusion: TypeAlias = Literal["floored", "rrf", "newton", "newton_v1"]
+"""The ways in which the signals of relevance become one score."""
+
+Alike: TypeAlias = Literal["subject", "category", "tag"]
+"""What makes two memories of a section alike: subject, category (of their metadata) or first tag."""
 
 
 class Overflow(StrEnum):
@@ -68,14 +74,16 @@ class Section:
     `heading` is the line written above it. `kinds` are shown here. With `order` set, the section
     is always attempted and its memories come in that order, whatever the question; without, they
     are the most relevant. `required` sections must be shown whole (at some level) or the assembly
-    fails; a kind can require single memories too (a censor that blocks). `limit` bounds how many
+    fails, as must memories of `required_kinds`; a kind can require single memories too (a censor that
+    blocks). `limit` bounds how many
     candidates are gathered, `items` how many are shown, `priority` says who gets left-over tokens
     first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
     stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
     the memories of a session stand together, in the order of their times, under its date; those of
     no session come before them. `style` says how memories are written; only bullets stand under
     headings, and only a working set is written otherwise, in one section. With `reverse` the best
-    stands last in such a list; which memories stand there is the same.
+    stands last in such a list; which memories stand there is the same. Of the memories that are `alike`
+    at most `each` are shown, the best ones; those that lack what makes them alike are like none.
     """
 
     name: str
@@ -84,6 +92,7 @@ class Section:
     share: Share
     order: Order | None = None
     required: bool = False
+    required_kinds: tuple[str, ...] = ()
     limit: int = 100
     priority: float = 0.5
     levels: tuple[Level, ...] = (Level.SUMMARY, Level.MICRO)
@@ -94,6 +103,8 @@ class Section:
     text: str = ""
     style: Style = Style.BULLETS
     reverse: bool = False
+    alike: Alike | None = None
+    each: int = 2
 
     def __post_init__(self) -> None:
         headed = self.heading or self.text or self.own_heading or self.by_session
@@ -112,19 +123,24 @@ class Section:
 class Plan:
     """A named list of sections in the order of the output, and how tokens flow between them.
 
-    `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"),
-    or by reciprocal ranks ("rrf"). `without` names parts that are left out of every score
-    ("window", "speaker"), which shows what they are worth; what is gathered stays the same, and a
-    name that no score has a part of leaves nothing out. With `gate` set, what has nothing to do with
-    the question stays out of the sections that relevance fills, however much room they have.
+    `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"), by
+    reciprocal ranks ("rrf"), or by the sum of the note on context management ("newton_v1", and "newton"
+    with every signal from 0 to 1). With `boosts`, how old, how proven, how often used and how sure a
+    memory is and the priority of its section multiply into the first of these. `spare` is the weight of
+    what no section has a claim to, which flows as left-over tokens do. `without` names parts that are left
+    out of every score ("window", "speaker"), which shows what they are worth; what is gathered stays the
+    same, and a name that no score has a part of leaves nothing out. With `gate` set, what has nothing to
+    do with the question stays out of the sections that relevance fills, however much room they have.
     """
 
     name: str
     sections: tuple[Section, ...]
     roll_over: RollOver = RollOver.PRIORITY
-    fusion: Literal["floored", "rrf"] = "floored"
+    fusion: Fusion = "floored"
     without: tuple[str, ...] = ()
     gate: bool = False
+    boosts: bool = False
+    spare: int = 0
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]
@@ -137,23 +153,16 @@ class Plan:
                 f"Plan {self.name!r} shows {', '.join(doubled)} in two sections; a memory stands in one."
             )
         for section in self.sections:
-            if not section.levels or section.limit < 1:
+            if not section.levels or section.limit < 1 or section.each < 1:
                 raise InvalidPlan(
-                    f"Section {section.name!r} of plan {self.name!r} needs at least one level and a limit of "
-                    f"1 or more; it has levels {section.levels} and limit {section.limit}."
+                    f"Section {section.name!r} of plan {self.name!r} needs at least one level, a limit and a "
+                    f"count of alike ones of 1 or more; it has levels {section.levels}, limit "
+                    f"{section.limit} and each {section.each}."
                 )
+        if self.spare < 0:
+            raise InvalidPlan(f"Plan {self.name!r} spares {self.spare}. A weight is 0 or more.")
 
     @property
     def shares(self) -> Sequence[Share]:
         """The sections' shares, in order."""
         return [section.share for section in self.sections]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """What the agent is doing now: shown in the frame section, and who gets left-over tokens."""
-
-    name: str
-    description: str
-    questions: tuple[str, ...] = ()
-    priorities: tuple[tuple[str, float], ...] = ()

@@ -24,6 +24,9 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate"  # The same text already stands in the context.
     LIMIT = "limit"  # The section already holds as many items as its plan allows.
     NOT_RELEVANT = "not_relevant"  # It has too little to do with the question to take part.
+    SAID = "said"  # It stands in the running conversation already.
+    ALIKE = "alike"  # The section shows as many of its subject as the plan allows.
+    EVICTED = "evicted"  # It stood in the context, and left it under pressure for something else.
 
 
 class Emptiness(StrEnum):
@@ -120,7 +123,9 @@ class Trace:
     """The whole account of one assembly: every candidate gathered stands in `entries` once.
 
     `entries` may be written when they are first looked at; they equal a tuple of the same entries.
-    `weights` are those that the parts of the scores were multiplied by, where use has taught some.
+    `weights` are those that the parts of the scores were multiplied by, where use has taught some. `frame`
+    is the name of the frame that the plan was built for, if it was for one, and `frame_confidence` how
+    surely it was chosen, from 0 to 1.
     """
 
     plan: str
@@ -133,6 +138,8 @@ class Trace:
     notes: tuple[Note, ...] = ()
     emptiness: Emptiness | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
+    frame: str | None = None
+    frame_confidence: float | None = None
 
     @property
     def included(self) -> tuple[Entry, ...]:

@@ -15,11 +15,11 @@ from germane.packing.listing import label_of
 __all__ = ["entries_of", "uses_of"]
 
 
-def entries_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked]]) -> Sequence[Entry]:
-    """Per section what was tried, in rank order, and then what the gate left out, each once.
+def entries_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked | Choice]]) -> Sequence[Entry]:
+    """Per section what was tried, in rank order, and then what was left out before, each once.
 
-    `dropped` is what the gate left out, per section of the fit. What the entries say is settled
-    here; they are written when they are read.
+    `dropped` is what was left out before the fit, per section: by the gate, unless it says why. What the
+    entries say is settled here; they are written when they are read.
     """
     sections: list[str] = []
     choices: list[Choice | Ranked] = []
@@ -30,7 +30,7 @@ def entries_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked]]) -> Sequence[
     return Deferred(len(choices), lambda place: _entry(sections[place], choices[place]))
 
 
-def uses_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked]]) -> tuple[SectionUse, ...]:
+def uses_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked | Choice]]) -> tuple[SectionUse, ...]:
     """What each section was given and used, and how many candidates stand in it and outside."""
     return tuple(_use(block, len(left_out)) for block, left_out in zip(fitted.blocks, dropped, strict=True))
 

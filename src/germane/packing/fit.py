@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from germane.errors import BudgetTooSmall
 from germane.model.memory import Level, Memory
-from germane.model.plan import Overflow, Plan, RollOver, Section
+from germane.model.plan import Overflow, Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
 from germane.packing.render import session_of
@@ -121,7 +121,7 @@ def fit(
         line_of=line_of, heading_cost=heading_cost, text_cost=text_cost, at_least=at_least or _unknown
     )
     packer.require(blocks, budget)
-    for block, share in zip(blocks, allocate(budget, [s.share for s in plan.sections]), strict=True):
+    for block, share in zip(blocks, _shares(plan, budget), strict=True):
         block.share = share
     lent = _lend(blocks)
     carried = 0
@@ -133,6 +133,12 @@ def fit(
     if plan.roll_over is RollOver.PRIORITY:
         packer.spread(blocks, budget - sum(block.used for block in blocks))
     return Fitted(blocks=tuple(blocks), lent=lent)
+
+
+def _shares(plan: Plan, budget: int) -> Sequence[int]:
+    """The tokens of each section; what the plan spares has a share that no section gets."""
+    shares = [section.share for section in plan.sections]
+    return allocate(budget, [*shares, Share(weight=plan.spare)])[: len(shares)]
 
 
 def _unknown(_: Memory, __: Level) -> int:

@@ -1,19 +1,79 @@
-"""Frames: what the agent is doing now, in words that a model reads and priorities that a plan uses.
+"""Frames: what the agent is doing now, in words that a model reads and numbers that a plan uses.
 
 Level: plans. Pure data.
 
-The priorities of the decision frame are those of the note on context management; what no frame
-names has 0.5 there, and so here.
+Totals, shares and the priorities of the decision frame are those of the note on context management;
+what no frame names has 0.5 there, and so here. Of two frames that are meant as much, the one whose
+mistake costs more is chosen: an error that nobody looks into, before a decision taken as a task.
 """
 
 from __future__ import annotations
 
-from germane.errors import InvalidInput
-from germane.model.plan import Frame
+from collections.abc import Iterable, Sequence
 
-__all__ = ["DEFAULT_FRAME", "FRAMES", "frame_named"]
+from germane.errors import InvalidInput
+from germane.model.frame import DEFAULT_SHARES, Frame
+
+__all__ = ["DEFAULT_FRAME", "FRAMES", "frame_named", "with_frames"]
 
 DEFAULT_FRAME = "task"
+
+_Shares = tuple[tuple[str, int], ...]
+
+
+def _shares(decisions: int, facts: int, procedures: int, episodes: int) -> _Shares:
+    return ("decisions", decisions), ("facts", facts), ("procedures", procedures), ("episodes", episodes)
+
+
+_ASKED = (
+    "what|who|whom|whose|when|where|which|how|^is|^are|^was|^were|^do|^does|^did|^has|^have|^can|^could"
+    "|what's|who's|where's|tell me|remind me|?"
+)
+_IMPERATIVES = (
+    "add",
+    "apply",
+    "build",
+    "bump",
+    "change",
+    "clean",
+    "configure",
+    "convert",
+    "copy",
+    "create",
+    "delete",
+    "deploy",
+    "document",
+    "draft",
+    "extract",
+    "finish",
+    "fix",
+    "generate",
+    "implement",
+    "import",
+    "install",
+    "make",
+    "merge",
+    "migrate",
+    "move",
+    "prepare",
+    "publish",
+    "refactor",
+    "release",
+    "remove",
+    "rename",
+    "replace",
+    "review",
+    "rewrite",
+    "run",
+    "send",
+    "set up",
+    "split",
+    "test",
+    "translate",
+    "update",
+    "upgrade",
+    "write",
+)
 
 FRAMES: tuple[Frame, ...] = (
     Frame(
@@ -21,18 +81,44 @@ FRAMES: tuple[Frame, ...] = (
         description="Talking with someone; no task is under way.",
         questions=("What was said before about this?", "What does this person prefer?"),
         priorities=(("facts", 0.8), ("decisions", 0.5), ("episodes", 0.6), ("procedures", 0.2)),
+        patterns=(
+            "^hi|^hello|^hey|^good morning|^good afternoon|^good evening|^dear",
+            "how are you|how is it going|how's it going|what's up|nice to meet you|how was your",
+            "thanks|thank you|^ok|^okay|^bye|see you|good night|^great|^cool|^nice|haha|lol",
+        ),
+        precedence=0,
+        budget=3000,
+        shares=_shares(500, 500, 0, 0),
     ),
     Frame(
         name="question",
         description="Answering a question from what is known.",
         questions=("What is known for certain?", "Where does that knowledge come from?"),
         priorities=(("facts", 1.0), ("decisions", 0.7), ("episodes", 0.5), ("procedures", 0.4)),
+        patterns=(
+            _ASKED,
+            "explain*|describe*|define*|difference between|meaning of|how many|how much|how long|how often",
+        ),
+        precedence=1,
+        budget=6000,
+        shares=_shares(1000, 1500, 500, 500),
     ),
     Frame(
         name="task",
         description="Carrying out a piece of work.",
         questions=("What is the next step?", "Which rules apply here?", "How was it done last time?"),
         priorities=(("procedures", 0.9), ("decisions", 0.8), ("facts", 0.7), ("episodes", 0.5)),
+        patterns=(
+            "|".join(
+                phrase
+                for verb in _IMPERATIVES
+                for phrase in (f"^{verb}", f"please {verb}", f"to {verb}", f"you {verb}", f"and {verb}")
+            ),
+            "please|can you|could you|let's|we need to|i need to|you need to|help me|next step*|todo",
+        ),
+        precedence=3,
+        budget=8000,
+        shares=DEFAULT_SHARES,
     ),
     Frame(
         name="decision",
@@ -43,27 +129,74 @@ FRAMES: tuple[Frame, ...] = (
             "Which constraints hold?",
         ),
         priorities=(("decisions", 1.0), ("procedures", 0.8), ("facts", 0.6), ("episodes", 0.4)),
+        patterns=(
+            "should we|should i|shall we|ought we|is it worth|would it be better|do we want",
+            "decide|deciding|decision|decisions|choose|choosing|choice|choices|pick between|settle on",
+            (
+                "versus|vs|alternative*|instead of|rather than|compare*|comparing|trade-off*|tradeoff*"
+                "|pros and cons|better to|recommend*"
+            ),
+            "architecture*|architectural|strategy|migrate to|switch to|move to|adopt*",
+        ),
+        precedence=4,
+        domain=("architecture", "infrastructure"),
+        budget=12_000,
+        shares=_shares(3000, 2000, 2000, 1000),
     ),
     Frame(
         name="debug",
         description="Finding out why something does not work.",
         questions=("What changed last?", "Was this seen before?", "What would prove the suspicion wrong?"),
         priorities=(("procedures", 1.0), ("facts", 0.8), ("episodes", 0.7), ("decisions", 0.5)),
+        patterns=(
+            (
+                "error*|exception*|traceback*|stack trace*|fail|fails|failed|failing|failure*|crash*|timeout*"
+                "|timed out|broken|breaks|hang|hangs|hanging|leak|leaks|leaking|flaky"
+            ),
+            (
+                "wrong|incorrect*|unexpected*|not working|doesn't work|does not work|isn't working"
+                "|won't start|stopped working|no longer works|can't connect|cannot connect"
+            ),
+            "bug|bugs|debug*|regression*|root cause*|reproduce*|diagnos*|troubleshoot*|investigat*",
+            (
+                "why is|why are|why does|why do|why did|why isn't|why aren't|why doesn't|why don't|why didn't"
+                "|why won't|why can't"
+            ),
+        ),
+        precedence=5,
+        domain=("debugging", "operations"),
+        budget=10_000,
+        shares=_shares(1500, 1000, 2500, 1000),
     ),
     Frame(
         name="creative",
         description="Looking for something new.",
         questions=("What has been tried?", "Which limits are real, and which are habits?"),
         priorities=(("episodes", 0.8), ("facts", 0.7), ("decisions", 0.4), ("procedures", 0.2)),
+        patterns=(
+            "brainstorm*|ideas|idea for|imagine*|invent*|creative*|what if|come up with|think of|dream up",
+            "name for|names for|slogan*|tagline*|story|stories|poem*|headline*|logo*|metaphor*",
+        ),
+        precedence=2,
+        budget=6000,
+        shares=_shares(1000, 1500, 500, 500),
     ),
 )
 """The frames that every engine knows, from the most general on."""
 
 
-def frame_named(name: str) -> Frame:
+def with_frames(more: Iterable[Frame]) -> tuple[Frame, ...]:
+    """The built-in frames and these; one of a known name stands in its place."""
+    return tuple({frame.name: frame for frame in (*FRAMES, *more)}.values())
+
+
+def frame_named(name: str, frames: Sequence[Frame] = FRAMES) -> Frame:
     """The frame of that name. Raises InvalidInput, which names the known ones."""
-    for frame in FRAMES:
+    for frame in frames:
         if frame.name == name:
             return frame
-    known = ", ".join(frame.name for frame in FRAMES)
-    raise InvalidInput(f"Unknown frame {name!r}. Known frames: {known}. Or pass a germane.Frame of your own.")
+    known = ", ".join(frame.name for frame in frames)
+    raise InvalidInput(
+        f"Unknown frame {name!r}. Known frames: {known}; 'auto' chooses one. "
+        "Or pass a germane.Frame of your own."
+    )

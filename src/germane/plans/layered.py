@@ -3,87 +3,159 @@
 Level: plans. Pure data.
 
 Shares, order and headings are those of the note on context management. Its shares sum to 8,100 of
-8,000 once the calibration note is counted; here they are weights, and the budget is a hard cap.
+8,000 once the calibration note is counted; here the note stands inside the total, which is a hard cap:
+where a frame's shares exceed it, those of the sections that relevance fills shrink in proportion.
 """
 
 from __future__ import annotations
 
-from germane.kinds import Kinds
-from germane.model.memory import Level
-from germane.model.plan import Frame, Plan, RollOver, Section, Share
-from germane.model.query import Order
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-__all__ = ["layered"]
+from germane.errors import InvalidPlan
+from germane.kinds import PROFILE, Kinds
+from germane.model.frame import Frame
+from germane.model.memory import Level
+from germane.model.plan import Alike, Plan, RollOver, Section, Share
+from germane.model.query import Order
+from germane.packing.allocate import allocate
+from germane.plans.complexity import Complexity, scaled
+from germane.plans.intent import Intent, limit_of
+
+__all__ = ["ALWAYS", "FLEXIBLE", "Budgeted", "budgeted", "layered"]
+
+ALWAYS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+"""Tokens of the sections that are attempted whatever the question is."""
+
+FLEXIBLE = ("decisions", "facts", "procedures", "episodes")
+"""The sections that relevance fills, in their order."""
 
 _WHOLE_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
-_FLEXIBLE = (
-    # Section, heading, weight, candidates gathered.
-    ("decisions", "## Relevant Past Decisions", 2000, 50),
-    ("facts", "## Known Information", 1500, 75),
-    ("procedures", "## Procedure: {title}", 1500, 15),
-    ("episodes", "## Past Experience", 1000, 75),
+_HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
+    # Section, heading, candidates gathered, what makes two of it alike, and how many such it shows. Two
+    # facts of a subject, as Newton has it, cost three points of recall on the demo's questions.
+    ("decisions", "## Relevant Past Decisions", 50, "category", 3),
+    ("facts", "## Known Information", 75, None, 2),
+    ("procedures", "## Procedure: {title}", 15, None, 2),
+    ("episodes", "## Past Experience", 75, "tag", 2),
 )
 _UNKNOWN_PRIORITY = 0.5
+_CONSTRAINTS = 1000
+"""Far more than any budget holds, so that none which must stand there stays out unseen."""
+_IN_FOCUS = 20
+_LOOKING_BACK = 500
+_ALWAYS_LIMIT = 100
 
 
-def layered(kinds: Kinds, frame: Frame) -> Plan:
-    """The plan for these kinds in this frame; the frame's priorities say who gets left-over tokens."""
-    priorities = dict(frame.priorities)
-    flexible = [
-        Section(
-            name=name,
-            heading=heading,
-            kinds=kinds.in_section(name),
-            share=Share(weight=weight),
-            limit=limit,
-            priority=priorities.get(name, _UNKNOWN_PRIORITY),
-            own_heading="{title}" in heading,
-            by_session=name == "episodes",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgeted:
+    """A frame's tokens by section, what is left of the total, and the total."""
+
+    shares: Mapping[str, int]
+    spare: int
+    total: int
+
+
+def budgeted(
+    frame: Frame, *, complexity: Complexity = Complexity.USUAL, intent: Intent | None = None
+) -> Budgeted:
+    """The tokens of each section in this frame, within its total.
+
+    A question that looks back gives episodes twice their share, and at least 500 tokens. Raises
+    InvalidPlan for a total that can't hold what is always there, or shares of an unknown section.
+    """
+    fixed = sum(ALWAYS.values())
+    if frame.budget < fixed:
+        raise InvalidPlan(
+            f"Frame {frame.name!r} has a budget of {frame.budget} tokens, and {fixed} belong to what is "
+            f"always there. Give it {fixed} or more; an assembly may be asked for fewer all the same."
         )
-        for name, heading, weight, limit in _FLEXIBLE
-    ]
+    if unknown := sorted({name for name, _ in frame.shares} - set(FLEXIBLE)):
+        raise InvalidPlan(
+            f"Frame {frame.name!r} gives a share to {unknown[0]!r}. "
+            f"Sections with a share: {', '.join(FLEXIBLE)}."
+        )
+    whole = dict.fromkeys(FLEXIBLE, 0) | dict(frame.shares)
+    wanted = scaled(whole, complexity)
+    lost = sum(whole.values()) - sum(wanted.values()) if complexity is Complexity.SIMPLE else 0
+    total = max(fixed, frame.budget - lost)
+    if intent is not None and intent.looks_back:
+        wanted["episodes"] = max(2 * wanted["episodes"], _LOOKING_BACK)
+    room = total - fixed
+    if sum(wanted.values()) > room:
+        parts = allocate(room, [Share(weight=wanted[name]) for name in FLEXIBLE])
+        wanted = dict(zip(FLEXIBLE, parts, strict=True))
+    shares = {**ALWAYS, **wanted}
+    return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
+
+
+def layered(
+    kinds: Kinds, frame: Frame, *, complexity: Complexity = Complexity.USUAL, intent: Intent | None = None
+) -> Plan:
+    """The plan for these kinds in this frame; the frame's priorities say who gets left-over tokens.
+
+    What an intent hints at is looked for more, and gets them before all that isn't. Raises InvalidPlan.
+    """
+    budget = budgeted(frame, complexity=complexity, intent=intent)
+    hints = () if intent is None else intent.hints
     return Plan(
         name="layered",
         roll_over=RollOver.PRIORITY,
         gate=True,
+        boosts=True,
+        spare=budget.spare,
         sections=(
-            _always("identity", "## Identity", 500, kinds, priority=4.0, required=True),
-            _always("censors", "## Active Constraints", 300, kinds, priority=3.0),
+            replace(
+                _always("identity", "## Identity", kinds),
+                priority=4.0,
+                limit=_CONSTRAINTS,
+                required_kinds=tuple(name for name in kinds.in_section("identity") if name not in PROFILE),
+            ),
+            replace(_always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
             Section(
                 name="frame",
-                heading=f"## Current Approach: {frame.name.capitalize()}",
-                share=Share(weight=500),
+                heading=f"## Current Approach: {frame.name[:1].upper()}{frame.name[1:]}",
+                share=Share(weight=ALWAYS["frame"]),
                 priority=2.0,
                 text=_frame_text(frame),
             ),
-            _always("focus", "## Current Focus", 700, kinds, priority=2.0),
-            *flexible,
-            _always("calibration", "## Note", 100, kinds, priority=0.1, items=1),
+            replace(_always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
+            *_flexible(kinds, frame, budget.shares, hints),
+            replace(_always("calibration", "## Note", kinds), priority=0.1, items=1),
         ),
     )
 
 
-def _always(
-    name: str,
-    heading: str,
-    weight: int,
-    kinds: Kinds,
-    *,
-    priority: float,
-    required: bool = False,
-    items: int | None = None,
-) -> Section:
+def _flexible(
+    kinds: Kinds, frame: Frame, shares: Mapping[str, int], hints: tuple[str, ...]
+) -> tuple[Section, ...]:
+    priorities = dict(frame.priorities)
+    return tuple(
+        Section(
+            name=name,
+            heading=heading,
+            kinds=kinds.in_section(name),
+            share=Share(weight=shares[name]),
+            limit=limit_of(name, limit, hints),
+            priority=priorities.get(name, _UNKNOWN_PRIORITY) + (name in hints),
+            own_heading="{title}" in heading,
+            by_session=name == "episodes",
+            alike=alike,
+            each=each,
+        )
+        for name, heading, limit, alike, each in _HEADINGS
+    )
+
+
+def _always(name: str, heading: str, kinds: Kinds) -> Section:
     """A section that is attempted whatever the question, most important memories first."""
     return Section(
         name=name,
         heading=heading,
         kinds=kinds.in_section(name),
-        share=Share(weight=weight),
+        share=Share(weight=ALWAYS[name]),
         order=Order.IMPORTANT,
-        required=required,
-        limit=50,
-        items=items,
-        priority=priority,
+        limit=_ALWAYS_LIMIT,
         levels=_WHOLE_FIRST if name in ("identity", "focus") else (Level.SUMMARY, Level.MICRO),
     )
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import Kinds
-from germane.model.plan import Frame, Plan, Style
+from germane.model.frame import Frame
+from germane.model.plan import Plan, Style
 from germane.plans.frames import frame_named
 from germane.plans.layered import layered
 from germane.plans.relevance import relevance

@@ -6,7 +6,7 @@ memory has a claim to a share of its own.
 
 from __future__ import annotations
 
-from germane.kinds import Kinds
+from germane.kinds import PROFILE, Kinds
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
 
@@ -19,6 +19,7 @@ def relevance(kinds: Kinds) -> Plan:
         name
         for section in ("identity", "censors", "focus", "calibration")
         for name in kinds.in_section(section)
+        if name not in PROFILE
     }
     return Plan(
         name="relevance",

@@ -11,20 +11,20 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 from operator import attrgetter
-from typing import Literal, TypeAlias
+from typing import TypeAlias, get_args
 
 from germane.errors import InvalidInput
 from germane.model.learning import Weights
+from germane.model.plan import Fusion
 from germane.model.query import Candidate, Order, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.protocols import Scorer
+from germane.ranking.composite import Boosts, multiply, newton, newton_v1
 from germane.ranking.dialogue import is_turn, turn_parts
 from germane.ranking.fusion import COSINE_FLOOR, evidence_of_words, reciprocal_rank_fusion, share_of
 from germane.ranking.standing import leaning, under_successors
 
-__all__ = ["WHEN_BOOST", "Method", "rank"]
-
-Method: TypeAlias = Literal["floored", "rrf"]
+__all__ = ["WHEN_BOOST", "rank"]
 
 _SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
@@ -33,6 +33,7 @@ WHEN_BOOST = 0.5
 _Parts: TypeAlias = list[dict[str, float]]
 """The parts of each candidate's score, in the order of the candidates."""
 
+_COMPOSITE = {"newton": newton, "newton_v1": newton_v1}
 _SCORE = attrgetter("score")
 _SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
 
@@ -43,46 +44,46 @@ def rank(
     lexical_bound: float,
     now: datetime,
     window_bound: float = 0.0,
-    method: Method = "floored",
+    method: Fusion = "floored",
     scorer: Scorer | None = None,
     query: Query | None = None,
     prefer: TimeRange | None = None,
     order: Order | None = None,
     without: Collection[str] = (),
     weights: Weights | None = None,
+    boosts: Boosts | None = None,
 ) -> tuple[Ranked, ...]:
     """Every candidate with its score, best first: by score, then the newer, then the greater id.
 
     The parts add up to the score. They are `lexical` and `semantic`, each from 0 to 1 and weighed
     alike, for the signals that a candidate has; where it has both, its words count by how much they
     say (see `germane.ranking.fusion.evidence_of_words`). (A turn of dialogue has more: see
-    `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when
-    no candidate has any; or `scorer` alone, when a scorer is given. A memory of the time that
-    `prefer` names scores half as much again, as part `when`; of those that match about alike, the
-    first or last in time does by `order`; and one that a newer version replaces scores less than that
-    one (see `germane.ranking.standing`). Parts that `without` names are left out of the sum, and the
-    others multiplied by their `weights`. The order of the candidates doesn't matter. Raises
-    InvalidInput for an unknown method, or a signal or score that is no number.
+    `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
+    or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
+    again, as part `when`; of those that match about alike, the first or last in time does by `order`; and
+    one that a newer version replaces scores less than that one (see `germane.ranking.standing`). Parts that
+    `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
+    that (see `germane.ranking.composite`, whose "newton_v1" is left as it is). The order of the candidates
+    doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
     """
     asked = query if query is not None else Query()
+    exact = scorer is not None or method == "newton_v1"
     if scorer is not None:
         parts: _Parts = [{"scorer": float(scorer(each, asked, now))} for each in candidates]
+    elif method in _COMPOSITE:
+        parts, boosts = _summed(candidates, method, now, boosts or Boosts()), None
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
-        _check_signals(candidates)
-        parts = _fused(candidates, lexical_bound, asked.information, method)
-        if method == "floored" and any(map(is_turn, candidates)):
-            parts = turn_parts(candidates, parts, window_bound=window_bound, question=asked.text)
+        parts = _fused(candidates, lexical_bound, window_bound, asked, method)
     else:
-        parts = _by_recency(candidates, now)
+        parts, boosts = _by_recency(candidates, now), None
     if without:
         parts = [{name: part for name, part in each.items() if name not in without} for each in parts]
-    if prefer is not None and "when" not in without:
-        _prefer(prefer, candidates, parts)
-    if weights is not None:
-        values = weights.values
-        parts = [{name: values.get(name, 1.0) * part for name, part in each.items()} for each in parts]
+    if not exact:
+        _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
+        if boosts is not None:
+            multiply(candidates, parts, now=now, boosts=boosts, without=without)
     ranked = _scored(candidates, parts)
-    if scorer is None:
+    if not exact:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
     # Where no score occurs twice, the rest of the order can't show, and needn't be read.
     distinct = len({one.score for one in ranked}) == len(ranked)
@@ -94,12 +95,35 @@ def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:
     return [{"recency": 1.0 / (1.0 + max(each, 0.0))} for each in days]
 
 
-def _fused(candidates: Sequence[Candidate], lexical_bound: float, information: float, method: str) -> _Parts:
-    if method == "floored":
-        return _floored(candidates, lexical_bound, information)
+def _summed(candidates: Sequence[Candidate], method: str, now: datetime, boosts: Boosts) -> _Parts:
+    _check_signals(candidates)
+    return [_COMPOSITE[method](each, now=now, boosts=boosts) for each in candidates]
+
+
+def _fused(
+    candidates: Sequence[Candidate], lexical_bound: float, window_bound: float, asked: Query, method: str
+) -> _Parts:
+    _check_signals(candidates)
     if method == "rrf":
         return _reciprocal(candidates)
-    raise InvalidInput(f"method={method!r} is no way to fuse signals. Use 'floored' or 'rrf'.")
+    if method != "floored":
+        raise InvalidInput(f"method={method!r} is no way to fuse signals. Use {', '.join(get_args(Fusion))}.")
+    parts = _floored(candidates, lexical_bound, asked.information)
+    if any(map(is_turn, candidates)):
+        return turn_parts(candidates, parts, window_bound=window_bound, question=asked.text)
+    return parts
+
+
+def _adjust(
+    candidates: Sequence[Candidate], parts: _Parts, *, prefer: TimeRange | None, weights: Weights | None
+) -> None:
+    """Add the boost of the time that is asked for, and weigh each part by what use has taught."""
+    if prefer is not None:
+        _prefer(prefer, candidates, parts)
+    if weights is not None:
+        for each in parts:
+            for name, part in each.items():
+                each[name] = weights.values.get(name, 1.0) * part
 
 
 def _check_signals(candidates: Sequence[Candidate]) -> None:

@@ -10,8 +10,9 @@ from dataclasses import replace
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
+from germane.model.frame import Frame
 from germane.model.memory import Memory, Status, as_utc
-from germane.model.plan import Frame, Plan
+from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request

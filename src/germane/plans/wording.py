@@ -1,0 +1,60 @@
+"""Finds phrases in what was said, word by word.
+
+Level: plans (imports nothing of the package). Pure.
+
+A phrase is what `germane.model.frame.Frame` calls one alternative of a pattern. Words are what stands
+between spaces and punctuation, hyphens and apostrophes kept, so that "wrong?" is the word "wrong".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+__all__ = ["count_words", "has", "said", "without"]
+
+_START = "^"
+_TOKEN = re.compile(r"[.,;:!?\n\u3002\uff0c\uff1f\uff01\u061f]|\w+(?:['-]\w+)*")
+_QUESTION_MARKS = "?\uff1f\u061f"
+_KNOWN_PATTERNS = 512
+
+
+def said(text: str) -> str:
+    """The words of a text, case folded and parted by single spaces, in the form that `has` reads.
+
+    Each part of a sentence begins with "^", and a question mark is a word.
+    """
+    found = [_START]
+    for token in _TOKEN.findall(text.replace("\u2019", "'").casefold()):
+        if token in _QUESTION_MARKS:
+            found.append("?")
+        found.append(_START if not (token[0].isalnum() or token[0] == "_") else token)
+    return f" {' '.join(found)} "
+
+
+def has(pattern: str, words: str) -> bool:
+    """Whether any phrase of a pattern stands in what `said` made of a text."""
+    return _compiled(pattern).search(words) is not None
+
+
+def without(patterns: Iterable[str], words: str) -> str:
+    """What is left of `said` words without these phrases, as a text."""
+    for pattern in patterns:
+        # A replaced phrase leaves the space that the next one has to begin with.
+        words = _compiled(pattern).sub("", words)
+    return " ".join(word for word in words.split() if word not in (_START, "?"))
+
+
+def count_words(words: str) -> int:
+    """How many words `said` found."""
+    return sum(1 for word in words.split() if word not in (_START, "?"))
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    phrases = (
+        re.escape(phrase.casefold()).replace(r"\*", r"\S*").replace(r"\^", r"\^ ")
+        for phrase in pattern.split("|")
+    )
+    return re.compile(rf"(?<= )(?:{'|'.join(phrases)})(?= )")
