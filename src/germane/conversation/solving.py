@@ -32,6 +32,8 @@ _STEP: Final = 0.07
 _MUCH_SMALLER: Final = 0.75
 """The share of the limit below which a request that could be fuller is made anew."""
 
+_ATTEMPTS: Final = 4
+
 _JUDGED: Final = 200
 """The latest groups that tell about how long a request is."""
 
@@ -64,8 +66,8 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
     old = carried(arranged, wanted.previous, wanted)
     anchors = _settled_anchors(arranged, wanted, old)
     must = _required(arranged, wanted, head, anchors)
-    must, memory = _memory(arranged, wanted, head, must, old)
-    beside = [*anchors, *([memory] if memory is not None else [])]
+    must, memory, fresh = _memory(arranged, wanted, head, must, old)
+    beside = [*([memory] if memory is not None else []), *anchors]
     room = _rooms(wanted, must)
     fixed = head.tokens + cost_of(arranged, beside)
     case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"])
@@ -73,6 +75,8 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
     window = _grown(case, must, recalled)
     kept = window is not None
     if window is None:
+        beside = [*([fresh] if fresh is not None else []), *anchors]
+        case = replace(case, fixed=head.tokens + cost_of(arranged, beside))
         window, recalled = _anew(case, must)
         beside = lifted(arranged, beside, window)
     else:
@@ -129,46 +133,59 @@ def _settled_anchors(arranged: Arrangement, wanted: Wanted, old: Sequence[Block]
 
 def _memory(
     arranged: Arrangement, wanted: Wanted, head: Head, must: _Must, old: Sequence[Block]
-) -> tuple[_Must, Block | None]:
-    """What is shown of memory, and what must stand once that does. Raises RequestTooLarge."""
+) -> tuple[_Must, Block | None, Block | None]:
+    """What must stand with memory, what is shown of it, and what would be if no prefix could break.
+
+    Raises RequestTooLarge.
+    """
     if wanted.remember is None:
-        return must, None
+        return must, None, None
     kept = next((block for block in old if block.name == MEMORY), None)
     previous = wanted.previous
     same = previous is not None and (previous.current, previous.asked) == (arranged.current, wanted.asked)
     if kept is not None and same and must.tokens + block_cost(kept, arranged) <= wanted.limit:
-        return must, kept
-    free = wanted.limit - must.tokens
-    share = wanted.shares.memory
-    given = allocate(free, [share, wanted.shares.recalled, wanted.shares.history])[0]
-    alone = block_cost(Block(name=MEMORY, text=""), arranged)
-    try:
-        remembered = wanted.remember(max(0, given - alone))
-    except BudgetTooSmall as error:
-        # What memory requires is required of the request as well.
-        must = _required(arranged, wanted, head, must.anchors, error.needed + alone)
-        given = max(given, error.needed + 2 * alone)
-        remembered = wanted.remember(error.needed)
-    block = memory_block(remembered, arranged.current)
+        return must, kept, kept
+    must, remembered, block = _remembered(arranged, wanted, head, must)
     if block is None:
-        return must, None
-    free = wanted.limit - _required(arranged, wanted, head, must.anchors, block_cost(block, arranged)).tokens
-    return must, _kept_or_new(arranged, block, kept, remembered, free)
-
-
-def _kept_or_new(
-    arranged: Arrangement, block: Block, kept: Block | None, remembered: Remembered, free: int
-) -> Block:
-    """The memory that was shown before, unless the new one is worth reading the request anew from there."""
-    if kept is None or block_cost(kept, arranged) > free + block_cost(block, arranged):
-        return block
-    if kept.text == block.text:
-        return kept
-    order = arranged.order
+        return must, None, None
+    if kept is None or kept.text == block.text:
+        return must, kept or block, kept or block
+    fits = must.tokens + block_cost(kept, arranged) <= wanted.limit and not remembered.required
     first = arranged.number(kept.before) if kept.before is not None else 0
-    reread = sum(arranged.shown(group).tokens for group in order[first:])
-    total = sum(arranged.shown(group).tokens for group in order[-_JUDGED:]) + block_cost(block, arranged)
-    return block if worth(remembered.shows, kept.shows, reread, max(total, reread)) else kept
+    reread = sum(arranged.shown(group).tokens for group in arranged.order[first:])
+    total = sum(arranged.shown(group).tokens for group in arranged.order[-_JUDGED:])
+    new = not fits or worth(remembered.shows, kept.shows, reread, max(total, reread))
+    return must, block if new else kept, block
+
+
+def _remembered(
+    arranged: Arrangement, wanted: Wanted, head: Head, must: _Must
+) -> tuple[_Must, Remembered, Block | None]:
+    """What memory has to say now, within its share, or within what it requires if that is more."""
+    shares, remember = wanted.shares, wanted.remember
+    nothing = Remembered(text="")
+    if remember is None:
+        return must, nothing, None
+    alone = block_cost(Block(name=MEMORY, text=""), arranged)
+    free = wanted.limit - must.tokens
+    budget = allocate(free, [shares.memory, shares.recalled, shares.history])[0] - alone
+    for _ in range(_ATTEMPTS):
+        try:
+            remembered = remember(max(0, budget))
+        except BudgetTooSmall as error:
+            # What memory requires is required of the request as well.
+            must = _required(arranged, wanted, head, must.anchors, error.needed + 2 * alone)
+            remembered = replace(remember(error.needed), required=True)
+        block = memory_block(remembered, arranged.current)
+        if block is None:
+            return must, nothing, None
+        tokens = block_cost(block, arranged)
+        if remembered.required:
+            return _required(arranged, wanted, head, must.anchors, tokens), remembered, block
+        if must.tokens + tokens <= wanted.limit:
+            return must, remembered, block
+        budget -= must.tokens + tokens - wanted.limit
+    return must, nothing, None
 
 
 def _rooms(wanted: Wanted, must: _Must) -> dict[str, int]:
@@ -210,6 +227,11 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
         return window, []
     window, _ = window_of(arranged, most - slack - case.share, current=must.form, pins=must.pins)
     blocks = recalled_anew(case, window, slack)
+    held = cost_of(arranged, blocks)
+    wider, _ = window_of(arranged, most - slack - held, current=must.form, pins=must.pins)
+    if wider.start < window.start:
+        # What the recalled section doesn't need, the window takes; its score then says nothing new.
+        window, blocks = wider, recalled_anew(replace(case, share=held), wider, slack)
     if case.tokens(window, blocks) < case.full:
         # Room that no whole group takes goes to results that were cut, and then to older groups.
         room = most - slack - cost_of(arranged, blocks)

@@ -39,10 +39,14 @@ class RequestShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What memory offers: a text, and how much each memory in it has to do with the question."""
+    """What memory offers: a text, and how much each memory in it has to do with the question.
+
+    What is `required` stands in the request whole, or none is made.
+    """
 
     text: str
     shows: Mapping[str, float] = field(default_factory=dict)
+    required: bool = False
 
 
 Remember: TypeAlias = Callable[[int], Remembered]

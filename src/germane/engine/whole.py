@@ -11,6 +11,7 @@ from typing import Self
 
 from germane.engine.holding import Holding
 from germane.engine.reading import Reading
+from germane.engine.requesting import Requesting
 from germane.engine.sharing import SharingSpaces
 from germane.engine.talking import Talking
 from germane.engine.teaching import Teaching
@@ -20,7 +21,7 @@ from germane.verbs.session import Session
 __all__ = ["Engine"]
 
 
-class Engine(SharingSpaces, Holding, Talking, Teaching, Reading, Writing):
+class Engine(SharingSpaces, Holding, Talking, Requesting, Teaching, Reading, Writing):
     """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from germane.conversation.arrangements import Arrangements
 from germane.ids import IdSequence
 from germane.kinds import Kinds
 from germane.packing.remembered import RememberedLines
@@ -22,7 +23,7 @@ class Session:
 
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_weights` what use has taught.
+    `known_weights` what use has taught, `arrangements` conversations as they are sent.
     """
 
     agent: str
@@ -37,3 +38,4 @@ class Session:
     language: str = "english"
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
+    arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)

@@ -1,0 +1,310 @@
+"""request: what to send to a model, so that it fits.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from germane.conversation.arranging import Arrangement
+from germane.conversation.formats import anthropic, as_provider, read_messages
+from germane.conversation.formats.fields import to_json
+from germane.conversation.groups import grouped
+from germane.conversation.request import request_of
+from germane.conversation.tiers import Tiers
+from germane.conversation.wanted import Remembered, RequestShares, Wanted
+from germane.errors import InvalidInput, NotSaid
+from germane.model.calibration import Calibration
+from germane.model.context import Context
+from germane.model.conversation import DerivedQuery, GroupScores
+from germane.model.memory import Status
+from germane.model.message import Group, Message, Provider, Role, TextPart
+from germane.model.plan import Plan
+from germane.model.query import Filter
+from germane.model.request import Request
+from germane.model.trace import Note
+from germane.protocols import TokenCounter
+from germane.retrieval.postings import UNIT, Postings
+from germane.retrieval.terms import index_terms, term_hash
+from germane.stores.parts import indexed_words
+from germane.tokens import get_counter
+from germane.verbs.asking import derived, matched
+from germane.verbs.assemble import assemble
+from germane.verbs.checks import checked_count, checked_text, checked_words
+from germane.verbs.conversation import Conversation, conversing
+from germane.verbs.session import Session
+
+__all__ = ["Remembering", "Sayable", "Spending", "request"]
+
+Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
+"""What a request is about: a conversation, or messages in any layout."""
+
+_ALIASES: Final = {"openai-responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
+_PROVIDERS: Final = "openai, openai-responses, anthropic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What there is to spend, and by whose counting; `counter` None is the one that fits the provider."""
+
+    window: int
+    reserve: int
+    counter: str | TokenCounter | None = None
+    shares: RequestShares = field(default_factory=RequestShares)
+    tiers: Tiers = field(default_factory=Tiers)
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembering:
+    """Which memory a request shows: a plan's, for a frame and a query, or a context as it is."""
+
+    memory: str | Plan | Context | None = None
+    frame: str = ""
+    query: str | None = None
+
+    @property
+    def asked(self) -> str:
+        """What tells two requests about the same group apart."""
+        plan = self.memory
+        named = plan.text if isinstance(plan, Context) else plan.name if isinstance(plan, Plan) else plan
+        return "\n".join([self.query or "", named or "", self.frame])
+
+
+def request(
+    session: Session,
+    said: Sayable,
+    *,
+    spending: Spending,
+    provider: str | Provider,
+    system: str | Sequence[Mapping[str, Any]] | None,
+    tools: Sequence[Mapping[str, Any]],
+    remembering: Remembering,
+    anchors: Mapping[str, str] | None,
+    pins: Sequence[str | Group],
+    previous: Request | None,
+) -> Request:
+    """The request for a conversation or messages. Raises RequestTooLarge, InvalidInput or NotSaid."""
+    to = _provider(provider)
+    counter = _counter(session, to, spending.counter)
+    calibration = _calibration(spending.calibration, previous, counter, to)
+    limit, notes = _limit(spending, counter, calibration)
+    name = said.session if isinstance(said, Conversation) else None
+    messages = _messages(session, said)
+    arranged = session.arrangements.of(session.agent, name, to, counter, spending.tiers)
+    contexts: list[Context] = []
+    with arranged.lock:
+        arranged.follow(messages)
+        asked = derived(session, arranged.prompt(), remembering.query)
+        wanted = Wanted(
+            limit=limit,
+            system=_system(system),
+            tools=_tools(tools),
+            anchors=_anchors(said, anchors),
+            pins=_pins(arranged, pins, name),
+            remember=_remember(session, arranged, remembering, asked, contexts),
+            found=_found(session, arranged, name, asked),
+            still_stands=lambda ids: _still_stands(session, ids),
+            asked=remembering.asked,
+            shares=spending.shares,
+            tiers=spending.tiers,
+            previous=previous.state if previous is not None and previous.provider is to else None,
+        )
+        return request_of(
+            arranged,
+            wanted,
+            window=spending.window,
+            reserve=spending.reserve,
+            notes=notes,
+            calibration=calibration,
+            remembered=contexts,
+        )
+
+
+def _provider(name: str | Provider) -> Provider:
+    found = _ALIASES.get(str(name)) or as_provider(name)
+    if found is None or found is Provider.PLAIN:
+        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {_PROVIDERS}.")
+    return found
+
+
+def _counter(session: Session, provider: Provider, given: str | TokenCounter | None) -> TokenCounter:
+    if given is not None:
+        return get_counter(given)
+    # Claude makes up to twice as many tokens of a text, so a budget in another's would overflow.
+    if provider is Provider.ANTHROPIC and not session.counter.name.startswith("claude"):
+        return get_counter("claude")
+    return session.counter
+
+
+def _calibration(
+    given: Calibration | None, previous: Request | None, counter: TokenCounter, provider: Provider
+) -> Calibration | None:
+    """What is known of the counter: what is given, or what the request before went by."""
+    learned_for = (counter.name, provider.value)
+    if given is None:
+        known = previous.calibration if previous is not None else None
+        return known if known is not None and (known.counter, known.provider) == learned_for else None
+    if (given.counter, given.provider) != learned_for:
+        raise InvalidInput(
+            f"The calibration was learned for {given.counter} and {given.provider}, and this request is "
+            f"counted by {counter.name} for {provider}. Keep a calibration for each."
+        )
+    return given
+
+
+def _limit(
+    spending: Spending, counter: TokenCounter, calibration: Calibration | None
+) -> tuple[int, list[Note]]:
+    """The tokens to spend by the counter, all margins taken off, and what to say of it."""
+    window = checked_count(spending.window, name="window", least=1)
+    reserve = checked_count(spending.reserve, name="reserve")
+    if reserve >= window:
+        raise InvalidInput(
+            f"reserve={reserve} leaves nothing of window={window}: reserve fewer tokens for the answer."
+        )
+    known = calibration or Calibration(counter=counter.name, provider="")
+    factor = known.factor(counter.margin)
+    limit = math.floor(Fraction(window - reserve) / factor)
+    if factor == 1:
+        return limit, []
+    why = (
+        f"the provider counted up to {max(known.ratios):.3f} tokens for one of ours"
+        if known.ratios
+        else f"the counter {counter.name} is exact to {counter.margin:.0%}"
+    )
+    text = f"{limit:,} of {window - reserve:,} tokens by {counter.name} are spent, since {why}."
+    return limit, [Note(code="calibration" if known.ratios else "margin", text=text)]
+
+
+def _messages(session: Session, said: Sayable) -> tuple[Message, ...]:
+    if isinstance(said, Conversation):
+        if said.agent != session.agent:
+            raise InvalidInput(
+                f"The conversation is agent {said.agent!r}'s, and the engine is {session.agent!r}'s. "
+                "Use the engine that it came from."
+            )
+        return said.messages()
+    if isinstance(said, Sequence) and any(isinstance(each, Message) for each in said):
+        if not all(isinstance(each, Message) for each in said):
+            raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
+        values = [each for each in said if isinstance(each, Message)]
+        numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
+        return grouped(numbered)
+    return grouped(read_messages(said))
+
+
+def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
+    if system is None or not system:
+        return []
+    if isinstance(system, str):
+        return [Message(role=Role.SYSTEM, parts=(TextPart(text=checked_text(system, name="system")),))]
+    return [anthropic.read_system(list(system))]
+
+
+def _tools(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    if isinstance(tools, str | Mapping) or not all(isinstance(tool, Mapping) for tool in tools):
+        raise InvalidInput(f"tools={str(tools)[:60]!r} can't be sent: give a list of the provider's objects.")
+    held: list[dict[str, Any]] = json.loads(to_json(list(tools)))
+    return held
+
+
+def _anchors(said: Sayable, given: Mapping[str, str] | None) -> Mapping[str, str]:
+    own = said.anchors() if isinstance(said, Conversation) else {}
+    for name, text in (given or {}).items():
+        checked_text(name, name="anchors")
+        checked_text(text, name=f"anchors[{name!r}]")
+    return {**own, **(given or {})}
+
+
+def _pins(arranged: Arrangement, pins: Sequence[str | Group], session: str | None) -> frozenset[str]:
+    names = checked_words([pin.id if isinstance(pin, Group) else pin for pin in pins], name="pins")
+    for name in names:
+        if name not in arranged:
+            raise NotSaid("group", name, session or "of these messages")
+    return frozenset(names)
+
+
+def _remember(
+    session: Session,
+    arranged: Arrangement,
+    remembering: Remembering,
+    asked: DerivedQuery,
+    contexts: list[Context],
+) -> Callable[[int], Remembered] | None:
+    """What gives memory within a budget; each context made is told."""
+    memory = remembering.memory
+    if memory is None:
+        return None
+    if isinstance(memory, Context):
+        contexts.append(memory)
+        given = Remembered(text=memory.text, shows=_shown(memory), required=True)
+        return lambda _: given
+    plan = memory
+    text = " ".join([asked.prompt, *asked.carried])
+
+    def remember(budget: int) -> Remembered:
+        context = assemble(
+            session,
+            text,
+            budget=budget,
+            where=Filter(),
+            plan=plan,
+            frame=remembering.frame,
+            counter=arranged.counter,
+        )
+        contexts.append(context)
+        return Remembered(text=context.text if context.items else "", shows=_shown(context))
+
+    return remember
+
+
+def _shown(context: Context) -> dict[str, float]:
+    return {item.memory.id: max(item.score, 0.0) for item in context.items}
+
+
+def _still_stands(session: Session, ids: Sequence[str]) -> bool:
+    found = session.store.get(session.agent, ids)
+    return all(each is not None and each.status in (Status.ACTIVE, Status.ARCHIVED) for each in found)
+
+
+def _found(
+    session: Session, arranged: Arrangement, name: str | None, asked: DerivedQuery
+) -> Callable[[], GroupScores]:
+    """How well the groups match, once somebody asks: a window that holds all needs no search."""
+    known: list[GroupScores] = []
+
+    def found() -> GroupScores:
+        if not known:
+            if name is not None:
+                known.append(matched(session, conversing(session), name, asked))
+            else:
+                known.append(_scores(session, arranged, asked))
+        return known[0]
+
+    return found
+
+
+def _scores(session: Session, arranged: Arrangement, asked: DerivedQuery) -> GroupScores:
+    """The same scores for messages that no store keeps: by an index made for this question alone."""
+    if not asked.terms:
+        return GroupScores()
+    index = Postings()
+    for number, group in enumerate(arranged.order):
+        text = "\n".join(indexed_words(message) for message in arranged.members(group))
+        index.add(number, index_terms(text, language=session.language))
+    scores: dict[str, int] = {}
+    bound = 0.0
+    for terms, share in ((asked.own, 1), (asked.carried, 2)):
+        found = index.score([term_hash(term) for term in terms])
+        bound += found.bound / share
+        for ordinal, score in zip(found.ordinals.tolist(), found.scores.tolist(), strict=True):
+            group = arranged.order[ordinal]
+            scores[group] = scores.get(group, 0) + score // share
+    return GroupScores(scores=scores, bound=round(bound * UNIT))
