@@ -23,7 +23,7 @@ from germane.model.frame import FrameChoice
 from germane.model.learning import Weights
 from germane.model.plan import Plan, Section
 from germane.model.query import Candidate, Found, Order, Query, TimeRange
-from germane.model.trace import Emptiness, Note, Question, Ranked, Reason, Trace
+from germane.model.trace import Note, Question, Ranked, Reason, Trace
 from germane.packing.account import entries_of, uses_of
 from germane.packing.costs import Costs
 from germane.packing.fit import Choice, Fitted, fit
@@ -33,18 +33,14 @@ from germane.packing.render import render
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.composite import Boosts
 from germane.ranking.diversity import of_each
+from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
-__all__ = ["RECENCY", "Request", "assemble", "emptiness_of", "pack"]
-
-RECENCY = Note(
-    code="recency", text="The question names nothing to look for, so the newest memories come first."
-)
-"""What a trace says of a question without a term."""
+__all__ = ["Request", "assemble", "pack"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,17 +111,6 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
         frame_confidence=None if request.frame is None else request.frame.confidence,
     )
     return Context(text=text, tokens=tokens, items=tuple(items_of(fitted)), trace=trace)
-
-
-def emptiness_of(found: Found, ranked: Sequence[Sequence[Ranked]]) -> Emptiness:
-    """Why nothing is shown: the first of the reasons that holds."""
-    if found.stored == 0:
-        return Emptiness.NOTHING_STORED
-    if found.admitted == 0:
-        return Emptiness.FILTERED
-    if not any(ranked):
-        return Emptiness.NOTHING_RELEVANT
-    return Emptiness.OVER_BUDGET
 
 
 def _required(request: Request, found: Found) -> frozenset[str]:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from germane.model.change import Applied, Change
-from germane.model.conversation import GroupScores
-from germane.model.holding import Features, HeldChange, HeldSet, Move
-from germane.model.learning import Evidence, Example, LearningState
-from germane.model.log import ConversationChange, ConversationInfo
-from germane.model.memory import Memory
-from germane.model.message import Message
 from germane.model.query import Candidate, Filter, Found, Order, Query
-from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-from germane.model.stage import LifeEvent, Standing
-from germane.model.stats import Finding, StoreStats
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from germane.model.change import Applied, Change
+    from germane.model.conversation import GroupScores
+    from germane.model.holding import Features, HeldChange, HeldSet, Move
+    from germane.model.learning import Evidence, Example, LearningState
+    from germane.model.log import ConversationChange, ConversationInfo
+    from germane.model.memory import Memory
+    from germane.model.message import Message
+    from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
+    from germane.model.stage import LifeEvent, Standing
+    from germane.model.stats import Finding, StoreStats
 
 __all__ = [
     "Checkable",

@@ -21,6 +21,7 @@ from germane.errors import (
     SpaceTaken,
     UnknownSpace,
 )
+from germane.model.names import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
 from germane.model.space import (
     Create,
     Demote,
@@ -39,10 +40,6 @@ from germane.model.space import (
 
 __all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
 
-LONGEST_NAME: Final = 200
-"""Characters of a space's name."""
-
-_PREFIX: Final = "space:"
 _MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
 
 
@@ -52,34 +49,6 @@ class Decided:
 
     space: SpaceInfo | None
     events: tuple[tuple[Happening, str], ...]
-
-
-def tenant_of(space: str) -> str:
-    """The name of the agent that a space is in a store."""
-    return _PREFIX + checked_name(space)
-
-
-def space_of(tenant: str) -> str:
-    """The name of the space that such an agent is; the other way round."""
-    return tenant.removeprefix(_PREFIX)
-
-
-def is_tenant(agent: str) -> bool:
-    """Whether the name is kept for spaces, so that no agent may have it."""
-    return agent.startswith(_PREFIX)
-
-
-def checked_name(space: object) -> str:
-    """The name of a space. Raises InvalidInput for what can't be one."""
-    if not isinstance(space, str):
-        raise InvalidInput(f"space={space!r} is {type(space).__name__}; a name (str) is needed.")
-    if not 1 <= len(space) <= LONGEST_NAME or not space.isprintable() or space != space.strip():
-        shown = repr(space if len(space) <= LONGEST_NAME else space[:40] + "…")
-        raise InvalidInput(
-            f"space={shown} is no name for a space: use 1 to {LONGEST_NAME} visible characters, "
-            "with no space at either end, such as 'team'."
-        )
-    return space
 
 
 def admit(space: SpaceInfo, agent: str, right: Right) -> Member:

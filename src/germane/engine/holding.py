@@ -5,9 +5,14 @@ Level: engine. No policy: each verb has its own room.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.holding import DEFAULT_SET
-from germane.verbs.working_set import WorkingSet, working_set
+from germane.model.names import DEFAULT_SET
+
+if TYPE_CHECKING:
+    from germane.verbs.working_set import WorkingSet
 
 __all__ = ["Holding"]
 
@@ -21,7 +26,9 @@ class Holding(Surface):
         `max_tokens` is set when it is given, and stays; a new set holds 128,000. Raises InvalidInput
         for an empty name, a negative limit, or a store that keeps no working sets.
         """
-        found = self._working_sets.get(name) or working_set(self._session, name, by=self._acting)
+        found = self._working_sets.get(name) or verbs.working_set.working_set(
+            self._session, name, by=self._acting
+        )
         if max_tokens is not None:
             found.resize(max_tokens)
         return self._working_sets.setdefault(name, found)

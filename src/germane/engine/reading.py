@@ -7,24 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.context import Context
-from germane.model.frame import Frame
 from germane.model.memory import Memory
-from germane.model.plan import Plan
+from germane.model.names import DEFAULT_FRAME, DEFAULT_RANKER
 from germane.model.query import Filter, Order
 from germane.model.scope import Scope
-from germane.model.stats import Finding, StoreStats
-from germane.plans.frames import DEFAULT_FRAME
 from germane.protocols import Checkable, Scorer, TokenCounter
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs import assemble, read, recall
-from germane.verbs.question import filter_of
-from germane.verbs.rankers import DEFAULT_RANKER, Ranker
-from germane.verbs.recall import Recalled
-from germane.verbs.together import entered_spaces
-from germane.verbs.working_set import WorkingSet, Wrapping, set_for
+
+if TYPE_CHECKING:
+    from germane.model.context import Context
+    from germane.model.frame import Frame
+    from germane.model.plan import Plan
+    from germane.model.stats import Finding, StoreStats
+    from germane.verbs.rankers import Ranker
+    from germane.verbs.recall import Recalled
+    from germane.verbs.working_set import WorkingSet, Wrapping
 
 __all__ = ["DEFAULT_BUDGET", "Reading"]
 
@@ -37,11 +38,11 @@ class Reading(Surface):
 
     def get(self, memory_id: str) -> Memory:
         """The memory of that id, whatever its status. Raises NotFound."""
-        return read.get(self._session, memory_id)
+        return verbs.read.get(self._session, memory_id)
 
     def history(self, memory_id: str) -> tuple[Memory, ...]:
         """Every version of a memory, the first version first. Raises NotFound."""
-        return read.history(self._session, memory_id)
+        return verbs.read.history(self._session, memory_id)
 
     def memories(
         self,
@@ -55,7 +56,7 @@ class Reading(Surface):
 
         `after` is the id that ended the page before.
         """
-        return read.memories(self._session, where or Filter(), order=order, limit=limit, after=after)
+        return verbs.read.memories(self._session, where or Filter(), order=order, limit=limit, after=after)
 
     def recall(
         self,
@@ -83,8 +84,8 @@ class Reading(Surface):
         meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
         Those of `spaces` take part, each under its `agent`. Raises InvalidInput, UnknownSpace or NotAllowed.
         """
-        held = None if into is None else set_for(into, self._session.agent, spaces)
-        where = filter_of(
+        held = None if into is None else verbs.working_set.set_for(into, self._session.agent, spaces)
+        where = verbs.question.filter_of(
             kinds=kinds,
             tags=tags,
             scopes=scopes,
@@ -94,7 +95,7 @@ class Reading(Surface):
             min_importance=min_importance,
             include_superseded=include_superseded,
         )
-        found = recall.recall(
+        found = verbs.recall.recall(
             self._session,
             query,
             where=where,
@@ -102,7 +103,7 @@ class Reading(Surface):
             scorer=scorer,
             ranker=ranker,
             gated=gate,
-            spaces=entered_spaces(self._session, spaces),
+            spaces=verbs.together.entered_spaces(self._session, spaces),
         )
         if held is not None:
             held.add_recalled(found)
@@ -134,10 +135,10 @@ class Reading(Surface):
         Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound, UnknownSpace, or
         NotAllowed.
         """
-        where = filter_of(
+        where = verbs.question.filter_of(
             kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
         )
-        return assemble.assemble(
+        return verbs.assemble.assemble(
             self._session,
             query,
             budget=budget,
@@ -147,12 +148,12 @@ class Reading(Surface):
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
             pins=pins,
             scorer=scorer,
-            spaces=entered_spaces(self._session, spaces),
+            spaces=verbs.together.entered_spaces(self._session, spaces),
         )
 
     def expand(self, memory_id: str) -> str:
         """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
-        return read.expand(self._session, memory_id)
+        return verbs.read.expand(self._session, memory_id)
 
     def stats(self) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""

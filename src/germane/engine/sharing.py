@@ -5,14 +5,17 @@ Level: engine. No policy: each verb has its own room.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from germane.engine.space import Space
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.space import Right, SpaceInfo
-from germane.verbs import sharing
 from germane.verbs.embed import is_eager
 from germane.verbs.session import Session
+
+if TYPE_CHECKING:
+    from germane.engine.space import Space
+    from germane.model.space import Right, SpaceInfo
 
 __all__ = ["SharingSpaces"]
 
@@ -24,7 +27,7 @@ class SharingSpaces(Surface):
         super().__init__(session, embed_in_background=embed_in_background)
         self._spaces: WeakSet[Space] = WeakSet()
 
-    def space(self, name: str, *, create: bool = False, admits: Right | str | None = Right.WRITE) -> Space:
+    def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
         """The space of that name, as this agent has it; it needs to join before it can do more.
 
         With `create` it is made where it isn't there, and this agent its first member. `admits` says to
@@ -33,14 +36,16 @@ class SharingSpaces(Surface):
         InvalidInput.
         """
         if create:
-            sharing.create(self._session, name, admits=admits)
+            verbs.sharing.create(self._session, name, admits=admits)
+        from germane.engine.space import Space  # noqa: PLC0415 - Most engines share nothing.
+
         space = Space(self._session, name, embed_in_background=self._embeds_in_background(name))
         self._spaces.add(space)
         return space
 
     def spaces(self) -> tuple[SpaceInfo, ...]:
         """The spaces that this agent is a member of, by name."""
-        return sharing.spaces_of(self._session)
+        return verbs.sharing.spaces_of(self._session)
 
     def _close_spaces(self) -> None:
         """End what works in the background for any of them."""
@@ -52,5 +57,5 @@ class SharingSpaces(Surface):
         embedder = self._session.embedder
         if embedder is None or is_eager(embedder):
             return False
-        member = sharing.required_info(self._session, name).member(self.agent)
+        member = verbs.sharing.required_info(self._session, name).member(self.agent)
         return member is not None and member.leads

@@ -5,10 +5,14 @@ Level: engine (imports verbs and everything above them).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from germane.protocols import TokenCounter
 from germane.verbs.embedding import Embedding
 from germane.verbs.session import Session
-from germane.verbs.working_set import WorkingSet
+
+if TYPE_CHECKING:
+    from germane.verbs.working_set import WorkingSet
 
 __all__ = ["Surface"]
 

@@ -5,9 +5,14 @@ Level: engine. No policy: each verb has its own room.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.log import ConversationInfo
-from germane.verbs.conversation import Conversation, conversation, conversing
+
+if TYPE_CHECKING:
+    from germane.model.log import ConversationInfo
+    from germane.verbs.conversation import Conversation
 
 __all__ = ["Talking"]
 
@@ -20,11 +25,11 @@ class Talking(Surface):
 
         Raises InvalidInput for an empty name, or a store that keeps no conversations.
         """
-        return conversation(self._session, session)
+        return verbs.conversation.conversation(self._session, session)
 
     def conversations(self) -> tuple[ConversationInfo, ...]:
         """All conversations of this agent, by the names of their sessions.
 
         Raises InvalidInput for a store that keeps none.
         """
-        return conversing(self._session).conversations(self.agent)
+        return verbs.conversation.conversing(self._session).conversations(self.agent)

@@ -6,13 +6,16 @@ Level: engine. No policy: each verb has its own room.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.context import Context
-from germane.model.learning import Feedback, Lessons, Shown
-from germane.verbs import feedback
-from germane.verbs.feedback import Named
-from germane.verbs.recall import Recalled
+
+if TYPE_CHECKING:
+    from germane.model.context import Context
+    from germane.model.learning import Feedback, Lessons, Shown
+    from germane.verbs.feedback import Named
+    from germane.verbs.recall import Recalled
 
 __all__ = ["Teaching"]
 
@@ -33,7 +36,7 @@ class Teaching(Surface):
         While learning is on (see `learn`), each memory shown becomes an example; those not used count
         as ignored, or only those that `ignored` names. Raises InvalidInput or NotFound.
         """
-        return feedback.feedback(self._session, context, used=used, ignored=ignored)
+        return verbs.feedback.feedback(self._session, context, used=used, ignored=ignored)
 
     def learn(self, on: bool | None = None) -> Lessons:
         """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
@@ -41,8 +44,8 @@ class Teaching(Surface):
         The setting stays with the agent. Off, nothing learned applies and nothing is collected;
         what was stays until `unlearn`. Raises InvalidInput when the store can't keep examples.
         """
-        return feedback.learn(self._session, on)
+        return verbs.feedback.learn(self._session, on)
 
     def unlearn(self) -> int:
         """Forget all that was learned; returns from how many examples. Uses stay counted."""
-        return feedback.unlearn(self._session)
+        return verbs.feedback.unlearn(self._session)

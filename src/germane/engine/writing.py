@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.scope import GLOBAL, Scope
-from germane.verbs import lifecycle, remember
-from germane.verbs.embedding import Progress
+
+if TYPE_CHECKING:
+    from germane.model.draft import Draft, Remembered
+    from germane.verbs.embedding import Progress
 
 __all__ = ["Writing"]
 
@@ -44,21 +46,21 @@ class Writing(Surface):
         The same memory said again (same kind, content, subject, scope and source) is counted, not
         doubled; a forgotten one becomes active again. Raises InvalidInput or UnknownKind.
         """
-        draft = Draft(
-            content=content,
-            kind=kind,
-            subject=subject,
-            tags=tags,
-            scope=scope,
-            importance=importance,
-            confidence=confidence,
-            outcome=outcome,
-            trust=trust,
-            source=source,
-            pinned=pinned,
-            created_at=created_at,
-            metadata=metadata or {},
-        )
+        draft = {
+            "content": content,
+            "kind": kind,
+            "subject": subject,
+            "tags": tags,
+            "scope": scope,
+            "importance": importance,
+            "confidence": confidence,
+            "outcome": outcome,
+            "trust": trust,
+            "source": source,
+            "pinned": pinned,
+            "created_at": created_at,
+            "metadata": metadata or {},
+        }
         return self.remember_many([draft])[0].memory
 
     def remember_many(
@@ -70,7 +72,7 @@ class Writing(Surface):
         should. Raises InvalidInput or UnknownKind.
         """
         with self._embedding.woken():
-            return remember.remember_many(self._session, drafts, revive=revive)
+            return verbs.remember.remember_many(self._session, drafts, revive=revive)
 
     def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
         """Store whole memories as they are: from an export, or from another store.
@@ -79,7 +81,7 @@ class Writing(Surface):
         there already changes nothing but its count.
         """
         with self._embedding.woken():
-            return remember.adopt(self._session, memories)
+            return verbs.remember.adopt(self._session, memories)
 
     def revise(
         self,
@@ -98,7 +100,7 @@ class Writing(Surface):
         Only what is named changes. Raises NotFound, InvalidInput, or StaleRevision when somebody
         else revised it first.
         """
-        changes = lifecycle.Changes(
+        changes = verbs.lifecycle.Changes(
             content=content,
             subject=subject,
             tags=tags,
@@ -108,7 +110,7 @@ class Writing(Surface):
             metadata=metadata,
         )
         with self._embedding.woken():
-            return lifecycle.revise(self._session, memory_id, changes)
+            return verbs.lifecycle.revise(self._session, memory_id, changes)
 
     def supersede(self, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
         """Store a draft as the next version of a memory and return it, as when its source was edited.
@@ -118,16 +120,16 @@ class Writing(Surface):
         somebody else revised it first.
         """
         with self._embedding.woken():
-            return lifecycle.supersede(self._session, memory_id, draft)
+            return verbs.lifecycle.supersede(self._session, memory_id, draft)
 
     def forget(self, memory_id: str) -> Memory:
         """Keep a memory out of every result until it is restored. Raises NotFound."""
-        return lifecycle.forget(self._session, memory_id)
+        return verbs.lifecycle.forget(self._session, memory_id)
 
     def restore(self, memory_id: str) -> Memory:
         """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
         with self._embedding.woken():
-            return lifecycle.restore(self._session, memory_id)
+            return verbs.lifecycle.restore(self._session, memory_id)
 
     def purge(self, memory_id: str, *, confirm: bool = False) -> int:
         """Remove a memory, all its versions, and every trace of their text from the store.
@@ -135,7 +137,7 @@ class Writing(Surface):
         Returns how many versions went. It can't be undone, so it needs `confirm=True`. Raises
         PurgeNotConfirmed or NotFound.
         """
-        return lifecycle.purge(self._session, memory_id, confirm=confirm)
+        return verbs.lifecycle.purge(self._session, memory_id, confirm=confirm)
 
     def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.

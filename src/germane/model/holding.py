@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from germane.model.held import Eviction, Held
 from germane.model.memory import Memory
+from germane.model.names import DEFAULT_SET
 from germane.model.vector import Vector
 
 __all__ = [
@@ -33,9 +34,6 @@ __all__ = [
     "Resize",
     "Touch",
 ]
-
-DEFAULT_SET = "default"
-"""The working set that an agent has without naming one."""
 
 DEFAULT_MAX_TOKENS = 128_000
 """What a working set may hold unless it was told otherwise, as in the design that it comes from."""

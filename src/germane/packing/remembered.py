@@ -8,10 +8,12 @@ of kinds.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from germane.model.memory import Level, Memory
-from germane.packing.fit import Line
+
+if TYPE_CHECKING:
+    from germane.packing.fit import Line
 
 __all__ = ["RememberedLines"]
 

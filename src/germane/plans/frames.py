@@ -13,10 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from germane.errors import InvalidInput
 from germane.model.frame import DEFAULT_SHARES, Frame
+from germane.model.names import DEFAULT_FRAME
 
 __all__ = ["DEFAULT_FRAME", "FRAMES", "frame_named", "with_frames"]
-
-DEFAULT_FRAME = "task"
 
 _Shares = tuple[tuple[str, int], ...]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from germane.errors import InvalidInput
 from germane.model.memory import as_utc
-from germane.spaces import is_tenant
+from germane.model.names import is_tenant
 
 __all__ = [
     "MAX_CONTENT",

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Literal, TypeAlias, get_args
 
 from germane.errors import InvalidInput
+from germane.model.names import DEFAULT_RANKER
 from germane.model.query import Found, Query
 from germane.model.trace import Note, Ranked
 from germane.protocols import Scorer
@@ -25,8 +26,6 @@ Ranker: TypeAlias = Literal["relevance", "hybrid"]
 
 RANKERS: tuple[str, ...] = get_args(Ranker)
 """The rankers by name."""
-
-DEFAULT_RANKER = "relevance"
 
 _WIDER = 3
 """How many times as many as are wanted stay to be scored, as in the design that it comes from."""

@@ -14,8 +14,8 @@ from germane.model.learning import Weights
 from germane.model.memory import as_utc
 from germane.model.query import Filter, Found, Query, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
-from germane.pipeline import RECENCY, emptiness_of
 from germane.protocols import Scorer
+from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank

@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from germane.model.names import space_of
 from germane.model.query import Candidate, Found, Slice
 from germane.model.trace import Note
 from germane.retrieval.terms import query_terms
-from germane.spaces import space_of
 from germane.verbs.checks import checked_words
 from germane.verbs.question import Asked, search
 from germane.verbs.session import Session
-from germane.verbs.sharing import entered
 
 __all__ = ["entered_spaces", "gather_together"]
 
 
 def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...]:
     """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
-    return tuple(entered(session, name) for name in dict.fromkeys(checked_words(names, name="spaces")))
+    checked = dict.fromkeys(checked_words(names, name="spaces"))
+    if not checked:
+        return ()
+    from germane.verbs.sharing import entered  # noqa: PLC0415 - Most calls name no space.
+
+    return tuple(entered(session, name) for name in checked)
 
 
 def gather_together(

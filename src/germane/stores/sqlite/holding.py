@@ -1,39 +1,22 @@
-"""Working sets as the store offers them: written in one transaction, read from what a process keeps of them.
+"""Working sets as the store offers them.
 
-Level: stores (imports model and errors). What is kept is a cache only: every read begins by comparing
-two numbers with the file's, and follows the logs of moves and changes where they differ.
+Level: stores (imports model and errors). The work is done in `sets`, which the first such call loads.
 """
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from threading import Lock, RLock
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from germane.errors import InvalidInput
-from germane.model.held import Held
-from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
-from germane.model.memory import Memory
-from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.moving import KEPT_TOUCHES, Moving
-from germane.stores.sqlite.rows import id_text, memory_of, moment, try_id_bytes
+
+if TYPE_CHECKING:
+    from germane.model.holding import Features, HeldChange, HeldSet, Move
+    from germane.stores.sqlite.sets import HeldIn, Kept
 
 __all__ = ["WorkingSets"]
-
-_LONGEST_NAME: Final = 1000
-_MOST_SETS: Final = 64
-"""Sets that a process keeps in memory."""
-_MANY_MOVES: Final = 1000
-"""With more moves than this, reading the set anew is the shorter way; fewer are never pruned."""
-
-# The changes that alter what a held memory's record says, or what it is compared by.
-_ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
 class WorkingSets:
@@ -41,7 +24,7 @@ class WorkingSets:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()
         self._kept_guard = Lock()
 
     def hold(
@@ -51,211 +34,34 @@ class WorkingSets:
 
         With `seen`, only if the set's latest move has that number; else nothing is done, and None returned.
         """
-        for text in (owner, by or owner, name):
-            _check_name(text)
-        with self._connections.writing() as connection:
-            state = _state(connection, owner, name)
-            if seen is not None and seen != state.set_moved:
-                return None
-            if not changes:
-                return ()
-            for each in dict.fromkeys((owner, by or owner)):
-                connection.execute(queries("sqlite")["add_agent"], {"name": each})
-            agent, actor = (_state(connection, each, name).agent for each in (owner, by or owner))
-            values = {"agent": agent, "set_name": name, "max_tokens": DEFAULT_MAX_TOKENS}
-            connection.execute(queries("sqlite")["add_working_set"], values)
-            moving = Moving(connection, agent, by=actor, owner=owner)
-            moving.apply(_state(connection, owner, name).working_set, name, changes)
-            moving.finish()
-            return _moves(connection, agent, since=moving.before, limit=None)
+        return self._held_in.hold(owner, name, changes, seen=seen, by=by)
 
     def held(self, owner: str, name: str) -> HeldSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
-        with self._kept_guard:
-            kept = self._kept.setdefault((owner, name), _Kept(owner, name))
-            self._kept.move_to_end((owner, name))
-            if len(self._kept) > _MOST_SETS:
-                self._kept.popitem(last=False)
-        with kept.lock, self._connections.reading() as connection:
-            return kept.caught_up(connection)
+        return self._held_in.held(owner, name)
 
     def working_sets(self, owner: str) -> tuple[str, ...]:
         """The names of the sets of an owner that anything was ever done to, in order."""
-        with self._connections.reading() as connection:
-            agent = _state(connection, owner, "").agent
-            return tuple(
-                name for (name,) in connection.execute(queries("sqlite")["working_sets"], {"agent": agent})
-            )
+        return self._held_in.working_sets(owner)
 
     def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
         """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
-        with self._connections.reading() as connection:
-            return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
+        return self._held_in.moves(owner, since=since, limit=limit)
 
     def moved(self, owner: str) -> int:
         """The number of the owner's latest move."""
-        with self._connections.reading() as connection:
-            row = connection.execute(queries("sqlite")["moved"], {"owner": owner}).fetchone()
-            return int(row[0]) if row else 0
+        return self._held_in.moved(owner)
 
     def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
         """What the index knows of these memories, in the order asked; None where there is no memory."""
-        with self._connections.reading() as connection:
-            agent = _state(connection, owner, "").agent
-            keys = ({"agent": agent, "id": try_id_bytes(each)} for each in ids)
-            nums = [row[0] for key in keys for row in connection.execute(queries("sqlite")["num"], key)]
-            wanted = {"agent": agent, "nums": json.dumps(nums)}
-            rows = connection.execute(queries("sqlite")["features"], wanted)
-            found = {id_text(raw): _features(hashes, vector) for raw, hashes, vector in rows}
-        return tuple(found.get(each) for each in ids)
+        return self._held_in.features(owner, ids)
 
     def _forget_held(self) -> None:
         with self._kept_guard:
             self._kept.clear()
 
+    @property
+    def _held_in(self) -> HeldIn:
+        from germane.stores.sqlite.sets import HeldIn  # noqa: PLC0415 - Most processes hold nothing.
 
-class _State(NamedTuple):
-    """The numbers of an owner and of one of its sets; 0 for what isn't there."""
-
-    agent: int = 0
-    seq: int = 0
-    moved: int = 0
-    working_set: int = 0
-    max_tokens: int = DEFAULT_MAX_TOKENS
-    set_moved: int = 0
-
-
-class _Kept:
-    """One set as of one move and one change of its owner. Hold `lock` while it catches up."""
-
-    def __init__(self, owner: str, name: str) -> None:
-        self.lock = RLock()
-        self._owner = owner
-        self._name = name
-        self._state = _State()
-        self._entries: dict[int, Held] = {}
-        self._set = HeldSet(name=name)
-
-    def caught_up(self, connection: sqlite3.Connection) -> HeldSet:
-        """The set as the snapshot has it."""
-        state = _state(connection, self._owner, self._name)
-        known = self._state
-        if (state.seq, state.set_moved) == (known.seq, known.set_moved):
-            return self._set
-        # Half caught up is of no use to anybody; after an error the next read begins from nothing.
-        entries, self._entries, self._state = self._entries, {}, _State()
-        few_moves = known.working_set and state.moved - known.moved <= min(_MANY_MOVES, KEPT_TOUCHES)
-        if few_moves and state.seq - known.seq <= _MANY_MOVES + len(entries):
-            altered = self._follow(connection, state, known, entries)
-        else:
-            altered = self._load(connection, state, entries)
-        if altered or state.set_moved != known.set_moved:
-            self._set = HeldSet(
-                name=self._name,
-                max_tokens=state.max_tokens,
-                moved=state.set_moved,
-                items=tuple(sorted(entries.values(), key=_order)),
-            )
-        self._entries, self._state = entries, state
-        return self._set
-
-    def _load(self, connection: sqlite3.Connection, state: _State, entries: dict[int, Held]) -> bool:
-        entries.clear()
-        values = {"agent": state.agent, "working_set": state.working_set}
-        rows = connection.execute(queries("sqlite")["held_rows"], values).fetchall()
-        memories = self._records(connection, state.agent, [row[0] for row in rows])
-        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
-        return True
-
-    def _follow(
-        self, connection: sqlite3.Connection, state: _State, known: _State, entries: dict[int, Held]
-    ) -> bool:
-        """Bring the entries up to date by the two logs; returns whether a record of theirs was altered."""
-        altered: set[int] = set()
-        if state.seq != known.seq:
-            since = {"agent": state.agent, "seq": known.seq}
-            changes = connection.execute(queries("sqlite")["changes"], since).fetchall()
-            if any(num == 0 for num, _ in changes):
-                return self._load(connection, state, entries)
-            altered = {num for num, what in changes if what in _ALTERED}
-        values = {"agent": state.agent, "working_set": state.working_set, "since": known.set_moved}
-        rows = []
-        memories: dict[int, Memory] = {}
-        if state.set_moved != known.set_moved:
-            moved = {
-                raw for pair in connection.execute(queries("sqlite")["moved_ids"], values) for raw in pair
-            }
-            ids = {id_text(raw) for raw in moved if raw is not None}
-            gone = [num for num, one in entries.items() if one.memory.id in ids]
-            memories = {num: entries.pop(num).memory for num in gone}
-            rows = connection.execute(queries("sqlite")["held_rows_moved"], values).fetchall()
-        here = altered & entries.keys()
-        wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
-        memories |= self._records(connection, state.agent, [*here, *wanted])
-        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
-        for num in here:
-            entries[num] = entries[num].evolve(
-                memory=memories[num], tokens=memories[num].renditions.full.tokens
-            )
-        return bool(here)
-
-    def _records(self, connection: sqlite3.Connection, agent: int, nums: Iterable[int]) -> dict[int, Memory]:
-        wanted = {"agent": agent, "nums": json.dumps(list(nums))}
-        rows = connection.execute(queries("sqlite")["records"], wanted)
-        return {row[0]: memory_of(row, self._owner) for row in rows}
-
-
-def _order(held: Held) -> int:
-    return held.order
-
-
-def _held(row: tuple[Any, ...], memory: Memory) -> Held:
-    _, place, entered_at, touched_at, touches, pinned, recalled = row
-    return Held(
-        memory=memory,
-        entered_at=moment(entered_at),
-        touched_at=moment(touched_at),
-        order=place,
-        tokens=memory.renditions.full.tokens,
-        touches=touches,
-        pinned=bool(pinned),
-        recalled=bool(recalled),
-    )
-
-
-def _features(hashes: bytes, vector: bytes | None) -> Features:
-    found = None if vector is None else np.frombuffer(vector, dtype="<f2").astype(np.float32)
-    return Features(hashes=np.frombuffer(hashes, dtype="<u4"), vector=found)
-
-
-def _state(connection: sqlite3.Connection, owner: str, name: str) -> _State:
-    values = {"owner": owner, "set_name": name}
-    row = connection.execute(queries("sqlite")["held_state"], values).fetchone()
-    if row is None:
-        return _State()
-    return _State(*row) if row[3] is not None else _State(*row[:3])
-
-
-def _moves(connection: sqlite3.Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
-    values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
-    return tuple(
-        Move(
-            number=number,
-            working_set=name,
-            kind=MoveKind(what),
-            memory_id=raw and id_text(raw),
-            former_id=former and id_text(former),
-            by=by,
-            at=moment(at),
-        )
-        for number, name, what, raw, former, by, at in connection.execute(queries("sqlite")["moves"], values)
-    )
-
-
-def _check_name(name: str) -> None:
-    if not name or len(name) > _LONGEST_NAME:
-        raise InvalidInput(
-            f"name={name[:50]!r} is no name of a set or an owner. Use 1 to {_LONGEST_NAME} characters."
-        )
+        return HeldIn(self._connections, self._kept, self._kept_guard)

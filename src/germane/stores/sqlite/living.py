@@ -14,13 +14,12 @@ from typing import Any
 
 from germane.errors import InvalidInput, NotFound
 from germane.lifecycle import CONTRADICTED, next_standing, stage_of, status_at, step
-from germane.model.holding import MoveKind
 from germane.model.living import Live
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
 from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.moving import gone_from_sets
+from germane.stores.sqlite.in_sets import gone_from_sets
 from germane.stores.sqlite.rows import id_text, microseconds, moment, try_id_bytes
 
 __all__ = ["Lives", "live", "sign_of_repetition"]
@@ -82,7 +81,7 @@ def live(
     moved = status_at(after.stage) is not status_at(before.stage)
     status = status_at(after.stage) if moved else memory.status
     if moved and status is Status.FORGOTTEN:
-        gone_from_sets(connection, agent, num, MoveKind.FORGET, at=change.at)
+        gone_from_sets(connection, agent, num, "forget", at=change.at)
     confidence = memory.confidence
     if change.sign is Sign.CONTRADICT:
         confidence = max(0.0, round(confidence - CONTRADICTED, _DIGITS))

@@ -17,45 +17,12 @@ from germane.model.memory import Status
 from germane.stores.sql import queries
 from germane.stores.sqlite.rows import id_text, microseconds, try_id_bytes
 
-__all__ = ["KEPT_TOUCHES", "Moving", "gone_from_sets", "revised_in_sets"]
+__all__ = ["KEPT_TOUCHES", "Moving"]
 
 KEPT_TOUCHES: Final = 10_000
 """Touches older than this many moves are dropped from the log; everything else stays in it."""
 
 _PRUNED_AT_ONCE: Final = 1000
-
-
-def revised_in_sets(connection: sqlite3.Connection, agent: int, old: int, new: int, *, at: datetime) -> None:
-    """A memory's next version takes its place in every working set that holds it."""
-    with_it = _sets_holding(connection, agent, old)
-    if not with_it:
-        return
-    moving = Moving(connection, agent, by=agent)
-    old_id, new_id = moving.id_of(old), moving.id_of(new)
-    for working_set in with_it:
-        moving.note(working_set, MoveKind.REVISE, new_id, at=at, former=old_id)
-        moving.run("replace_held", working_set=working_set, num=old, new=new)
-    moving.finish()
-
-
-def gone_from_sets(
-    connection: sqlite3.Connection, agent: int, num: int, kind: MoveKind, *, at: datetime
-) -> None:
-    """A memory that is forgotten or purged leaves every working set."""
-    with_it = _sets_holding(connection, agent, num)
-    if not with_it:
-        return
-    moving = Moving(connection, agent, by=agent)
-    raw = moving.id_of(num)
-    for working_set in with_it:
-        moving.note(working_set, kind, raw, at=at)
-        moving.run("remove_held", working_set=working_set, num=num)
-    moving.finish()
-
-
-def _sets_holding(connection: sqlite3.Connection, agent: int, num: int) -> list[int]:
-    rows = connection.execute(queries("sqlite")["sets_holding"], {"agent": agent, "num": num})
-    return [working_set for (working_set,) in rows]
 
 
 @dataclass(slots=True)

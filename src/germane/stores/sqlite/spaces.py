@@ -1,28 +1,19 @@
-"""Keeps spaces: who is in them, by the rules of `germane.spaces`, and the log of what happens there.
+"""Spaces as the store offers them, and the store as a member of a space uses it.
 
-Level: stores (imports the pure rules and model). A space's memories and working sets are those of an
-agent of its own; `entering` lets members in to them.
+Level: stores (imports model and errors). The work is done in `sharing`, which the first such call loads. A
+space's memories and working sets are those of an agent of its own; `entering` lets members in to them.
 """
 
 from __future__ import annotations
 
 import copy
-import sqlite3
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from germane.errors import InvalidInput
-from germane.model.change import Purge
-from germane.model.space import Disband, Right, SpaceAct, SpaceEvent, SpaceInfo
-from germane.spaces import admit, decide, space_of, tenant_of
-from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.entering import Entrance
-from germane.stores.sqlite.erasing import erase
-from germane.stores.sqlite.happening import EventLog, events_of
-from germane.stores.sqlite.membership import KeptSpace, keep_members, kept_space, required_space
-from germane.stores.sqlite.rows import id_text, microseconds
-from germane.stores.sqlite.settings import note_erasure
-from germane.stores.sqlite.writing import Writing
+
+if TYPE_CHECKING:
+    from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
+    from germane.stores.sqlite.sharing import SharedIn
 
 __all__ = ["Spaces"]
 
@@ -38,36 +29,20 @@ class Spaces:
         Returns the space as it is afterwards, None when it was disbanded, which rewrites the file as
         a purge does. Raises what `germane.spaces.decide` raises.
         """
-        with self._connections.writing() as connection:
-            known = kept_space(connection, space)
-            decided = decide(space, known.info if known else None, act)
-            if decided.space is not None:
-                keep_members(connection, known.info if known else None, decided.space)
-                now = required_space(connection, space)
-                log = EventLog(connection, now.number, _latest(connection, space), by=act.by)
-                for what, agent in decided.events:
-                    log.note(what, member=agent, at=microseconds(act.at, name="at"))
-                log.finish()
-            elif known is not None and isinstance(act, Disband):
-                _end(connection, known, act)
-        if decided.space is None:
-            erase(self._connections)
-        return decided.space
+        return self._shared_in.settle_space(space, act)
 
     def space(self, name: str) -> SpaceInfo | None:
         """A space as it is now; None where there is none of the name."""
-        with self._connections.reading() as connection:
-            known = kept_space(connection, name)
-        return known.info if known else None
+        return self._shared_in.space(name)
 
     def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
         """The spaces that an agent is in, by name."""
-        with self._connections.reading() as connection:
-            names = connection.execute(queries("sqlite")["spaces_of"], {"name": agent}).fetchall()
-            return tuple(required_space(connection, space_of(tenant)).info for (tenant,) in names)
+        return self._shared_in.spaces(agent)
 
     def entered(self, space: str, agent: str) -> Self:
         """The store as a member of a space uses it, for the space's own memories and working sets."""
+        from germane.stores.sqlite.entering import Entrance  # noqa: PLC0415 - Most processes share nothing.
+
         seen = copy.copy(self)
         seen._connections = Entrance(  # noqa: SLF001 - It is a store of this very class.
             self._connections, space=space, agent=agent
@@ -78,35 +53,14 @@ class Spaces:
         self, space: str, agent: str, *, since: int = 0, limit: int | None = None
     ) -> tuple[SpaceEvent, ...]:
         """What happened in a space after the event numbered `since`, in order, for a member."""
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
-        with self._connections.reading() as connection:
-            known = required_space(connection, space)
-            admit(known.info, agent, Right.READ)
-            return events_of(connection, known, since=since, limit=limit)
+        return self._shared_in.events(space, agent, since=since, limit=limit)
 
     def happened(self, space: str) -> int:
         """The number of a space's latest event; 0 where there never was one."""
-        with self._connections.reading() as connection:
-            return _latest(connection, space)
+        return self._shared_in.happened(space)
 
+    @property
+    def _shared_in(self) -> SharedIn:
+        from germane.stores.sqlite.sharing import SharedIn  # noqa: PLC0415 - Most processes share nothing.
 
-def _latest(connection: sqlite3.Connection, space: str) -> int:
-    row = connection.execute(queries("sqlite")["happened"], {"name": tenant_of(space)}).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _end(connection: sqlite3.Connection, space: KeptSpace, act: Disband) -> None:
-    """Leave nothing of a space but its name and the number of its latest event."""
-    tenant = tenant_of(space.info.name)
-    seq, _ = connection.execute(queries("sqlite")["written"], {"agent": space.number}).fetchone()
-    ids = connection.execute(queries("sqlite")["one_of_each_chain"], {"agent": space.number}).fetchall()
-    writing = Writing(connection, space.number, tenant, seq, None)
-    writing.apply([Purge(memory_id=id_text(raw), at=act.at) for (raw,) in ids])
-    connection.execute(queries("sqlite")["remove_working_sets"], {"agent": space.number})
-    connection.execute(queries("sqlite")["remove_events"], {"space": space.number})
-    connection.execute(queries("sqlite")["remove_members"], {"space": space.number})
-    # Whoever follows it sees that something happened, looks, and finds that it is gone.
-    values = {"space": space.number, "happened": space.happened + 1}
-    connection.execute(queries("sqlite")["set_happened"], values)
-    note_erasure(connection, owed=True)
+        return SharedIn(self._connections)

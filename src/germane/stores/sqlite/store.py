@@ -24,11 +24,12 @@ from germane.stores.sql import queries
 from germane.stores.sqlite.cache import AgentCache
 from germane.stores.sqlite.checking import check_agent, check_file
 from germane.stores.sqlite.connections import Connections, Durability
-from germane.stores.sqlite.conversing import Conversations, KeptTalks
+from germane.stores.sqlite.conversing import Conversations
 from germane.stores.sqlite.erasing import erase, finish_erasure, settle_log
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.filtering import filtered, places_for
 from germane.stores.sqlite.holding import WorkingSets
+from germane.stores.sqlite.kept_talks import KeptTalks
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.sqlite.living import Lives
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes

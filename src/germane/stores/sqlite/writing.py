@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Attest, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
-from germane.model.holding import MoveKind
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, Sign, Stage
@@ -25,9 +24,9 @@ from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
 from germane.stores.sqlite.embedded import packed_vector
+from germane.stores.sqlite.in_sets import gone_from_sets, revised_in_sets
 from germane.stores.sqlite.learning import judge
 from germane.stores.sqlite.living import live, sign_of_repetition
-from germane.stores.sqlite.moving import gone_from_sets, revised_in_sets
 from germane.stores.sqlite.rows import (
     id_bytes,
     id_text,
@@ -182,7 +181,7 @@ class Writing:
         num = self._num(change.memory_id)
         self._note(num, "status")
         if change.status is Status.FORGOTTEN:
-            gone_from_sets(self.connection, self.agent, num, MoveKind.FORGET, at=change.at)
+            gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
         self._run(
             "set_status",
             {
@@ -213,7 +212,7 @@ class Writing:
             self.terms -= found[0] if found else 0
             self.memories -= 1
             self._note(num, "purge")
-            gone_from_sets(self.connection, self.agent, num, MoveKind.PURGE, at=change.at)
+            gone_from_sets(self.connection, self.agent, num, "purge", at=change.at)
             self._run("purge_memory", {"agent": self.agent, "num": num})
         # What was learned from it is gone as well.
         self._run("count_judgement", {"agent": self.agent})
@@ -264,7 +263,7 @@ class Writing:
         self._note(num, "supersede")
         values = {"superseded_by": id_bytes(change.into), "updated_at": microseconds(change.at, name="at")}
         self._run("merge_memory", {"agent": self.agent, "num": num, **values})
-        gone_from_sets(self.connection, self.agent, num, MoveKind.FORGET, at=change.at)
+        gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
         return Applied(memory=self._load(num))
 
     def _reword(self, change: Reword) -> Applied:

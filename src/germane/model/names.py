@@ -1,0 +1,63 @@
+"""The names that calls go by: which stand where none is given, and how a space's is an agent's in a store.
+
+Level: model (imports errors only). They stand apart from what they name, which few calls need.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from germane.errors import InvalidInput
+
+__all__ = [
+    "DEFAULT_FRAME",
+    "DEFAULT_RANKER",
+    "DEFAULT_SET",
+    "LONGEST_NAME",
+    "checked_name",
+    "is_tenant",
+    "space_of",
+    "tenant_of",
+]
+
+DEFAULT_FRAME: Final = "task"
+"""The frame of an assembly that names none."""
+
+DEFAULT_RANKER: Final = "relevance"
+"""What ranks a recall that names no ranker."""
+
+DEFAULT_SET: Final = "default"
+"""The working set that an agent has without naming one."""
+
+LONGEST_NAME: Final = 200
+"""Characters of a space's name."""
+
+_PREFIX: Final = "space:"
+
+
+def tenant_of(space: str) -> str:
+    """The name of the agent that a space is in a store."""
+    return _PREFIX + checked_name(space)
+
+
+def space_of(tenant: str) -> str:
+    """The name of the space that such an agent is; the other way round."""
+    return tenant.removeprefix(_PREFIX)
+
+
+def is_tenant(agent: str) -> bool:
+    """Whether the name is kept for spaces, so that no agent may have it."""
+    return agent.startswith(_PREFIX)
+
+
+def checked_name(space: object) -> str:
+    """The name of a space. Raises InvalidInput for what can't be one."""
+    if not isinstance(space, str):
+        raise InvalidInput(f"space={space!r} is {type(space).__name__}; a name (str) is needed.")
+    if not 1 <= len(space) <= LONGEST_NAME or not space.isprintable() or space != space.strip():
+        shown = repr(space if len(space) <= LONGEST_NAME else space[:40] + "…")
+        raise InvalidInput(
+            f"space={shown} is no name for a space: use 1 to {LONGEST_NAME} visible characters, "
+            "with no space at either end, such as 'team'."
+        )
+    return space

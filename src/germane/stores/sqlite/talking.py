@@ -1,0 +1,109 @@
+"""Conversations: written in one transaction, read from what a process keeps of them.
+
+Level: stores (imports model and errors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from germane.errors import InvalidInput
+from germane.model.conversation import GroupScores
+from germane.model.log import Append, ConversationChange, ConversationInfo, PurgeMessages, SetAnchor
+from germane.model.message import Message
+from germane.stores.sql import queries
+from germane.stores.sqlite.connections import Connections
+from germane.stores.sqlite.erasing import erase
+from germane.stores.sqlite.kept_talks import KeptTalks
+from germane.stores.sqlite.rows import moment, try_id_bytes
+from germane.stores.sqlite.saying import Saying, message_of, spoken
+from germane.stores.sqlite.settings import note_erasure
+from germane.stores.sqlite.talk import Talk
+
+__all__ = ["SaidIn"]
+
+_LONGEST_NAME: Final = 1000
+
+
+class SaidIn:
+    """The conversations of one file, by these connections, each as `Conversations` says."""
+
+    def __init__(self, connections: Connections, talks: KeptTalks) -> None:
+        self._connections = connections
+        self._talks = talks
+
+    def converse(
+        self, agent: str, session: str, changes: Sequence[ConversationChange]
+    ) -> tuple[Message, ...]:
+        """Apply all changes in one transaction, in order, or none of them."""
+        for name, value in (("agent", agent), ("session", session)):
+            if not value or len(value) > _LONGEST_NAME:
+                raise InvalidInput(f"{name}={value[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+        if not changes:
+            return ()
+        purges = any(isinstance(each, PurgeMessages) for each in changes)
+        with self._connections.writing() as connection:
+            begins = any(isinstance(each, Append | SetAnchor) for each in changes)
+            if begins and not spoken(connection, agent, session).conversation:
+                connection.execute(queries("sqlite")["add_agent"], {"name": agent})
+                connection.execute(
+                    queries("sqlite")["add_conversation"], {"agent": agent, "session": session}
+                )
+            moved = Saying(connection, agent, session).apply(changes)
+            if purges:
+                note_erasure(connection, owed=True)
+        if purges:
+            self._talks.drop(agent, session)
+            erase(self._connections)
+        return moved
+
+    def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
+        """The messages of a conversation in order; those of hidden groups if asked."""
+        with self._talk(agent, session) as (talk, _):
+            return talk.messages(hidden=hidden)
+
+    def message(self, agent: str, message_id: str) -> Message | None:
+        """The agent's message of that id, hidden or not; None where there is none."""
+        raw = try_id_bytes(message_id)
+        if raw is None:
+            return None
+        with self._connections.reading() as connection:
+            values = {"agent": agent, "id": raw}
+            row = connection.execute(queries("sqlite")["message"], values).fetchone()
+        return None if row is None else message_of(row, agent, row[-1])
+
+    def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
+        """How well the visible groups match any of these terms, by the statistics of this session alone."""
+        with self._talk(agent, session) as (talk, language):
+            return talk.match(terms, language)
+
+    def anchors(self, agent: str, session: str) -> Mapping[str, str]:
+        """The texts that stand outside any window, by name."""
+        with self._connections.reading() as connection:
+            values = {"agent": agent, "session": session}
+            return dict(connection.execute(queries("sqlite")["anchors"], values).fetchall())
+
+    def conversations(self, agent: str) -> tuple[ConversationInfo, ...]:
+        """All conversations of the agent, by the names of their sessions."""
+        with self._connections.reading() as connection:
+            rows = connection.execute(queries("sqlite")["conversations"], {"agent": agent}).fetchall()
+        return tuple(
+            ConversationInfo(
+                session=session,
+                messages=count,
+                hidden=hidden,
+                first_at=None if first is None else moment(first),
+                last_at=None if last is None else moment(last),
+            )
+            for session, count, hidden, first, last in rows
+        )
+
+    @contextmanager
+    def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, str]]:
+        talk = self._talks.of(agent, session, Talk)
+        with talk.lock, self._connections.reading() as connection:
+            known = spoken(connection, agent, session)
+            talk.catch_up(connection, known)
+            yield talk, known.language
