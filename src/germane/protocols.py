@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from germane.model.change import Applied, Change
     from germane.model.conversation import GroupScores
+    from germane.model.frame import Frame
     from germane.model.holding import Features, HeldChange, HeldSet, Move
     from germane.model.learning import Evidence, Example, LearningState
+    from germane.model.ledger import Alteration, Assembly
     from germane.model.log import ConversationChange, ConversationInfo
     from germane.model.memory import Memory
     from germane.model.message import Message
@@ -31,10 +33,12 @@ __all__ = [
     "Clock",
     "Conversing",
     "Embedder",
+    "FrameSelector",
     "Holding",
     "Learning",
     "Living",
     "Multilingual",
+    "Recording",
     "Scorer",
     "Sharing",
     "Store",
@@ -210,6 +214,48 @@ class Living(Protocol):
 
 
 @runtime_checkable
+class Recording(Protocol):
+    """What only some stores can do: keep a ledger of assemblies, and look back at what the store was then.
+
+    It keeps a bounded number for each agent, and the oldest leave. It keeps no text of a memory; a purged
+    memory takes its entries with it in the same transaction, and the hash of every text that it stood in.
+    A point is the store's own business: equal points of an agent say that its memories are the same.
+    """
+
+    def record(self, agent: str, assembly: Assembly) -> None:
+        """Keep an assembly. Raises InvalidInput where one of that id is kept already."""
+        ...
+
+    def recorded(self, agent: str, assembly_id: str) -> Assembly | None:
+        """The agent's assembly of that id, with what feedback has said since; None where there is none."""
+        ...
+
+    def recordings(
+        self, agent: str, *, since: datetime | None = None, limit: int | None = None, after: str | None = None
+    ) -> tuple[Assembly, ...]:
+        """The agent's assemblies made at `since` or later, the latest first.
+
+        `after` is the last id of the page before. Raises NotFound where that is gone.
+        """
+        ...
+
+    def point(self, agent: str) -> Mapping[str, int]:
+        """How far the agent's memories have come."""
+        ...
+
+    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[Alteration, ...]:
+        """What happened since a point to memories that were there then, and which were added."""
+        ...
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> Store:
+        """A copy of the agent's memories as they were at a point, as far as the store knows.
+
+        It doesn't know all, so a copy proves nothing by itself. It is for reading, and has to be closed.
+        """
+        ...
+
+
+@runtime_checkable
 class Holding(Protocol):
     """What only some stores can do: keep working sets, by owner and by name, with a log of their moves.
 
@@ -339,6 +385,12 @@ class Sharing(Protocol):
 
 Scorer: TypeAlias = Callable[[Candidate, Query, datetime], float]
 """Scores one candidate for a query at a moment. Must be pure: same arguments, same score."""
+
+FrameSelector: TypeAlias = Callable[[str, "Sequence[Frame]"], "Frame | str"]
+"""Chooses a frame for a text, a model for instance: one of the frames given, or its name.
+
+Where it raises, or names none of them, words choose instead, and the trace says so.
+"""
 
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time, aware. Read once per call of the engine."""

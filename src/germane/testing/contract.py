@@ -32,6 +32,7 @@ from germane.testing.contract_holding import HoldingContract
 from germane.testing.contract_learning import LearningContract
 from germane.testing.contract_living import LivingContract
 from germane.testing.contract_places import PlacesContract, ValidatingContract
+from germane.testing.contract_recording import RecordingContract
 from germane.testing.contract_search import SearchContract, ask, ids
 from germane.testing.contract_sharing import SharingContract
 
@@ -56,6 +57,7 @@ class StoreContract(
     ConversingContract,
     PlacesContract,
     ValidatingContract,
+    RecordingContract,
 ):
     """Everything that a store promises. Subclasses say how one is opened."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final, NamedTuple
@@ -32,6 +32,7 @@ from germane.stores.sqlite.holding import WorkingSets
 from germane.stores.sqlite.kept_talks import KeptTalks
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.sqlite.living import Lives
+from germane.stores.sqlite.recording import Recordings
 from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
 from germane.stores.sqlite.schema import prepare, version_of
 from germane.stores.sqlite.searching import search
@@ -67,7 +68,7 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class SqliteStore(WorkingSets, Spaces, Conversations, Lives):
+class SqliteStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
     """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding`, `Sharing` and `Conversing`.
 
     Threads and processes may share it.
@@ -275,6 +276,16 @@ class SqliteStore(WorkingSets, Spaces, Conversations, Lives):
         """How work turned out with the agent's memories: at most 5,000 outcomes, the oldest leave."""
         with self._connections.reading() as connection:
             return evidence_of(connection, self._agent(connection, agent).number, known)
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        """A copy in memory of the agent's memories as they were at a point, as far as the file tells."""
+        from germane.stores.sqlite.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+
+        copy = SqliteStore(":memory:", embedding=self._embedding)
+        filled = copy._connections
+        with self._connections.reading() as connection, filled.writing() as target:
+            copy_past(connection, target, self._agent(connection, agent).number, point)
+        return copy
 
     def agents(self) -> tuple[str, ...]:
         """The names of all agents of the file, in the order in which they first wrote."""

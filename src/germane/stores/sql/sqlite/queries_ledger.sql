@@ -1,0 +1,162 @@
+-- Recorded assemblies, and what the store was like when they were made.
+
+-- name: insert_assembly
+-- A recorded assembly, under the agent's next number.
+INSERT INTO assemblies (agent, number, id, at, context, sha256, tokens, candidates, asked)
+SELECT
+    :agent,
+    (SELECT coalesce(max(number), 0) + 1 FROM assemblies WHERE agent = :agent),
+    :id, :at, :context, :sha256, :tokens, :candidates, :asked;
+
+-- name: insert_assembled
+-- A candidate; nothing where its memory was purged in the meantime.
+INSERT INTO assembled (agent, number, place, num, section, score, parts, level, reason, tokens, short_by, pinned)
+SELECT
+    :agent, :number, :place, memories.num, :section, :score, :parts, :level, :reason, :tokens, :short_by, :pinned
+FROM agents AS owners
+CROSS JOIN memories ON memories.agent = owners.agent AND memories.id = :id
+WHERE owners.name = :owner;
+
+-- name: withhold_hash
+-- For a text that a purged memory stood in.
+UPDATE assemblies SET sha256 = NULL WHERE agent = :agent AND number = :number;
+
+-- name: remove_old_assemblies
+-- All but the latest :most of an agent.
+DELETE FROM assemblies
+WHERE agent = :agent AND number <= (SELECT max(number) FROM assemblies WHERE agent = :agent) - :most;
+
+-- name: assembly
+-- A recorded assembly by its id.
+SELECT number, id, at, context, sha256, tokens, candidates, asked
+FROM assemblies WHERE agent = :agent AND id = :id;
+
+-- name: assemblies
+-- The latest first; before the one numbered :before, made at :since or later.
+SELECT number, id, at, context, sha256, tokens, candidates, asked
+FROM assemblies
+WHERE agent = :agent AND (:since IS NULL OR at >= :since) AND (:before IS NULL OR number < :before)
+ORDER BY number DESC LIMIT :limit;
+
+-- name: assembled
+-- The candidates of an assembly that are still stored, with what feedback said of them.
+SELECT
+    memories.id, memories.kind, owners.name, section, score, assembled.parts, level, reason, tokens, short_by,
+    assembled.pinned, shown.used
+FROM assembled
+CROSS JOIN memories ON memories.num = assembled.num
+CROSS JOIN agents AS owners ON owners.agent = memories.agent
+LEFT JOIN shown ON shown.agent = assembled.agent AND shown.context = :context AND shown.num = assembled.num
+WHERE assembled.agent = :agent AND assembled.number = :number
+ORDER BY place;
+
+-- name: latest_assembly
+-- The number of the agent's latest assembly.
+SELECT max(number) FROM assemblies WHERE agent = :agent;
+
+-- name: point
+-- How far an agent's store has come.
+SELECT seq, judged, attested, lived, learning FROM agents WHERE agents.agent = :agent;
+
+-- name: altered
+-- What happened after the change :seq to the memories that were there then, and which were added.
+SELECT DISTINCT what, memories.id, memories.status
+FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
+WHERE changes.agent = :agent AND changes.seq > :seq AND (changes.num <= :last OR what = 'insert')
+ORDER BY memories.id, what;
+
+-- name: count_purged
+-- How many memories that were there after the change :seq are gone.
+SELECT count(*) FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'purge';
+
+-- name: past_agents
+-- The agent itself.
+SELECT * FROM agents WHERE agents.agent = :agent;
+
+-- name: past_memories
+-- What was stored by then.
+SELECT * FROM memories WHERE agent = :agent AND num <= :last;
+
+-- name: past_texts
+-- Their texts.
+SELECT * FROM texts WHERE agent = :agent AND num <= :last;
+
+-- name: past_tags
+-- Their tags.
+SELECT * FROM tags WHERE agent = :agent AND num <= :last;
+
+-- name: past_places
+-- Their places.
+SELECT * FROM places WHERE agent = :agent AND num <= :last;
+
+-- name: past_lex
+-- Their forward records.
+SELECT * FROM lex WHERE agent = :agent AND num <= :last;
+
+-- name: past_vectors
+-- Their vectors; one that came later was not there.
+SELECT * FROM vectors
+WHERE agent = :agent AND num <= :last AND num NOT IN (
+    SELECT num FROM changes WHERE agent = :agent AND seq > :seq AND what = 'vector'
+);
+
+-- name: past_unembedded
+-- What waited for a vector then.
+SELECT num, agent FROM unembedded WHERE agent = :agent AND num <= :last
+UNION
+SELECT num, agent FROM changes WHERE agent = :agent AND seq > :seq AND what = 'vector' AND num BETWEEN 1 AND :last
+AND num IN (SELECT num FROM memories WHERE agent = :agent);
+
+-- name: past_shown
+-- What was judged by then.
+SELECT * FROM shown WHERE agent = :agent AND num <= :last AND given <= :judged;
+
+-- name: past_outcomes
+-- What was attested by then.
+SELECT * FROM outcomes WHERE agent = :agent AND num <= :last AND given <= :attested;
+
+-- name: past_lives
+-- What is counted of them.
+SELECT * FROM lives WHERE agent = :agent AND num <= :last;
+
+-- name: past_settings
+-- The model whose vectors are stored.
+SELECT name, value FROM settings WHERE name IN ('embedding_name', 'embedding_dimension');
+
+-- name: superseded_since
+-- Which memories were heads after the change :seq.
+SELECT DISTINCT num FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'supersede';
+
+-- name: moved_since
+-- Which memories went to another status after the change :seq.
+SELECT DISTINCT num FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'status';
+
+-- name: stages_then
+-- At which stage a memory stood before the first thing that happened to it after the event :lived.
+SELECT num, stage_before FROM life_events AS one
+WHERE one.agent = :agent AND num <= :last AND number = (
+    SELECT min(number) FROM life_events WHERE agent = :agent AND num = one.num AND number > :lived
+);
+
+-- name: uses_since
+-- How often memories were used after the judgement :judged.
+SELECT num, count(*) FROM shown
+WHERE agent = :agent AND num <= :last AND used = 1 AND given > :judged GROUP BY num;
+
+-- name: be_head
+-- As before another one stood in its place.
+UPDATE memories SET superseded_by = NULL, status = 'active' WHERE agent = :agent AND num = :num;
+
+-- name: be_at
+-- As before it went to another status or stage.
+UPDATE memories SET status = coalesce(:status, status), stage = coalesce(:stage, stage)
+WHERE agent = :agent AND num = :num;
+
+-- name: unuse
+-- As before so many uses.
+UPDATE memories SET access_count = max(0, access_count - :uses) WHERE agent = :agent AND num = :num;
+
+-- name: set_point
+-- How far the copy of a store has come.
+UPDATE agents SET seq = :seq, judged = :judged, attested = :attested, lived = :lived, learning = :learning
+WHERE agents.agent = :agent;

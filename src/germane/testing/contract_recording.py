@@ -1,0 +1,233 @@
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+"""What a store promises that keeps a ledger of assemblies: what it keeps, loses, and was like.
+
+Level: testing (nothing of the package imports it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from germane.errors import InvalidInput, NotFound
+from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
+from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry, text_hash
+from germane.model.memory import Level, Memory, Status
+from germane.model.query import Filter, TimeRange
+from germane.model.scope import Scope
+from germane.model.trace import Emptiness, Reason
+from germane.protocols import Recording, Store
+from germane.testing.builders import START, make_id, make_memory
+
+__all__ = ["RecordingContract", "make_assembly"]
+
+AGENT = "tester"
+KEY = "0c" * 16
+_WHERE = Filter(
+    kinds=("fact",),
+    tags=("a:b",),
+    scopes=(Scope(name="task", value="T-1"),),
+    when=TimeRange(since=START),
+    min_importance=2.0,
+)
+EVERYTHING = Filter(statuses=tuple(Status))
+
+
+def make_assembly(
+    name: str, memories: Sequence[Memory] = (), *, agent: str = AGENT, days: float = 0, key: str = KEY
+) -> Assembly:
+    """An assembly with an entry for each memory: the last one was left out, all others stood in it."""
+    entries = tuple(
+        LedgerEntry(
+            memory_id=memory.id,
+            kind=memory.kind,
+            agent=memory.agent,
+            section="facts",
+            score=1.0 / (place + 1),
+            parts={"lexical": 0.75, "semantic": 0.125},
+            level=None if left_out else Level.SUMMARY,
+            reason=Reason.OVER_BUDGET if left_out else None,
+            tokens=12,
+            short_by=3 if left_out else 0,
+            pinned=not place,
+        )
+        for place, memory in enumerate(memories)
+        for left_out in [len(memories) > 1 and memory is memories[-1]]
+    )
+    return Assembly(
+        id=make_id(name),
+        agent=agent,
+        at=START + timedelta(days=days),
+        question="What about the “cache”?",
+        plan="layered",
+        frame="task",
+        budget=1000,
+        counter="o200k",
+        key=key,
+        points={agent: {"seq": 1}},
+        makers={"tokenizer": "1"},
+        tokens=24,
+        sha256=text_hash(name),
+        candidates=len(entries),
+        entries=entries,
+        where=_WHERE,
+        unkept=("scorer",),
+        notes=("margin",),
+        emptiness=None if entries else Emptiness.NOTHING_STORED,
+        settled=False,
+        cold=True,
+        seconds=0.25,
+    )
+
+
+def recording(store: Store) -> Recording:
+    """The store as one that keeps a ledger, or no test."""
+    if not isinstance(store, Recording):
+        pytest.skip("This store keeps no ledger.")
+    return store
+
+
+def added(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
+    """New memories of an agent."""
+    memories = [make_memory(text, agent=agent) for text in texts]
+    store.apply(agent, [Insert(memory=each) for each in memories])
+    return memories
+
+
+def then(store: Recording, point: dict[str, int] | None = None) -> dict[str, Memory]:
+    """What the store says that it held at a point, by id."""
+    past = store.as_of(AGENT, store.point(AGENT) if point is None else point)
+    try:
+        return {memory.id: memory for memory in past.find(AGENT, EVERYTHING)}
+    finally:
+        past.close()
+
+
+class RecordingContract:
+    """Keeping assemblies, and looking back, which a `Recording` does."""
+
+    def test_an_assembly_is_kept_as_it_was_recorded(self, store: Store) -> None:
+        ledger = recording(store)
+        kept = make_assembly("one", added(store, "one", "two", "three"))
+        ledger.record(AGENT, kept)
+        assert ledger.recorded(AGENT, kept.id) == kept
+        assert ledger.recorded("other", kept.id) is None
+        assert ledger.recorded(AGENT, make_id("nowhere")) is ledger.recorded(AGENT, "no id") is None
+        with pytest.raises(InvalidInput, match="already"):
+            ledger.record(AGENT, kept)
+
+    def test_assemblies_come_latest_first_a_page_at_a_time(self, store: Store) -> None:
+        ledger = recording(store)
+        made = [make_assembly(f"number {number}", days=number) for number in range(4)]
+        for each in made:
+            ledger.record(AGENT, each)
+        made.reverse()
+        assert ledger.recordings(AGENT) == tuple(made)
+        assert ledger.recordings(AGENT, limit=2) == tuple(made[:2])
+        assert ledger.recordings(AGENT, limit=2, after=made[1].id) == tuple(made[2:])
+        assert ledger.recordings(AGENT, since=made[1].at) == tuple(made[:2])
+        assert ledger.recordings("nobody") == ()
+        with pytest.raises(NotFound):
+            ledger.recordings(AGENT, after=make_id("nowhere"))
+        with pytest.raises(InvalidInput, match="negative"):
+            ledger.recordings(AGENT, limit=-1)
+
+    def test_feedback_shows_in_what_was_recorded(self, store: Store) -> None:
+        ledger = recording(store)
+        one, two = added(store, "one", "two")
+        kept = make_assembly("one", [one, two])
+        ledger.record(AGENT, kept)
+        store.apply(AGENT, [Judge(memory_id=one.id, context=KEY, used=True, at=START)])
+        found = ledger.recorded(AGENT, kept.id)
+        assert found is not None
+        assert [entry.used for entry in found.entries] == [True, None]
+
+    def test_a_purge_takes_the_entries_and_the_hashes_of_what_stood_there(self, store: Store) -> None:
+        ledger = recording(store)
+        one, two, three = added(store, "one", "two", "three")
+        with_it, beside = make_assembly("in", [one, two, three]), make_assembly("beside", [two, three])
+        left_out = make_assembly("out", [two, one])
+        for each in (with_it, beside, left_out):
+            ledger.record(AGENT, each)
+        store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
+        found = [ledger.recorded(AGENT, each.id) for each in (with_it, beside, left_out)]
+        assert [each and each.sha256 for each in found] == [None, beside.sha256, left_out.sha256]
+        assert [each and each.purged for each in found] == [1, 0, 1]
+        assert all(each and all(entry.memory_id != one.id for entry in each.entries) for each in found)
+
+    def test_what_was_purged_before_it_was_recorded_leaves_no_hash(self, store: Store) -> None:
+        ledger = recording(store)
+        one, two = added(store, "one", "two")
+        store.apply(AGENT, [Purge(memory_id=one.id, at=START)])
+        kept = make_assembly("one", [one, two])
+        ledger.record(AGENT, kept)
+        found = ledger.recorded(AGENT, kept.id)
+        assert found is not None
+        assert (found.sha256, found.purged) == (None, 1)
+
+    def test_the_point_moves_with_the_memories_of_its_agent_only(self, store: Store) -> None:
+        ledger = recording(store)
+        before = ledger.point(AGENT)
+        added(store, "theirs", agent="other")
+        ledger.record(AGENT, make_assembly("one"))
+        assert ledger.point(AGENT) == before
+        added(store, "one")
+        assert ledger.point(AGENT) != before
+
+    def test_what_happened_since_is_told(self, store: Store) -> None:
+        ledger = recording(store)
+        old, forgotten, purged, calm = added(store, "old", "forgotten", "purged", "calm")
+        point = ledger.point(AGENT)
+        assert ledger.altered(AGENT, point) == ()
+        (new,) = added(store, "new")
+        revised = make_memory("revised", chain=old.id, version=2, supersedes=old.id)
+        store.apply(
+            AGENT,
+            [
+                Revise(memory=revised),
+                SetStatus(memory_id=forgotten.id, status=Status.FORGOTTEN, at=START),
+                Purge(memory_id=purged.id, at=START),
+            ],
+        )
+        told = ledger.altered(AGENT, point)
+        assert set(told) == {
+            Alteration(what=Altered.ADDED, memory_id=new.id),
+            Alteration(what=Altered.ADDED, memory_id=revised.id),
+            Alteration(what=Altered.REVISED, memory_id=old.id),
+            Alteration(what=Altered.FORGOTTEN, memory_id=forgotten.id),
+            Alteration(what=Altered.PURGED),
+        }
+        assert all(each.memory_id != calm.id for each in told)
+
+    def test_the_memories_of_a_point_are_as_they_were(self, store: Store) -> None:
+        ledger = recording(store)
+        old, forgotten, calm = added(store, "old", "forgotten", "calm")
+        point = dict(ledger.point(AGENT))
+        was = {each.id: each for each in (old, forgotten, calm)}
+        assert then(ledger) == was
+        added(store, "new")
+        added(store, "theirs", agent="other")
+        revised = make_memory("revised", chain=old.id, version=2, supersedes=old.id)
+        store.apply(
+            AGENT,
+            [
+                Revise(memory=revised),
+                SetStatus(memory_id=forgotten.id, status=Status.FORGOTTEN, at=forgotten.updated_at),
+            ],
+        )
+        found = then(ledger, point)
+        assert found[calm.id] == calm
+        stood = {each: (found[each].status, found[each].superseded_by) for each in found}
+        assert stood == dict.fromkeys(was, (Status.ACTIVE, None))
+
+    def test_a_look_back_leaves_the_store_as_it_is(self, store: Store) -> None:
+        ledger = recording(store)
+        (one,) = added(store, "one")
+        point = dict(ledger.point(AGENT))
+        added(store, "two")
+        past = ledger.as_of(AGENT, point)
+        past.apply(AGENT, [Purge(memory_id=one.id, at=START)])
+        past.close()
+        assert len(store.find(AGENT, Filter())) == 2
