@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from germane.errors import InvalidInput
 from germane.model.held import AgeBasis, Held
 from germane.ranking.decay import Decay, Shape
+from germane.ranking.figures import Figures
 from germane.testing.builders import START, make_memory
 
 HOURS = st.floats(min_value=0.001, max_value=1e6)
@@ -70,7 +71,7 @@ def test_each_basis_names_its_moment() -> None:
     memory = make_memory(created_at=START, updated_at=START + hour)
     held = Held(memory=memory, entered_at=START + 2 * hour, touched_at=START + 3 * hour, order=1, tokens=1)
     now = START + 10 * hour
-    ages = {basis: Decay(basis=basis).ages([held], now=now).tolist() for basis in AgeBasis}
+    ages = {basis: Figures([held]).ages(basis, now=now).tolist() for basis in AgeBasis}
     assert ages == {
         AgeBasis.CREATED: [10.0],
         AgeBasis.UPDATED: [9.0],
@@ -79,7 +80,7 @@ def test_each_basis_names_its_moment() -> None:
     }
     used = held.evolve(memory=memory.evolve(accessed_at=START + 4 * hour))
     assert used.moment(AgeBasis.ACCESSED) == START + 4 * hour
-    assert Decay().ages([held], now=START - hour).tolist() == [0.0]
+    assert Figures([held]).ages(AgeBasis.CREATED, now=START - hour).tolist() == [0.0]
 
 
 def test_a_basis_can_be_named_by_its_word() -> None:

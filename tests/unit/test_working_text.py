@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,6 +128,45 @@ def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
     assert (held.assemble(max_tokens=0).text, held.assemble(max_tokens=0).tokens) == ("", 0)
     empty = engine.working_set("empty").assemble("what?")
     assert (empty.text, empty.items, empty.trace.emptiness) == ("", (), germane.Emptiness.NOTHING_HELD)
+
+
+def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> None:
+    pinned = held.items()[0]
+    held.pin(pinned)
+    for overflow in ("skip", "stop", "degrade"):
+        context = held.assemble(max_tokens=0, overflow=overflow)
+        assert (context.text, context.tokens, context.items) == ("", 0, ())
+        assert [(note.code, note.text) for note in context.trace.notes] == [
+            ("nothing_asked", "No token was allowed, so the text is empty, and what is pinned isn't in it.")
+        ]
+        (entry,) = (one for one in context.trace.entries if one.memory_id == pinned.memory.id)
+        reasons = (Reason.OVER_BUDGET, Reason.STOPPED)
+        assert entry.reason in reasons
+    held.unpin(pinned)
+    assert held.assemble(max_tokens=0).trace.notes == ()
+    held.pin(pinned)
+    with pytest.raises(BudgetTooSmall):
+        held.assemble(max_tokens=1)
+
+
+@pytest.mark.parametrize("strategy", ["balanced", "recent", "important", "frequent", "clustered", "smart"])
+def test_assembling_changes_nothing_that_it_reads(tmp_path: Path, strategy: str) -> None:
+    path = tmp_path / "agent.db"
+
+    def whole() -> list[str]:
+        with closing(sqlite3.connect(path)) as connection:
+            return list(connection.iterdump())
+
+    with germane.open(path, embedder=HashEmbedder(), clock=lambda: NOW) as engine:
+        held = engine.working_set()
+        held.add_many([engine.remember(f"note {number} about storage") for number in range(8)], pinned=True)
+        engine.learn(True)
+        before, items, told = whole(), held.items(), engine.stats()
+        contexts = [held.assemble("what about storage?", strategy=strategy) for _ in range(2)]
+        list(contexts[0].trace.entries)
+        contexts[0].explain()
+        assert contexts[0] == contexts[1]
+        assert (whole(), held.items(), engine.stats()) == (before, items, told)
 
 
 def test_what_is_pinned_stands_in_it(engine: Engine, held: WorkingSet) -> None:

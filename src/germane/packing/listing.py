@@ -15,7 +15,7 @@ longer than its paragraphs, it is fitted anew into that much less.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
@@ -136,19 +136,22 @@ class Paragraphs:
         self._keep(memory, made)
         return made
 
-    def shortest(self, memories: Sequence[Memory], levels: Sequence[Level]) -> list[int]:
-        """The tokens of each memory's paragraph, at the level at which it has the fewest."""
+    def shortest(self, memories: Sequence[Memory], levels: Sequence[Level]) -> list[Paragraph]:
+        """Each memory's paragraph, at the level at which it has the fewest tokens."""
         if len(levels) == 1:
             (level,) = levels
             kept = self._kept[level].get
             # Written out, since thousands are asked about for each that is shown.
             return [
-                known[1].tokens
+                known[1]
                 if (known := kept(memory.id)) is not None and known[0] is memory
-                else self.of(memory, level).tokens
+                else self.of(memory, level)
                 for memory in memories
             ]
-        return [min([self.of(memory, level).tokens for level in levels]) for memory in memories]
+        return [
+            min([self.of(memory, level) for level in levels], key=lambda one: one.tokens)
+            for memory in memories
+        ]
 
     def before_another(self, paragraph: Paragraph) -> int:
         """The tokens of a paragraph with the blank line after it."""
@@ -201,16 +204,18 @@ class _List:
         self.left.append((place, left))
         return left
 
-    def adds(self, place: int, paragraph: Paragraph) -> int:
-        """The tokens that a paragraph would take of that room."""
-        return paragraph.tokens if self._ends(place) else self._paragraphs.before_another(paragraph)
-
-    def place(self, place: int, paragraph: Paragraph) -> None:
-        """Let a memory stand in the list."""
-        self._last = place if self._ends(place) else self._last
-        self._inside += self._paragraphs.before_another(paragraph)
+    def take(self, place: int, paragraph: Paragraph, *, left: int) -> bool:
+        """Let a memory stand in the list, if no more than so many tokens are added; whether it does."""
+        ends = self._ends(place)
+        before_another = self._paragraphs.before_another(paragraph)
+        if (paragraph.tokens if ends else before_another) > left:
+            return False
+        if ends:
+            self._last = place
+        self._inside += before_another
         self.shown[place] = paragraph
         self.texts.add(paragraph.text)
+        return True
 
     def in_text(self) -> list[int]:
         """The places of what is shown, in the order of the text."""
@@ -256,8 +261,8 @@ def _require(
     """Show what has to be shown, at its shortest."""
     for place, memory in enumerate(memories):
         if memory.id in required:
-            made = [paragraphs.of(memory, level) for level in section.levels]
-            chosen.place(place, min(made, key=lambda one: one.tokens))
+            (least,) = paragraphs.shortest([memory], section.levels)
+            chosen.take(place, least, left=least.tokens + paragraphs.before_another(least))
 
 
 def _fill(
@@ -267,17 +272,18 @@ def _fill(
     levels = _tried(section)
     most = len(memories) if section.items is None else section.items
     left = chosen.note_left(0, room)
-
-    def made(place: int) -> Iterator[Paragraph]:
-        return (paragraphs.of(memories[place], level) for level in levels)
-
     for place, least in enumerate(paragraphs.shortest(memories, levels)):
         if place in chosen.shown:
             # Required, so that it stands already; what comes after it may end the list.
             left = chosen.note_left(place + 1, room)
-        elif least <= left and _show(chosen, place, made(place), left=left, most=most):
-            left = chosen.note_left(place + 1, room)
-        elif section.overflow is Overflow.STOP and place not in chosen.why:
+            continue
+        if least.tokens <= left:
+            several = len(levels) > 1
+            tried = (paragraphs.of(memories[place], level) for level in levels) if several else (least,)
+            if _show(chosen, place, tried, left=left, most=most):
+                left = chosen.note_left(place + 1, room)
+                continue
+        if section.overflow is Overflow.STOP and place not in chosen.why:
             after = range(place + 1, len(memories))
             chosen.why.update((later, Reason.STOPPED) for later in after if later not in chosen.shown)
             return
@@ -292,8 +298,7 @@ def _show(chosen: _List, place: int, made: Iterable[Paragraph], *, left: int, mo
         if paragraph.text in chosen.texts:
             chosen.why[place] = Reason.DUPLICATE
             return False
-        if paragraph.text and chosen.adds(place, paragraph) <= left:
-            chosen.place(place, paragraph)
+        if paragraph.text and chosen.take(place, paragraph, left=left):
             return True
     return False
 
@@ -330,7 +335,8 @@ class _Account:
         if shown is not None:
             tokens = self.paragraphs.before_another(shown)
         else:
-            (tokens,) = self.paragraphs.shortest([one.memory], _tried(self.section))
+            (least,) = self.paragraphs.shortest([one.memory], _tried(self.section))
+            tokens = least.tokens
             if reason is None:
                 reason = Reason.OVER_BUDGET
                 _, left = self.chosen.left[bisect_right(self.chosen.left, place, key=itemgetter(0)) - 1]

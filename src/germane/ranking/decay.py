@@ -14,22 +14,18 @@ half-life.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.held import AgeBasis, Held
+from germane.model.held import AgeBasis
 
 __all__ = ["Decay", "Shape"]
 
 Shape: TypeAlias = Literal["hyperbolic", "exponential", "none"]
-
-_HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +76,3 @@ class Decay:
         if self.shape == "hyperbolic":
             return 1.0 / (1.0 + np.maximum(ages, 0.0) / self.hours)
         return np.array([self.weight(age) for age in ages.tolist()], dtype=np.float64)
-
-    def ages(self, held: Sequence[Held], *, now: datetime) -> NDArray[np.float64]:
-        """The age of each in hours at `now`, 0 for what lies in the future."""
-        if self.basis is AgeBasis.CREATED:
-            # By far the most asked for; the detour over `moment` costs as much again.
-            ages = [(now - one.memory.created_at) / _HOUR for one in held]
-        else:
-            ages = [(now - one.moment(self.basis)) / _HOUR for one in held]
-        return np.maximum(np.array(ages, dtype=np.float64), 0.0)

@@ -41,6 +41,7 @@ from germane.model.vector import Vector
 from germane.protocols import Scorer
 from germane.ranking.clustering import ClusterBy, Terms, cluster
 from germane.ranking.decay import Decay
+from germane.ranking.figures import Figures
 from germane.ranking.importance import LearnedImportance, importance_of
 from germane.ranking.smart import choose_strategy
 
@@ -137,8 +138,11 @@ def arrange(
     now: datetime,
     query: Query | None = None,
     known: Known | None = None,
+    figures: Figures | None = None,
 ) -> Arranged:
     """The entries in the order of a strategy. The order in which they are given doesn't matter.
+
+    `figures` are those of the very entries where they were made before; they save work and change nothing.
 
     Parts: `importance`; `decay` and `age_hours`; `recency`; `frequency` and `accesses`; `scorer`, by the
     strategy. Besides, `importance_set` and `showings` where use has taught another importance;
@@ -146,7 +150,7 @@ def arrange(
     Raises InvalidInput for a scorer that raises, and for a score that is no finite number or a
     relevance outside its range; the error names the memory.
     """
-    query, known = query or Query(), known or Known()
+    query, known, figures = query or Query(), known or Known(), figures or Figures(held)
     name = strategy.name
     notes: tuple[Note, ...] = ()
     base = strategy.base if name == "clustered" else name
@@ -154,12 +158,12 @@ def arrange(
         chosen = choose_strategy(query.text)
         base, notes = chosen.strategy, (chosen.note,)
         name = base if name == "smart" else name
-    scores, parts = _SCORED[base](_Asked(held, strategy, now, query, known))
+    scores, parts = _SCORED[base](_Asked(held, strategy, now, query, known, figures))
     if known.relevance is not None and strategy.relevance > 0:
-        scores = _with_relevance(held, scores, parts, known.relevance, strategy.relevance)
-    places = _best_first(held, scores)
+        scores = _with_relevance(figures, scores, parts, known.relevance, strategy.relevance)
+    places = _best_first(held, scores, figures.orders)
     if name == "clustered":
-        places = _clustered(held, places, parts, known, strategy.cluster_by)
+        places = _clustered(figures.ids, places, parts, known, strategy.cluster_by)
     return Arranged(
         ranked=_ranked(tuple(held), places, scores, parts),
         memories=tuple([held[place].memory for place in places]),
@@ -193,11 +197,12 @@ class _Asked:
     now: datetime
     query: Query
     known: Known
+    figures: Figures
 
 
 def _recent(asked: _Asked) -> tuple[_Floats, _Parts]:
     """The share of the entries that were accessed no later than each."""
-    orders = _orders(asked.held)
+    orders = asked.figures.orders
     scores = np.searchsorted(np.sort(orders), orders, side="right") / max(len(orders), 1)
     return scores, {"recency": scores}
 
@@ -205,7 +210,7 @@ def _recent(asked: _Asked) -> tuple[_Floats, _Parts]:
 def _important(asked: _Asked) -> tuple[_Floats, _Parts]:
     held, learned = asked.held, asked.known.learned
     if not learned:
-        importances = np.array([one.memory.importance for one in held], dtype=np.float64)
+        importances = asked.figures.importances
         return importances, {"importance": importances}
     importances = np.array([importance_of(one, learned) for one in held], dtype=np.float64)
     told = [None if one.stays else learned.get(one.memory.id) for one in held]
@@ -234,7 +239,7 @@ def _frequent(asked: _Asked) -> tuple[_Floats, _Parts]:
 def _balanced(asked: _Asked) -> tuple[_Floats, _Parts]:
     importances, parts = _important(asked)
     decay = asked.strategy.decay
-    ages = decay.ages(asked.held, now=asked.now)
+    ages = asked.figures.ages(decay.basis, now=asked.now)
     weights = decay.weights(ages)
     return importances * weights, {**parts, "decay": weights, "age_hours": ages}
 
@@ -282,15 +287,15 @@ def _by_scorer(asked: _Asked, one: Held) -> float:
 
 
 def _with_relevance(
-    held: Sequence[Held], scores: _Floats, parts: _Parts, relevance: Mapping[str, float], weight: float
+    figures: Figures, scores: _Floats, parts: _Parts, relevance: Mapping[str, float], weight: float
 ) -> _Floats:
     """The scores brought to 0 to 1, and relevance joined to them."""
-    near = np.array([relevance.get(one.memory.id, 0.0) for one in held], dtype=np.float64)
+    near = np.array([relevance.get(memory_id, 0.0) for memory_id in figures.ids], dtype=np.float64)
     wrong = np.flatnonzero(~((near >= 0.0) & (near <= 1.0)))
     if len(wrong):
         place = int(wrong[0])
         raise InvalidInput(
-            f"The relevance of memory {held[place].memory.id!r} is {near[place]}. Relevance runs from 0 to 1."
+            f"The relevance of memory {figures.ids[place]!r} is {near[place]}. Relevance runs from 0 to 1."
         )
     least, most = min(0.0, scores.min(initial=0.0)), scores.max(initial=-math.inf)
     standing = (scores - least) / (most - least) if most > least else np.zeros_like(scores)
@@ -298,9 +303,8 @@ def _with_relevance(
     return (1.0 - weight) * standing + weight * near
 
 
-def _best_first(held: Sequence[Held], scores: _Floats) -> list[int]:
+def _best_first(held: Sequence[Held], scores: _Floats, by_order: NDArray[np.int64]) -> list[int]:
     """The places of the entries in rank order."""
-    by_order = _orders(held)
     places: list[int] = np.lexsort((-by_order, -scores)).tolist()
     best, orders = scores[places], by_order[places]
     if not np.any((best[1:] == best[:-1]) & (orders[1:] == orders[:-1])):
@@ -315,19 +319,13 @@ def _best_first(held: Sequence[Held], scores: _Floats) -> list[int]:
     )
 
 
-def _orders(held: Sequence[Held]) -> NDArray[np.int64]:
-    return np.array([one.order for one in held], dtype=np.int64)
-
-
 def _clustered(
-    held: Sequence[Held], places: Sequence[int], parts: _Parts, known: Known, by: ClusterBy
+    ids: Sequence[str], places: Sequence[int], parts: _Parts, known: Known, by: ClusterBy
 ) -> list[int]:
     """The places group by group; each entry gets the number of its group as a part."""
-    place_of = {held[place].memory.id: place for place in places}
-    groups = cluster(
-        [held[place].memory.id for place in places], vectors=known.vectors, terms=known.terms, by=by
-    )
-    numbers = np.zeros(len(held))
+    place_of = {memory_id: place for place, memory_id in enumerate(ids)}
+    groups = cluster([ids[place] for place in places], vectors=known.vectors, terms=known.terms, by=by)
+    numbers = np.zeros(len(ids))
     for number, group in enumerate(groups, start=1):
         numbers[[place_of[memory_id] for memory_id in group]] = number
     parts["cluster"] = numbers

@@ -5,15 +5,15 @@ Level: verbs. It changes nothing that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 
 from germane.model.context import Context
-from germane.model.held import Held
-from germane.model.holding import Features
+from germane.model.holding import Features, HeldSet
 from germane.model.memory import as_utc
 from germane.model.plan import Plan
 from germane.model.query import Filter
+from germane.model.trace import Note
 from germane.packing.listing import assemble_list
 from germane.ranking.fusion import floored_semantic
 from germane.ranking.strategies import Arranged, Known, Strategy, arrange
@@ -22,7 +22,12 @@ from germane.verbs.checks import checked_count
 from germane.verbs.entering import Side
 from germane.verbs.question import Asked, query_of, understand
 
-__all__ = ["assemble_held"]
+__all__ = ["NOTHING_ASKED", "assemble_held"]
+
+NOTHING_ASKED = Note(
+    code="nothing_asked", text="No token was allowed, so the text is empty, and what is pinned isn't in it."
+)
+"""What a trace says where a text of 0 tokens was asked of a set with pinned memories."""
 
 
 def assemble_held(
@@ -38,7 +43,13 @@ def assemble_held(
     budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
     now = as_utc(side.session.clock(), name="clock")
     asked = understand(side.session, query, Filter(), now=now)
-    found = _arranged(side, held.items, asked, strategy=strategy, now=now)
+    found = _arranged(side, held, asked, strategy=strategy, now=now)
+    required = side.now.pinned(held)
+    notes = [*asked.notes, *found.notes]
+    if budget == 0 and required:
+        # Asking for no text is no way to ask for what is pinned.
+        required = frozenset()
+        notes.append(NOTHING_ASKED)
     return assemble_list(
         plan,
         found.ranked,
@@ -47,25 +58,30 @@ def assemble_held(
         budget=budget,
         now=now,
         question=asked.question,
-        required=side.now.pinned(held),
-        notes=(*asked.notes, *found.notes),
+        required=required,
+        notes=notes,
     )
 
 
-def _arranged(
-    side: Side, items: Sequence[Held], asked: Asked, *, strategy: Strategy, now: datetime
-) -> Arranged:
+def _arranged(side: Side, held: HeldSet, asked: Asked, *, strategy: Strategy, now: datetime) -> Arranged:
     """What is held, in the order of a strategy, with what is known of it."""
     asks = bool(asked.informative) and strategy.relevance > 0
     clusters = strategy.name == "clustered"
-    features = side.now.features(items) if asks or clusters else {}
+    features = side.now.features(held) if asks or clusters else {}
     known = Known(
         learned=side.now.learned(),
         relevance=_relevance(asked, features) if asks else None,
         vectors={name: each.vector for name, each in features.items() if each.vector is not None},
         terms={name: each.hashes for name, each in features.items()} if clusters else {},
     )
-    return arrange(items, strategy, now=now, query=query_of(asked, ()), known=known)
+    return arrange(
+        held.items,
+        strategy,
+        now=now,
+        query=query_of(asked, ()),
+        known=known,
+        figures=side.now.figures(held),
+    )
 
 
 def _relevance(asked: Asked, features: Mapping[str, Features]) -> Mapping[str, float]:

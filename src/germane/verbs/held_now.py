@@ -14,6 +14,7 @@ from germane.model.memory import Memory
 from germane.model.plan import Style
 from germane.packing.listing import Paragraphs
 from germane.protocols import Holding, Learning
+from germane.ranking.figures import Figures
 from germane.ranking.importance import LearnedImportance, learn_importance
 from germane.verbs.session import Session
 
@@ -23,7 +24,18 @@ __all__ = ["HeldNow"]
 class HeldNow:
     """One set of one owner. Threads may share it: at worst something is worked out twice."""
 
-    __slots__ = ("_counted", "_features", "_learned", "_name", "_paragraphs", "_pinned", "_session", "_store")
+    __slots__ = (
+        "_counted",
+        "_featured",
+        "_features",
+        "_figures",
+        "_learned",
+        "_name",
+        "_paragraphs",
+        "_pinned",
+        "_session",
+        "_store",
+    )
 
     def __init__(self, session: Session, store: Holding, name: str) -> None:
         self._session = session
@@ -31,6 +43,8 @@ class HeldNow:
         self._name = name
         self._counted: tuple[HeldSet, HeldSet] | None = None
         self._features: dict[str, tuple[Memory, Features]] = {}
+        self._featured: tuple[HeldSet, Mapping[str, Features]] | None = None
+        self._figures: tuple[HeldSet, Figures] | None = None
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
         self._paragraphs: dict[Style, Paragraphs] = {}
         self._pinned: tuple[HeldSet, frozenset[str]] | None = None
@@ -58,6 +72,13 @@ class HeldNow:
             known = self._pinned = held, frozenset(one.memory.id for one in held.items if one.stays)
         return known[1]
 
+    def figures(self, held: HeldSet) -> Figures:
+        """The numbers of its entries, which are made once for as long as nothing moves."""
+        known = self._figures
+        if known is None or known[0] is not held:
+            known = self._figures = held, Figures(held.items)
+        return known[1]
+
     def tokens_of(self, held: Held) -> int:
         """How many tokens an entry takes, by the session's counter."""
         full = held.memory.renditions.full
@@ -82,12 +103,18 @@ class HeldNow:
             known = self._learned = state.stamp, learn_importance(store.examples(agent))
         return known[1]
 
-    def features(self, items: Sequence[Held]) -> Mapping[str, Features]:
+    def features(self, held: HeldSet) -> Mapping[str, Features]:
         """What the index knows of held memories, by their ids."""
+        known = self._featured
+        # What is written of a memory, its vector too, makes another value of it, and of the set.
+        if known is None or known[0] is not held:
+            known = self._featured = held, self._looked_up(held.items)
+        return known[1]
+
+    def _looked_up(self, items: Sequence[Held]) -> Mapping[str, Features]:
         known = self._features
         kept = {}
         for one in items:
-            # A memory is another value whenever anything about it was written, its vector too.
             if (found := known.get(one.memory.id)) is not None and found[0] is one.memory:
                 kept[one.memory.id] = found
         wanted = [one.memory for one in items if one.memory.id not in kept]
