@@ -128,6 +128,7 @@ class _Verbs:
     purge = _awaited(Engine.purge)
     recall = _awaited(Engine.recall)
     assemble = _awaited(Engine.assemble)
+    frames = _awaited(Engine.frames)
     feedback = _awaited(Engine.feedback)
     learn = _awaited(Engine.learn)
     unlearn = _awaited(Engine.unlearn)

@@ -83,6 +83,11 @@ class Kind:
     requires: Callable[[Memory], bool] = _never
     place: Callable[[Memory], int] = _anywhere
 
+    @property
+    def strict(self) -> bool:
+        """Whether there can be memories of the kind that no budget may drop."""
+        return self.requires is not _never
+
     def __post_init__(self) -> None:
         if not self.name or not self.name.replace("_", "").replace("-", "").isalnum():
             raise InvalidInput(
@@ -120,7 +125,7 @@ class Kinds:
 
     def required(self, memories: Iterable[Memory]) -> frozenset[str]:
         """The ids of those memories that no budget may drop, whatever the plan."""
-        strict = {kind.name: kind for kind in self if kind.requires is not _never}
+        strict = {kind.name: kind for kind in self if kind.strict}
         found = ((strict.get(memory.kind), memory) for memory in memories)
         return frozenset(memory.id for kind, memory in found if kind is not None and kind.requires(memory))
 

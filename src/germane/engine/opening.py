@@ -11,7 +11,8 @@ from typing import Literal
 
 from germane.engine.whole import Engine
 from germane.kinds import Kind
-from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.model.frame import Frame
+from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.verbs.embed import is_eager
 from germane.verbs.opening import opened
 
@@ -28,6 +29,8 @@ def open_engine(
     counter: str | TokenCounter = DEFAULT_COUNTER,
     summarizer: Summarizer | None = None,
     kinds: Iterable[Kind] = (),
+    frames: Iterable[Frame] | str | Path = (),
+    frame_selector: FrameSelector | None = None,
     language: str | None = None,
     durability: Literal["full", "relaxed"] = "full",
     read_only: bool = False,
@@ -41,8 +44,9 @@ def open_engine(
     `durability="relaxed"` may lose the last moments before a power cut, never consistency.
     `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
     agent ("english" until one is given), and another than before indexes the agent's memories
-    anew. `clock` replaces the system's, for tests and replays. Raises InvalidInput,
-    StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
+    anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses one where "auto"
+    is asked for. `clock` replaces the system's, for tests and replays. Raises InvalidInput,
+    UnreadableSource, StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
     """
     session = opened(
         location,
@@ -51,6 +55,8 @@ def open_engine(
         counter=counter,
         summarizer=summarizer,
         kinds=kinds,
+        frames=frames,
+        frame_selector=frame_selector,
         language=language,
         durability=durability,
         read_only=read_only,

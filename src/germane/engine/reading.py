@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from germane import verbs
 from germane.engine.surface import Surface
 from germane.model.memory import Memory
-from germane.model.names import DEFAULT_FRAME, DEFAULT_RANKER
+from germane.model.names import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_RANKER
 from germane.model.query import Filter, Order
 from germane.model.scope import Scope
 from germane.protocols import Checkable, Scorer, TokenCounter
@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from germane.model.frame import Frame
     from germane.model.plan import Plan
     from germane.model.stats import Finding, StoreStats
+    from germane.verbs.conversation import Conversation
+    from germane.verbs.framing import Framing
     from germane.verbs.rankers import Ranker
     from germane.verbs.recall import Recalled
     from germane.verbs.working_set import WorkingSet, Wrapping
 
 __all__ = ["DEFAULT_BUDGET", "Reading"]
-
-DEFAULT_BUDGET = 8000
-"""Tokens, as in two of the four designs that germane grew from."""
 
 
 class Reading(Surface):
@@ -113,9 +112,9 @@ class Reading(Surface):
         self,
         query: str = "",
         *,
-        budget: int = DEFAULT_BUDGET,
+        budget: int | None = None,
         plan: str | Plan = "layered",
-        frame: str | Frame = DEFAULT_FRAME,
+        frame: Framing = DEFAULT_FRAME,
         counter: str | TokenCounter | None = None,
         pins: Sequence[str] = (),
         kinds: Sequence[str] = (),
@@ -126,14 +125,16 @@ class Reading(Surface):
         min_importance: float | None = None,
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
+        conversation: str | Conversation | None = None,
     ) -> Context:
         """The best context for a query, never longer than `budget` tokens by `counter`.
 
-        `pins` are ids that must stand in it. The filters restrict what is ranked, not what the
-        plan always shows. Reading changes nothing, and the same store, query and clock give the
+        No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
+        what the query says, or who chooses. What a running `conversation` (a text or one of the engine's)
+        contains is left out. `pins` are ids that must stand in it. The filters restrict what is ranked, not
+        what the plan always shows. Reading changes nothing, and the same store, query and clock give the
         same bytes. With `spaces`, the memories of those spaces take part; the trace says whose each is.
-        Raises BudgetTooSmall when what is required doesn't fit, InvalidInput, NotFound, UnknownSpace, or
-        NotAllowed.
+        Raises BudgetTooSmall, InvalidInput, NotFound, UnknownSpace or NotAllowed.
         """
         where = verbs.question.filter_of(
             kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
@@ -149,7 +150,12 @@ class Reading(Surface):
             pins=pins,
             scorer=scorer,
             spaces=verbs.together.entered_spaces(self._session, spaces),
+            conversation=conversation,
         )
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames that this engine knows: the built-in ones, and those that it was opened with."""
+        return verbs.framing.frames_of(self._session)
 
     def expand(self, memory_id: str) -> str:
         """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""

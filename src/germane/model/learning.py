@@ -58,12 +58,16 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One memory that a context showed, the unweighted parts of its score, and whether it was used."""
+    """One memory that a context showed, the unweighted parts of its score, and whether it was used.
+
+    `given` numbers what an agent was told of use, later ones higher.
+    """
 
     context: str
     memory_id: str
     used: bool
     parts: Mapping[str, float]
+    given: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Final
 from germane.errors import InvalidInput
 
 __all__ = [
+    "DEFAULT_BUDGET",
     "DEFAULT_FRAME",
     "DEFAULT_RANKER",
     "DEFAULT_SET",
@@ -19,6 +20,9 @@ __all__ = [
     "space_of",
     "tenant_of",
 ]
+
+DEFAULT_BUDGET: Final = 8000
+"""Tokens where neither a call nor a frame says how many, as in two of the four designs before it."""
 
 DEFAULT_FRAME: Final = "task"
 """The frame of an assembly that names none."""

@@ -134,7 +134,8 @@ class Found:
     `lexical_bound` is 0.95 times the summed idf of the distinct query terms, the floor that keeps
     a weak best match from passing as a perfect one; `window_bound` is the same for the windows of
     dialogue. `stored` counts the agent's memories before,
-    `admitted` after the filter, so that an empty result can say why.
+    `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
+    slice, the error of one that could not be searched while others were; a store leaves it empty.
     """
 
     slices: tuple[tuple[Candidate, ...], ...]
@@ -143,3 +144,4 @@ class Found:
     stored: int = 0
     admitted: int = 0
     by_relevance: bool = True
+    failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)

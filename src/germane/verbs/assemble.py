@@ -5,24 +5,30 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
-from germane.model.frame import Frame
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
+from germane.model.trace import Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
-from germane.plans.registry import plan_for
 from germane.protocols import Scorer, TokenCounter
 from germane.verbs.checks import checked_count, checked_words
-from germane.verbs.question import covered, query_of, understand
+from germane.verbs.framing import Framed, Framing, framed
+from germane.verbs.isolating import failures
+from germane.verbs.learned import Taught
+from germane.verbs.question import Asked, covered, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
+
+if TYPE_CHECKING:
+    from germane.verbs.conversation import Conversation
 
 __all__ = ["assemble"]
 
@@ -34,48 +40,96 @@ def assemble(
     session: Session,
     query: str,
     *,
-    budget: int,
+    budget: int | None,
     where: Filter,
     plan: str | Plan,
-    frame: str | Frame,
+    frame: Framing,
     counter: TokenCounter,
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
+    conversation: str | Conversation | None = None,
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
     Memories that were remembered as pinned stand in it like those that `pins` names. The clock is
-    read once. What the plan shows whatever the question is gathered past the caller's
-    filter: a question about last week must not lose the agent its constraints.
+    read once. What the plan shows whatever the question is gathered past the caller's filter: a question
+    about last week must not lose the agent its constraints. What `conversation` contains is left out.
     """
-    checked_count(budget, name="budget")
+    if budget is not None:
+        checked_count(budget, name="budget")
     now = as_utc(session.clock(), name="clock")
-    chosen = plan_for(plan, kinds=session.kinds, frame=frame)
     asked = understand(session, query, where, now=now)
-    slices = _slices(chosen, where)
-    always = Slice(order=Order.IMPORTANT, where=Filter(pinned=True, scopes=where.scopes), limit=_MOST_PINNED)
-    asked, found = gather_together(session, asked, (*slices, always), spaces)
-    pinned = (*_named((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
-    found = _with_pinned(chosen, replace(found, slices=found.slices[:-1]), pinned)
-    weighs = scorer is None and found.by_relevance and not spaces
+    framing = framed(
+        session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
+    )
+    asked, found, pinned = _gathered(session, asked, framing, pins, spaces)
+    taught = _taught(session, found) if scorer is None and not spaces else Taught()
     request = Request(
-        plan=chosen,
+        plan=framing.plan,
         question=asked.question,
-        query=query_of(asked, slices),
-        budget=budget,
+        query=query_of(asked, _slices(framing.plan, where)),
+        budget=framing.budget,
         counter=counter,
         kinds=session.kinds,
         now=now,
-        pinned=frozenset(memory.id for memory in pinned),
+        pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        coverage=covered(found) if chosen.gate and scorer is None else None,
-        weights=session.known_weights.of(session.store, session.agent) if weighs else None,
-        notes=asked.notes,
+        coverage=covered(found) if framing.plan.gate and scorer is None else None,
+        weights=taught.weights,
+        usefulness=taught.usefulness,
+        notes=(*asked.notes, *framing.notes, *failures(framing.plan, found, session.kinds)),
+        left_out=_said(session, found, conversation),
+        domain=() if framing.choice is None else framing.choice.frame.domain,
+        frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     return assemble_context(request, found)
+
+
+def _taught(session: Session, found: Found) -> Taught:
+    return session.known_weights.taught(session.store, session.agent) if found.by_relevance else Taught()
+
+
+def _gathered(
+    session: Session, asked: Asked, framing: Framed, pins: Iterable[str], spaces: Sequence[Session]
+) -> tuple[Asked, Found, frozenset[str]]:
+    """What each section of the plan may show, and the ids of what is pinned.
+
+    Where nothing is asked, only what is shown whatever the question is gathered.
+    """
+    sections = [section for section in framing.plan.sections if section.kinds]
+    slices = _slices(framing.plan, asked.where)
+    always = Slice(
+        order=Order.IMPORTANT, where=Filter(pinned=True, scopes=asked.where.scopes), limit=_MOST_PINNED
+    )
+    sought = [framing.searches or section.order is not None for section in sections]
+    wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always)
+    asked, found = gather_together(session, asked, wanted, spaces)
+    if not all(sought):
+        found = _spread(found, sought)
+    pinned = (*_named((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
+    gathered = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
+    return asked, gathered, frozenset(memory.id for memory in pinned)
+
+
+def _spread(found: Found, sought: Sequence[bool]) -> Found:
+    """What was found, with an empty slice for each section that was not searched."""
+    places = [place for place, seeks in enumerate((*sought, True)) if seeks]
+    by_place = dict(zip(places, found.slices, strict=True))
+    failed = {places[place]: error for place, error in found.failed.items()}
+    slices = tuple(by_place.get(place, ()) for place in range(len(sought) + 1))
+    return replace(found, slices=slices, failed=failed)
+
+
+def _said(session: Session, found: Found, conversation: str | Conversation | None) -> Mapping[str, Reason]:
+    if conversation is None:
+        return {}
+    from germane.verbs.said import said_already  # noqa: PLC0415 - Most calls name no conversation.
+
+    candidates = [candidate for part in found.slices for candidate in part]
+    return said_already(candidates, conversation, language=session.language)
 
 
 def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:

@@ -5,39 +5,57 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from germane.model.learning import Example, Weights
 from germane.protocols import Learning, Store
 from germane.ranking.learning import fit_weights, signals_of
+from germane.ranking.usefulness import usefulness
 
-__all__ = ["KnownWeights"]
+__all__ = ["KnownWeights", "Taught"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """What use has taught: the weights of the parts of scores, and how useful single memories were."""
+
+    weights: Weights | None = None
+    usefulness: Mapping[str, float] = field(default_factory=dict)
+
+
+_NOTHING = Taught()
 
 
 class KnownWeights:
-    """The weights of the latest examples seen. Threads may share it: at worst weights are fitted twice.
+    """What the latest examples seen have taught. Threads may share it: at worst weights are fitted twice.
 
-    They are never stored: what a purge removed has no part in them from then on.
+    It is never stored: what a purge removed has no part in it from then on.
     """
 
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[int, Weights | None] | None = None
+        self._known: tuple[int, Taught] | None = None
 
     def of(self, store: Store, agent: str) -> Weights | None:
         """The weights that apply to an agent's scores; None while learning is off or nothing is learned."""
+        return self.taught(store, agent).weights
+
+    def taught(self, store: Store, agent: str) -> Taught:
+        """All that applies to an agent's scores; nothing while learning is off."""
         if not isinstance(store, Learning):
-            return None
+            return _NOTHING
         state = store.settle_learning(agent, None)
         if not state.on:
-            return None
+            return _NOTHING
         known = self._known
         if known is None or known[0] != state.stamp:
             # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
-            fitted = fit_weights(_weighable(store.examples(agent)))
-            known = self._known = (state.stamp, fitted if fitted.contexts else None)
+            examples = store.examples(agent)
+            fitted = fit_weights(_weighable(examples))
+            taught = Taught(weights=fitted if fitted.contexts else None, usefulness=usefulness(examples))
+            known = self._known = (state.stamp, taught)
         return known[1]
 
 

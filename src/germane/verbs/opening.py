@@ -11,11 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from germane import verbs
 from germane.embedders.static import StaticEmbedder
 from germane.errors import EmbedderMismatch
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
-from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.model.frame import Frame
+from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.stores.sqlite import SqliteStore
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.checks import checked_agent
@@ -34,6 +36,8 @@ def opened(
     counter: str | TokenCounter,
     summarizer: Summarizer | None,
     kinds: Iterable[Kind],
+    frames: Iterable[Frame] | str | Path,
+    frame_selector: FrameSelector | None,
     language: str | None,
     durability: Literal["full", "relaxed"],
     read_only: bool,
@@ -41,6 +45,7 @@ def opened(
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
+    own = verbs.framing.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
     if isinstance(location, str | Path):
@@ -58,6 +63,8 @@ def opened(
         store=store,
         counter=counting,
         kinds=known,
+        frames=own,
+        frame_selector=frame_selector,
         clock=clock or _system_clock,
         ids=IdSequence(secrets.randbits),
         embedder=used,

@@ -22,6 +22,7 @@ from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
 from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
 from germane.verbs.embed import embed_texts
+from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
 __all__ = ["Asked", "covered", "filter_of", "query_of", "search", "understand"]
@@ -99,19 +100,21 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
     """
     preferred = asked.prefers
     if preferred is None:
-        return session.store.search(session.agent, query_of(asked, slices))
+        return found_apart(session.store, session.agent, query_of(asked, slices))
     narrow = [
         replace(part, where=replace(part.where or asked.where, when=preferred))
         for part in slices
         if part.order is None
     ]
-    found = session.store.search(session.agent, query_of(asked, (*slices, *narrow)))
+    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow)))
     more = iter(found.slices[len(slices) :])
     united = tuple(
         _united(candidates, next(more)) if part.order is None else candidates
         for part, candidates in zip(slices, found.slices, strict=False)
     )
-    return replace(found, slices=united)
+    # Where only the search for that time failed, the one for any time stands.
+    failed = {place: error for place, error in found.failed.items() if place < len(slices)}
+    return replace(found, slices=united, failed=failed)
 
 
 def covered(found: Found) -> Mapping[str, float] | None:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from germane.conversation.arrangements import Arrangements
 from germane.ids import IdSequence
 from germane.kinds import Kinds
+from germane.model.frame import Frame
 from germane.packing.remembered import RememberedLines
-from germane.protocols import Clock, Embedder, Store, Summarizer, TokenCounter
+from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.verbs.learned import KnownWeights
 
 __all__ = ["Session"]
@@ -22,6 +23,7 @@ class Session:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
+    `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
     `known_weights` what use has taught, `arrangements` conversations as they are sent.
     """
@@ -36,6 +38,8 @@ class Session:
     set_aside: str = ""
     summarizer: Summarizer | None = None
     language: str = "english"
+    frames: tuple[Frame, ...] = ()
+    frame_selector: FrameSelector | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)

@@ -79,6 +79,7 @@ def _united(found: Sequence[Found]) -> Found:
         stored=sum(one.stored for one in found),
         admitted=sum(one.admitted for one in found),
         by_relevance=all(one.by_relevance for one in scaled),
+        failed={place: error for one in reversed(found) for place, error in one.failed.items()},
     )
 
 

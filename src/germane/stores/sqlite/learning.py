@@ -62,8 +62,16 @@ def set_learning(connection: sqlite3.Connection, agent: int, *, on: bool) -> Non
 def examples_of(connection: sqlite3.Connection, agent: int) -> tuple[Example, ...]:
     """The agent's examples, by context and then by memory."""
     return tuple(
-        Example(context=context.hex(), memory_id=id_text(raw), used=bool(used), parts=json.loads(parts))
-        for context, raw, used, parts in connection.execute(queries("sqlite")["examples"], {"agent": agent})
+        Example(
+            context=context.hex(),
+            memory_id=id_text(raw),
+            used=bool(used),
+            parts=json.loads(parts),
+            given=given,
+        )
+        for context, raw, used, parts, given in connection.execute(
+            queries("sqlite")["examples"], {"agent": agent}
+        )
     )
 
 

@@ -159,7 +159,7 @@ WHERE agent = :agent AND given <= (SELECT judged FROM agents WHERE agents.agent 
 
 -- name: examples
 -- What an agent learns from, in a total order.
-SELECT context, memories.id, used, parts FROM shown CROSS JOIN memories USING (num)
+SELECT context, memories.id, used, parts, given FROM shown CROSS JOIN memories USING (num)
 WHERE shown.agent = :agent AND parts IS NOT NULL ORDER BY context, memories.id;
 
 -- name: count_examples

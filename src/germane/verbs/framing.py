@@ -1,0 +1,136 @@
+"""Settles what an assembly is for: its frame, the plan for it, and its budget.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from germane.errors import InvalidInput, UnreadableSource
+from germane.model.frame import AUTO, Frame, FrameChoice
+from germane.model.names import DEFAULT_BUDGET, DEFAULT_FRAME
+from germane.model.plan import Plan
+from germane.model.trace import Note
+from germane.plans.choosing import choose_frame
+from germane.plans.complexity import complexity_of
+from germane.plans.frames import frame_named, with_frames
+from germane.plans.intent import Aim, Intent, read_intent
+from germane.plans.layered import budgeted, layered
+from germane.plans.registry import plan_for
+from germane.protocols import FrameSelector
+from germane.retrieval.terms import query_terms
+from germane.verbs.session import Session
+
+__all__ = ["Framed", "Framing", "choice_of", "framed", "frames_of", "own_frames", "wants"]
+
+Framing: TypeAlias = str | Frame | FrameSelector
+"""A frame by its name, as it is, or by who chooses it; "auto" is words, or the engine's own selector."""
+
+_NOTHING_SAID = {Aim.GREET: "A greeting", Aim.ACKNOWLEDGE: "An acknowledgement"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framed:
+    """A plan with its budget; the frame and the intent where it was built for any."""
+
+    plan: Plan
+    budget: int
+    choice: FrameChoice | None = None
+    intent: Intent | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is anything to look for."""
+        return self.intent is None or self.intent.asks
+
+
+def frames_of(session: Session) -> tuple[Frame, ...]:
+    """The built-in frames, and those that the agent's engine was opened with."""
+    return with_frames(session.frames)
+
+
+def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
+    """The frames of a TOML file, or these.
+
+    Raises UnreadableSource for a file that can't be read, and InvalidInput for what is no frame.
+    """
+    if isinstance(frames, str | Path):
+        from germane.plans.frame_files import frames_from_toml  # noqa: PLC0415 - Few engines have a file.
+
+        try:
+            frames = frames_from_toml(Path(frames).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
+        except InvalidInput as error:
+            raise type(error)(f"{frames}: {error}") from error
+    several: tuple[object, ...] = tuple(frames)
+    if wrong := [each for each in several if not isinstance(each, Frame)]:
+        raise InvalidInput(
+            f"frames holds {wrong[0]!r}. Give germane.Frame values, or the path of a TOML file."
+        )
+    return tuple(each for each in several if isinstance(each, Frame))
+
+
+def framed(
+    session: Session, text: str, *, plan: str | Plan, frame: Framing, budget: int | None, dated: bool
+) -> Framed:
+    """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
+
+    Where the frame is to be chosen, the text is read for more: a greeting looks for nothing, a look back
+    lifts episodes, a hint at a kind shifts limits, and how much is asked scales the shares. `dated` says
+    that the text names a time. Raises InvalidInput or InvalidPlan.
+    """
+    if plan != "layered":
+        chosen = plan_for(plan, kinds=session.kinds, frame=DEFAULT_FRAME)
+        return Framed(plan=chosen, budget=DEFAULT_BUDGET if budget is None else budget)
+    choice, notes = choice_of(session, text, frame)
+    if choice.by == "caller":
+        chosen = layered(session.kinds, choice.frame)
+        return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)
+    intent = wants(session, text, dated=dated)
+    complexity = complexity_of(text)
+    total = budgeted(choice.frame, complexity=complexity, intent=intent).total
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent)
+    said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
+    hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
+    notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
+    if not intent.asks:
+        what = _NOTHING_SAID[intent.aim]
+        notes = (*notes, Note(code="nothing_asked", text=f"{what} names nothing to look for."))
+    return Framed(
+        plan=chosen, budget=total if budget is None else budget, choice=choice, intent=intent, notes=notes
+    )
+
+
+def choice_of(session: Session, text: str, frame: Framing) -> tuple[FrameChoice, tuple[Note, ...]]:
+    """The frame for a text, and a note where a selector failed and words chose. Raises InvalidInput."""
+    if isinstance(frame, Frame):
+        return FrameChoice(frame=frame), ()
+    if isinstance(frame, str) and frame != AUTO:
+        return FrameChoice(frame=frame_named(frame, frames_of(session))), ()
+    selector = session.frame_selector if isinstance(frame, str) else frame
+    if not text.strip():
+        return FrameChoice(
+            frame=frame_named(DEFAULT_FRAME, frames_of(session)), confidence=0.0, by="words"
+        ), ()
+    if selector is None:
+        return choose_frame(text, frames_of(session)), ()
+    try:
+        chosen = selector(text, frames_of(session))
+        named = chosen if isinstance(chosen, Frame) else frame_named(chosen, frames_of(session))
+    except Exception as error:  # noqa: BLE001 - A model may fail in any way; words choose then.
+        note = Note(code="frame_by_words", text=f"The frame selector failed, so words chose. {error}")
+        return choose_frame(text, frames_of(session)), (note,)
+    return FrameChoice(frame=named, by="model"), ()
+
+
+def wants(session: Session, text: str, *, dated: bool = False) -> Intent:
+    """What a text wants, by words that count as informative in the agent's language."""
+    return read_intent(
+        text, informative=lambda rest: bool(query_terms(rest, language=session.language)), dated=dated
+    )
