@@ -16,7 +16,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from germane.engine import Engine, open_engine
 from germane.engine.space import Space
 from germane.model.held import Held
-from germane.model.request import Request
 from germane.protocols import Store, TokenCounter
 from germane.verbs.conversation import Conversation
 from germane.verbs.working_set import WorkingSet, Wrapping
@@ -42,12 +41,12 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
     return awaited
 
 
-def _awaited_request(
-    verb: Callable[Concatenate[Engine, P], Request],
-) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, Request]]:
-    """The same for the verb that takes a conversation, which may be an awaited one."""
+def _awaited_of_conversation(
+    verb: Callable[Concatenate[Engine, P], R],
+) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, R]]:
+    """The same for a verb that takes a conversation, which may be an awaited one."""
 
-    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> Request:
+    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> R:
         given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
         return await asyncio.to_thread(verb, self.engine, *given, **kwargs)
 
@@ -269,7 +268,10 @@ class AsyncEngine(_Verbs):
     spaces = _awaited(Engine.spaces)
     conversation = _awaited_conversation(Engine.conversation)
     conversations = _awaited(Engine.conversations)
-    request = _awaited_request(Engine.request)
+    request = _awaited_of_conversation(Engine.request)
+    compaction = _awaited_of_conversation(Engine.compaction)
+    compact = _awaited_of_conversation(Engine.compact)
+    uncompact = _awaited_of_conversation(Engine.uncompact)
     close = _awaited(Engine.close)
 
     async def __aenter__(self) -> Self:

@@ -221,7 +221,7 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
     window, whole = window_of(arranged, most, current=must.form, pins=must.pins)
     if whole and not window.forms:
         return window, []
-    slack = int(_STEP * limit) if case.wanted.previous is not None else 0
+    slack = int(_STEP * limit)
     window, whole = window_of(arranged, most - slack, current=must.form, pins=must.pins)
     if whole:
         return window, []

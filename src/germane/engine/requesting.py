@@ -12,19 +12,53 @@ from germane.conversation.tiers import Tiers
 from germane.conversation.wanted import RequestShares
 from germane.engine.surface import Surface
 from germane.model.calibration import Calibration
+from germane.model.compaction import Compaction
 from germane.model.context import Context
 from germane.model.message import Group, Provider
 from germane.model.plan import Plan
 from germane.model.request import Request
 from germane.plans.frames import DEFAULT_FRAME
 from germane.protocols import TokenCounter
+from germane.verbs import compact
+from germane.verbs.conversation import Conversation
 from germane.verbs.request import Remembering, Sayable, Spending, request
 
 __all__ = ["Requesting"]
 
 
 class Requesting(Surface):
-    """What is sent to a model."""
+    """What is sent to a model, and what makes a conversation shorter."""
+
+    def compaction(
+        self,
+        conversation: Conversation,
+        *,
+        budget: int,
+        keep: int = 2,
+        counter: str | TokenCounter | None = None,
+        tiers: Tiers | None = None,
+    ) -> Compaction:
+        """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
+
+        Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
+        a summary stands for them: the engine's summarizer's, or the most telling sentences. What was said
+        in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
+        BudgetTooSmall or InvalidInput.
+        """
+        return compact.compaction(
+            self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
+        )
+
+    def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
+        """Hide what a compaction hides, and keep its summary as an anchor. Raises NotSaid.
+
+        The log keeps all, and `uncompact` undoes it.
+        """
+        return compact.compact(self._session, conversation, proposed)
+
+    def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
+        """Put back what a compaction hid, and the summary that stood before it. Raises NotSaid."""
+        return compact.uncompact(self._session, conversation, done)
 
     def request(
         self,

@@ -17,14 +17,15 @@ class Compaction:
     """What a compaction would do; nothing is done until it is applied, and then it can be undone.
 
     The groups named `hides` leave every view but stay in the log; `summary` stands for them, as the anchor
-    `anchor`. `before` and `after` are the conversation's tokens. `drafts` are what the user and the
-    assistant said in these groups that sounds worth keeping: proposals, to be remembered before they go.
-    `cut` results in them were shortened first; a conversation for which that is enough hides nothing.
+    `anchor`, in place of `replaces`. `before` and `after` are the conversation's tokens. `drafts` are what
+    the user and the assistant said in these groups that sounds worth keeping: proposals, to be remembered
+    before they go. `cut` results were shortened first; where that is enough nothing is hidden.
     """
 
     hides: tuple[str, ...] = ()
     summary: str = ""
     anchor: str = "summary"
+    replaces: str = ""
     before: int = 0
     after: int = 0
     cut: int = 0

@@ -1,0 +1,299 @@
+"""Requests as an engine makes them: from a conversation or messages, with memory, turn after turn."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+import germane
+import germane.aio
+from germane import BudgetTooSmall, Engine, InvalidInput, NotSaid, RequestShares, RequestTooLarge, Share
+from germane.model.calibration import Calibration
+from requests_of import TOOLS, check_accepted, check_pairs
+
+WORDS = "the parser reads a token and the worker sends an invoice to the warehouse "
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def opened(**options: Any) -> Engine:
+    return germane.open(":memory:", embedder=None, clock=lambda: NOW, **options)
+
+
+def long_talk(engine: Engine, exchanges: int = 40) -> germane.Conversation:
+    talk = engine.conversation("chat")
+    talk.append("user", "Our redis cache expires after ninety seconds, remember that.")
+    talk.append("assistant", "Ninety seconds, noted.")
+    for number in range(exchanges):
+        talk.append("user", f"Question {number}: {WORDS * 3}")
+        talk.append("assistant", f"Answer {number}: {WORDS * 3}")
+    return talk
+
+
+def test_a_request_is_ready_for_each_client() -> None:
+    with opened() as engine:
+        talk = long_talk(engine, 3)
+        for name in ("openai", "openai-responses", "anthropic"):
+            provider = germane.Provider.RESPONSES if name == "openai-responses" else germane.Provider(name)
+            request = engine.request(talk, system="Be terse.", tools=TOOLS[provider], provider=name)
+            check_accepted(request.arguments(), provider)
+            assert request.provider is provider
+            assert sorted(request.arguments()) == sorted(
+                {
+                    "openai": ["messages", "tools"],
+                    "openai-responses": ["input", "instructions", "tools"],
+                    "anthropic": ["messages", "system", "tools"],
+                }[name]
+            )
+        assert "claude" in request.counter
+
+
+def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> None:
+    with opened() as engine:
+        talk = long_talk(engine)
+        talk.append("user", "When does the redis cache expire?")
+        request = engine.request(talk, window=2000, reserve=200)
+        *_, recalled, prompt = request.messages
+        assert prompt == {"role": "user", "content": "When does the redis cache expire?"}
+        assert recalled["role"] == "user"
+        assert recalled["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
+        assert "ninety seconds" in recalled["content"]
+        # What was recalled is never learned again as new.
+        assert germane.TextPart(text="x") != germane.TextPart(text="x", recalled=True)
+        other = engine.conversation("other")
+        assert other.append(recalled).own_text == ""
+
+
+def test_a_prompt_too_long_for_the_window_is_refused_with_its_parts() -> None:
+    with opened() as engine, pytest.raises(RequestTooLarge) as caught:
+        engine.request(
+            [{"role": "user", "content": "Hello"}, {"role": "user", "content": WORDS * 500}],
+            system="Be terse.",
+            window=1000,
+            reserve=100,
+        )
+    assert isinstance(caught.value, BudgetTooSmall)
+    assert caught.value.budget == 900
+    assert list(caught.value.parts) == ["last user message", "system", "priming"]
+    assert caught.value.needed == sum(caught.value.parts.values())
+    assert str(caught.value).startswith("The request doesn't fit: its window leaves 900 tokens")
+    assert "Shorten last user message" in str(caught.value)
+
+
+def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() -> None:
+    with opened() as engine:
+        talk = engine.conversation("chat")
+        previous, kept = None, []
+        for number in range(40):
+            talk.append("user", f"Question {number}: {WORDS * 2}")
+            request = engine.request(talk, system="Be terse.", window=3000, reserve=500, previous=previous)
+            if previous is not None:
+                kept.append(request.reused_prefix(previous) / request.tokens)
+            previous = request
+            talk.append("assistant", f"Answer {number}: {WORDS}")
+    broken = [share for share in kept if share < 0.5]
+    assert 1 <= len(broken) <= 8
+    assert sum(kept) / len(kept) > 0.7
+    assert request.reused_prefix(request) == request.tokens
+    assert request.reused_prefix(None) == 0
+
+
+def test_a_tool_loop_only_appends() -> None:
+    with opened() as engine:
+        engine.remember("Deploys are frozen on Fridays.", kind="fact")
+        talk = long_talk(engine, 60)
+        talk.append("user", "Is the deploy of the warehouse worker frozen?")
+        previous = engine.request(talk, memory="layered", window=6000, reserve=500)
+        previous = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+        for number in range(4):
+            talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "look"}])
+            waiting = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+            check_pairs(waiting.messages, germane.Provider.OPENAI)
+            assert "no result" in waiting.messages[-1]["content"]
+            talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
+            request = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+            assert request.texts[: len(previous.texts)] == previous.texts
+            previous = request
+
+
+def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
+    with opened() as engine:
+        kept = engine.remember("Deploys are frozen on Fridays.", kind="fact")
+        talk = engine.conversation("chat")
+        talk.append("user", "May I deploy on Friday?")
+        request = engine.request(talk, memory="layered", window=2000, reserve=100)
+        assert request.memory is not None
+        assert "frozen on Fridays" in request.messages[0]["content"]
+        assert {part.name: part.used for part in request.parts}["memory"] > 0
+        again = engine.request(talk, memory="layered", window=2000, reserve=100, previous=request)
+        assert again.serialised() == request.serialised()
+        engine.forget(kept.id)
+        after = engine.request(talk, memory="layered", window=2000, reserve=100, previous=request)
+        assert "frozen" not in after.serialised()
+
+
+def test_a_context_is_taken_whole_or_refused() -> None:
+    with opened() as engine:
+        for number in range(30):
+            engine.remember(f"Fact {number}: {WORDS}", kind="fact")
+        context = engine.assemble("warehouse invoices", budget=600)
+        prompt = [{"role": "user", "content": "What of the invoices?"}]
+        request = engine.request(prompt, memory=context, window=1000, reserve=50)
+        assert context.text.splitlines()[1] in request.messages[0]["content"]
+        with pytest.raises(RequestTooLarge) as caught:
+            engine.request(prompt, memory=context, window=400, reserve=50)
+        assert next(iter(caught.value.parts)) == "memory"
+
+
+def test_shares_bound_the_parts() -> None:
+    with opened() as engine:
+        talk = long_talk(engine)
+        talk.append("user", "When does the redis cache expire? What of the invoice and the parser?")
+        little = RequestShares(recalled=Share(weight=1, ceiling=150), history=Share(weight=9))
+        request = engine.request(talk, window=3000, reserve=0, shares=little)
+        used = {part.name: part.used for part in request.parts}
+        assert used["recalled"] <= 150
+        assert request.tokens >= 0.9 * request.limit
+
+
+def test_calibration_keeps_the_safe_side() -> None:
+    with opened() as engine:
+        talk = long_talk(engine)
+        request = engine.request(talk, window=2000, reserve=0)
+        learned = request.calibrate(SimpleNamespace(prompt_tokens=round(request.tokens * 1.2), total=9))
+        tighter = engine.request(talk, window=2000, reserve=0, calibration=learned)
+        assert tighter.limit == int(2000 / (max(learned.ratios) * 1.03))
+        assert tighter.notes[0].code == "calibration"
+        assert engine.request(talk, window=2000, reserve=0, previous=tighter).limit == tighter.limit
+        with pytest.raises(InvalidInput, match="Keep a calibration for each"):
+            engine.request(talk, calibration=learned, provider="anthropic")
+    known = Calibration(counter="claude-4.8-estimate", provider="anthropic")
+    assert float(known.factor(0.2)) == 1.2
+    for _ in range(3):
+        known = known.learn(1000, {"input_tokens": 300, "cache_read_input_tokens": 500})
+    assert float(known.factor(0.2)) == 1.2, "too few to trust less than the margin"
+    known = known.learn(1000, 800)
+    assert float(known.factor(0.2)) == pytest.approx(0.8 * 1.03)
+    assert float(known.learn(1, 1000).factor(0.2)) == 4
+    with pytest.raises(InvalidInput, match="names no tokens"):
+        known.learn(10, {"total": 3})
+
+
+def test_an_account_for_people() -> None:
+    with opened() as engine:
+        talk = long_talk(engine, 12)
+        talk.append("user", "When does the redis cache expire?")
+        request = engine.request(talk, system="Be terse.", window=1000, reserve=100)
+        shown = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<group>", request.explain())
+        assert shown == snapshot("""\
+Request  873 of 900 tokens (97%), by o200k
+Window   1,000, of which 100 are reserved for the answer
+For      openai
+
+PART           offered  used  in  cut  out
+system               7     7                █
+priming              3     3                █
+recalled           342   342   4            ████████████████
+history            510   510   5         8  ████████████████████████  older groups have no room
+current group       11    11   1            █
+
+4 groups of the conversation are left out.
+OUT: over_budget (1), the window has no room for it
+  <group>
+OUT: stopped (3), older than the first that has no room
+  <group>
+  <group>
+  <group>
+""")
+
+
+def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
+    with opened() as engine, germane.open(":memory:", agent="b", embedder=None) as other:
+        talk = engine.conversation("chat")
+        for wrong in (
+            {"provider": "plain"},
+            {"provider": "gpt"},
+            {"reserve": 300_000},
+            {"tools": "weather"},
+        ):
+            with pytest.raises(InvalidInput):
+                engine.request(talk, **wrong)  # type: ignore[arg-type]  # It is wrong on purpose.
+        with pytest.raises(InvalidInput, match="Use the engine that it came from"):
+            other.request(talk)
+        with pytest.raises(NotSaid):
+            engine.request(talk, pins=["nobody"])
+        assert engine.request(talk).messages == []
+
+
+def test_an_awaited_conversation_is_taken_as_well() -> None:
+    async def main() -> list[dict[str, Any]]:
+        async with await germane.aio.open(":memory:") as engine:
+            talk = await engine.conversation("chat")
+            await talk.append("user", "Hello")
+            return (await engine.request(talk)).messages
+
+    assert asyncio.run(main()) == [{"role": "user", "content": "Hello"}]
+
+
+class Shortener:
+    """A summarizer that says one thing, or fails."""
+
+    def __init__(self, answer: str | None) -> None:
+        self.answer = answer
+
+    def summarize(self, text: str, tokens: int) -> str:
+        assert "Question 0" in text
+        assert tokens > 0
+        if self.answer is None:
+            raise RuntimeError
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "by"),
+    [
+        ("They talked of parsers.", "summarizer"),
+        (None, "extractive"),
+        ("Please provide the text.", "extractive"),
+    ],
+)
+def test_a_compaction_is_proposed_done_and_undone(answer: str | None, by: str) -> None:
+    with opened(summarizer=Shortener(answer)) as engine:
+        talk = long_talk(engine, 20)
+        before = talk.messages()
+        proposed = engine.compaction(talk, budget=800)
+        assert talk.messages() == before
+        assert proposed.by == by
+        assert proposed.after <= 800 < proposed.before
+        assert [draft.content for draft in proposed.drafts] == [
+            "Our redis cache expires after ninety seconds, remember that."
+        ]
+        engine.remember_many(proposed.drafts)
+        engine.compact(talk, proposed)
+        assert len(talk.groups()) == 21 - len(proposed.hides)
+        assert talk.messages()[0].role == "user"
+        assert talk.anchors() == {"summary": proposed.summary}
+        assert proposed.summary in engine.request(talk).serialised() or "\n" in proposed.summary
+        engine.uncompact(talk, proposed)
+        assert talk.messages() == before
+        assert talk.anchors() == {}
+
+
+def test_tool_output_is_cut_before_anything_is_hidden() -> None:
+    with opened() as engine:
+        talk = engine.conversation("chat")
+        for number in range(5):
+            talk.append("user", f"Look at file {number}")
+            talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "read"}])
+            talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": WORDS * 200}])
+        proposed = engine.compaction(talk, budget=4000)
+        assert proposed.hides == ()
+        assert proposed.cut == 4
+        assert proposed.after <= 4000 < proposed.before
+        with pytest.raises(BudgetTooSmall):
+            engine.compaction(talk, budget=100)
