@@ -41,12 +41,10 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
     return awaited
 
 
-def _awaited_of_conversation(
-    verb: Callable[Concatenate[Engine, P], R],
-) -> Callable[Concatenate[AsyncEngine, P], Coroutine[Any, Any, R]]:
+def _awaited_of_conversation(verb: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
     """The same for a verb that takes a conversation, which may be an awaited one."""
 
-    async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def awaited(self: AsyncEngine, /, *args: Any, **kwargs: Any) -> R:
         given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
         return await asyncio.to_thread(verb, self.engine, *given, **kwargs)
 
@@ -128,6 +126,7 @@ class _Verbs:
     recall = _awaited(Engine.recall)
     assemble = _awaited(Engine.assemble)
     frames = _awaited(Engine.frames)
+    refresh = _awaited(Engine.refresh)
     feedback = _awaited(Engine.feedback)
     learn = _awaited(Engine.learn)
     unlearn = _awaited(Engine.unlearn)

@@ -50,7 +50,7 @@ def test_a_request_is_ready_for_each_client() -> None:
                     "anthropic": ["messages", "system", "tools"],
                 }[name]
             )
-        assert "claude" in request.counter
+            assert ("claude" in request.counter) == (name == "anthropic")
 
 
 def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> None:
@@ -88,7 +88,8 @@ def test_a_prompt_too_long_for_the_window_is_refused_with_its_parts() -> None:
 def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() -> None:
     with opened() as engine:
         talk = engine.conversation("chat")
-        previous, kept = None, []
+        previous: germane.Request | None = None
+        kept = []
         for number in range(40):
             talk.append("user", f"Question {number}: {WORDS * 2}")
             request = engine.request(talk, system="Be terse.", window=3000, reserve=500, previous=previous)
@@ -99,8 +100,9 @@ def test_the_prefix_stays_until_the_window_is_full_and_then_for_several_turns() 
     broken = [share for share in kept if share < 0.5]
     assert 1 <= len(broken) <= 8
     assert sum(kept) / len(kept) > 0.7
-    assert request.reused_prefix(request) == request.tokens
-    assert request.reused_prefix(None) == 0
+    assert previous is not None
+    assert previous.reused_prefix(previous) == previous.tokens
+    assert previous.reused_prefix(None) == 0
 
 
 def test_a_tool_loop_only_appends() -> None:
@@ -222,7 +224,7 @@ def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
             {"tools": "weather"},
         ):
             with pytest.raises(InvalidInput):
-                engine.request(talk, **wrong)  # type: ignore[arg-type]  # It is wrong on purpose.
+                engine.request(talk, **wrong)
         with pytest.raises(InvalidInput, match="Use the engine that it came from"):
             other.request(talk)
         with pytest.raises(NotSaid):
