@@ -47,7 +47,7 @@ __all__ = ["Request", "assemble", "pack"]
 class Request:
     """What one assembly was asked for.
 
-    `coverage` is what the gate judges words by, by memory id; None leaves the gate out.
+    `gated` has the gate judge what has to do with the question.
     `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
     is what the frame is about, `left_out` says by memory id why one is not to be shown, and `frame` is the
     one that the plan was built for. `lines` are those that were made before by
@@ -64,7 +64,7 @@ class Request:
     pinned: frozenset[str] = frozenset()
     prefer: TimeRange | None = None
     scorer: Scorer | None = None
-    coverage: Mapping[str, float] | None = None
+    gated: bool = False
     weights: Weights | None = None
     notes: tuple[Note, ...] = ()
     domain: tuple[str, ...] = ()
@@ -157,10 +157,9 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         boosts=_boosts(request),
     )
     passed = Gated(kept=order)
-    if request.coverage is not None:
+    if request.gated:
         passed = gate(
             order,
-            coverage=request.coverage,
             prefer=request.prefer,
             exempt=required,
             few=found.admitted <= FEW,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -53,7 +54,17 @@ def names(part: tuple[Ranked, ...]) -> list[str]:
 
 
 def gated(*order: Ranked, coverage: Mapping[str, float] | None = None, **fields: object) -> Gated:
-    return gate(order, coverage=coverage or {}, **fields)  # type: ignore[arg-type] # One test each.
+    return gate(_covering(order, coverage or {}), **fields)  # type: ignore[arg-type] # One test each.
+
+
+def _covering(order: tuple[Ranked, ...], coverage: Mapping[str, float]) -> tuple[Ranked, ...]:
+    """The same with the signal of their words."""
+
+    def signals(one: Ranked) -> dict[str, float]:
+        share = coverage.get(one.memory.id)
+        return {**one.candidate.signals} if share is None else {**one.candidate.signals, "coverage": share}
+
+    return tuple(replace(one, candidate=replace(one.candidate, signals=signals(one))) for one in order)
 
 
 def test_what_is_far_from_the_best_by_meaning_and_by_words_is_out() -> None:
@@ -135,9 +146,10 @@ SHARES = st.floats(0, 1) | st.sampled_from([0.0, 0.12, 0.3])
 
 @given(st.lists(st.tuples(MEASURES, SHARES), max_size=12), st.sets(st.integers(0, 11)))
 def test_the_gate_removes_and_never_reorders(measures: list[tuple[float, float]], exempt: set[int]) -> None:
-    order = tuple(ranked(f"m{n}", semantic=cosine) for n, (cosine, _) in enumerate(measures))
-    coverage = {f"m{n}": share for n, (_, share) in enumerate(measures)}
-    passed = gate(order, coverage=coverage, exempt={f"m{n}" for n in exempt})
+    order = tuple(
+        ranked(f"m{n}", semantic=cosine, coverage=share) for n, (cosine, share) in enumerate(measures)
+    )
+    passed = gate(order, exempt={f"m{n}" for n in exempt})
     assert sorted(names(passed.kept) + names(passed.dropped)) == sorted(names(order))
     for part in (passed.kept, passed.dropped):
         assert [order.index(one) for one in part] == sorted(order.index(one) for one in part)

@@ -9,9 +9,8 @@ information that stands in the memory. It removes and never reorders.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from germane.model.query import Candidate, TimeRange
 from germane.model.trace import Note, Ranked
@@ -59,7 +58,6 @@ class Gated:
 def gate(
     ranked: Sequence[Ranked],
     *,
-    coverage: Mapping[str, float],
     prefer: TimeRange | None = None,
     exempt: Collection[str] = (),
     few: bool = False,
@@ -67,8 +65,8 @@ def gate(
 ) -> Gated:
     """Part what has to do with the question from what doesn't.
 
-    `coverage` holds, by memory id, the share of the question's information that stands in a memory;
-    an absent one has none; `information` is what the question says, in nats, where that is known.
+    The signal `coverage` is the share of the question's information that stands in a memory; without
+    it a memory has none. `information` is what the question says, in nats, where that is known.
     A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `LEAST_COSINE` and
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
@@ -81,59 +79,60 @@ def gate(
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
     judged = {
-        one.memory.id: _measured(one.candidate, coverage.get(one.memory.id, 0.0), information, prefer)
-        for one in ranked
-        if one.candidate.signals and one.memory.id not in exempt and not is_turn(one.candidate)
+        place: _measures(one.candidate, prefer)
+        for place, one in enumerate(ranked)
+        if one.candidate.signals and not is_turn(one.candidate) and one.candidate.memory.id not in exempt
     }
     if few:
         return _parted(
             ranked,
-            {name for name, each in judged.items() if each.cosine < _COSINE_OF_FEW and not each.share},
+            {place for place, (near, _, has) in judged.items() if near < _COSINE_OF_FEW and not has},
         )
-    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((each.cosine for each in judged.values()), default=0.0))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((each.share for each in judged.values()), default=0.0))
+    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
     if not any("semantic" in one.candidate.signals for one in ranked):
         share *= _WORDS_ALONE
     out = {
-        name
-        for name, each in judged.items()
-        if each.meaning < cosine and not (each.says and each.share >= share)
+        place
+        for place, (_, meaning, has) in judged.items()
+        if meaning < cosine and (has < share or not _words_say(ranked[place].candidate, information))
     }
     unsure = False
     if len(out) == len(ranked):
-        best = next((one.memory.id for one in ranked if _says_something(judged[one.memory.id])), None)
+        best = next((place for place in range(len(ranked)) if _says_something(*judged[place])), None)
         unsure = best is not None
-        out.discard(best or "")
+        out.discard(-1 if best is None else best)
     return _parted(ranked, out, unsure=unsure)
 
 
-class _Measured(NamedTuple):
-    """One memory: its cosine, what of it isn't owed to shared words, its coverage, whether that says much."""
-
-    cosine: float
-    meaning: float
-    share: float
-    says: bool
-
-
-def _parted(ranked: Sequence[Ranked], out: Collection[str], *, unsure: bool = False) -> Gated:
+def _parted(ranked: Sequence[Ranked], out: Collection[int], *, unsure: bool = False) -> Gated:
+    """`out` names places in the ranking."""
     if not out:
         return Gated(kept=tuple(ranked), unsure=unsure)
-    kept: list[Ranked] = []
-    dropped: list[Ranked] = []
-    for one in ranked:
-        (dropped if one.candidate.memory.id in out else kept).append(one)
-    return Gated(kept=tuple(kept), dropped=tuple(dropped), unsure=unsure)
+    return Gated(
+        kept=tuple(one for place, one in enumerate(ranked) if place not in out),
+        dropped=tuple(one for place, one in enumerate(ranked) if place in out),
+        unsure=unsure,
+    )
 
 
-def _measured(candidate: Candidate, share: float, information: float, prefer: TimeRange | None) -> _Measured:
+def _measures(candidate: Candidate, prefer: TimeRange | None) -> tuple[float, float, float]:
+    """The cosine of a memory, what of it isn't owed to words in common, and its coverage."""
+    cosine = candidate.signals.get("semantic", 0.0)
+    share = candidate.signals.get("coverage", 0.0)
+    meaning = cosine - _SHARED_WORDS * share
+    if prefer is None or candidate.memory.created_at not in prefer:
+        return cosine, meaning, share
+    return (1.0 + WHEN_BOOST) * cosine, (1.0 + WHEN_BOOST) * meaning, (1.0 + WHEN_BOOST) * share
+
+
+def _words_say(candidate: Candidate, information: float) -> bool:
+    """Whether the words in common say something; they are all that a memory without a vector has."""
     signals = candidate.signals
-    cosine = signals.get("semantic", 0.0)
-    # Words are all that a memory without a vector can be judged by.
-    says = not information or "semantic" not in signals or evidence_of_words(share, information) > 0
-    weight = 1.0 if prefer is None or candidate.memory.created_at not in prefer else 1.0 + WHEN_BOOST
-    return _Measured(weight * cosine, weight * (cosine - _SHARED_WORDS * share), weight * share, says)
+    if not information or "semantic" not in signals:
+        return True
+    return evidence_of_words(signals.get("coverage", 0.0), information) > 0
 
 
-def _says_something(measured: _Measured) -> bool:
-    return measured.share > 0 or measured.cosine >= _HOPELESS * LEAST_COSINE
+def _says_something(cosine: float, _meaning: float, share: float) -> bool:
+    return share > 0 or cosine >= _HOPELESS * LEAST_COSINE

@@ -23,7 +23,7 @@ from germane.verbs.checks import checked_count, checked_words
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
-from germane.verbs.question import Asked, covered, query_of, understand
+from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -76,7 +76,7 @@ def assemble(
         pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        coverage=covered(found) if framing.plan.gate and scorer is None else None,
+        gated=framing.plan.gate and scorer is None and found.by_relevance,
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*asked.notes, *framing.notes, *failures(framing.plan, found, session.kinds)),

@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -15,7 +15,6 @@ from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRang
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
-from germane.ranking.dialogue import is_turn
 from germane.retrieval.informative import information
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
@@ -25,7 +24,7 @@ from germane.verbs.embed import embed_texts
 from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
-__all__ = ["Asked", "covered", "filter_of", "query_of", "search", "understand"]
+__all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +114,6 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
     # Where only the search for that time failed, the one for any time stands.
     failed = {place: error for place, error in found.failed.items() if place < len(slices)}
     return replace(found, slices=united, failed=failed)
-
-
-def covered(found: Found) -> Mapping[str, float] | None:
-    """How much of the question each candidate has in its words, by memory id, for the gate to judge.
-
-    None where there is nothing to judge: a question that names nothing. Turns of dialogue, which
-    the gate doesn't judge, are left out.
-    """
-    if not found.by_relevance:
-        return None
-    return {
-        candidate.memory.id: candidate.signals["coverage"]
-        for part in found.slices
-        for candidate in part
-        if "coverage" in candidate.signals and not is_turn(candidate)
-    }
 
 
 def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:

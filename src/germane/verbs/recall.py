@@ -21,7 +21,7 @@ from germane.ranking.learning import learned_note
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
-from germane.verbs.question import Asked, covered, query_of, understand
+from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.rankers import DEFAULT_RANKER, Ranker, by_hybrid, check_ranker
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
@@ -93,11 +93,10 @@ def recall(
     else:
         ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
         asked = replace(asked, notes=(*asked.notes, told))
-    coverage = covered(found) if gated and scorer is None else None
     passed = Gated(kept=ranked)
-    if coverage is not None:
+    if gated and scorer is None and found.by_relevance:
         few, said = found.admitted <= FEW, sought.information
-        passed = gate(ranked, coverage=coverage, prefer=asked.prefers, few=few, information=said)
+        passed = gate(ranked, prefer=asked.prefers, few=few, information=said)
     best = passed.kept[:limit]
     return Recalled(
         ranked=best,
