@@ -66,7 +66,10 @@ def evidence_of_words(share: float, information: float) -> float:
     """
     by_rarity = (share * information - _CHANCE) / (_CERTAIN - _CHANCE)
     by_share = (share - _MOST) / (1.0 - _MOST)
-    return min(max(by_rarity, by_share, 0.0), 1.0)
+    strongest = max(by_rarity, by_share)
+    if strongest <= 0:
+        return 0.0
+    return strongest if strongest < 1 else 1.0
 
 
 def reciprocal_rank_fusion(

@@ -184,12 +184,12 @@ def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -
 
 def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
     scores = [math.fsum(each.values()) for each in parts]
-    for candidate, score in zip(candidates, scores, strict=True):
-        if not math.isfinite(score):
-            raise InvalidInput(
-                f"The scorer gave memory {candidate.memory.id!r} the score {score}, which has no place in an "
-                "order. A scorer has to return a finite number."
-            )
+    if not all(map(math.isfinite, scores)):
+        place = next(place for place, score in enumerate(scores) if not math.isfinite(score))
+        raise InvalidInput(
+            f"The scorer gave memory {candidates[place].memory.id!r} the score {scores[place]}, which has no "
+            "place in an order. A scorer has to return a finite number."
+        )
     return [
         Ranked(candidate=candidate, score=score, parts=found)
         for candidate, score, found in zip(candidates, scores, parts, strict=True)

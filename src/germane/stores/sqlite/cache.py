@@ -138,7 +138,7 @@ class AgentCache:
     def records(self, connection: sqlite3.Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
         """The memories of these ordinals. What was read first is let go first, where many are held."""
         kept = self._records
-        found = {ordinal: kept[ordinal] for ordinal in ordinals if ordinal in kept}
+        found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
         missing = [ordinal for ordinal in ordinals if ordinal not in found]
         if missing:
             nums = self.columns.nums[missing].tolist()
