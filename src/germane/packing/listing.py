@@ -207,7 +207,10 @@ class _List:
     def take(self, place: int, paragraph: Paragraph, *, left: int) -> bool:
         """Let a memory stand in the list, if no more than so many tokens are added; whether it does."""
         ends = self._ends(place)
-        before_another = self._paragraphs.before_another(paragraph)
+        # Asked for where it stands, since a list of thousands takes thousands.
+        before_another = paragraph.before_another
+        if before_another is None:
+            before_another = self._paragraphs.before_another(paragraph)
         if (paragraph.tokens if ends else before_another) > left:
             return False
         if ends:
@@ -272,28 +275,28 @@ def _fill(
     levels = _tried(section)
     most = len(memories) if section.items is None else section.items
     left = chosen.note_left(0, room)
+    shown, several, stops = chosen.shown, len(levels) > 1, section.overflow is Overflow.STOP
     for place, least in enumerate(paragraphs.shortest(memories, levels)):
-        if place in chosen.shown:
+        if place in shown:
             # Required, so that it stands already; what comes after it may end the list.
             left = chosen.note_left(place + 1, room)
             continue
         if least.tokens <= left:
-            several = len(levels) > 1
+            if len(shown) >= most:
+                chosen.why[place] = Reason.LIMIT
+                continue
             tried = (paragraphs.of(memories[place], level) for level in levels) if several else (least,)
-            if _show(chosen, place, tried, left=left, most=most):
+            if _show(chosen, place, tried, left=left):
                 left = chosen.note_left(place + 1, room)
                 continue
-        if section.overflow is Overflow.STOP and place not in chosen.why:
+        if stops and place not in chosen.why:
             after = range(place + 1, len(memories))
-            chosen.why.update((later, Reason.STOPPED) for later in after if later not in chosen.shown)
+            chosen.why.update((later, Reason.STOPPED) for later in after if later not in shown)
             return
 
 
-def _show(chosen: _List, place: int, made: Iterable[Paragraph], *, left: int, most: int) -> bool:
-    """Show a memory at the first level that fits, if one does and it is not there yet."""
-    if len(chosen.shown) >= most:
-        chosen.why[place] = Reason.LIMIT
-        return False
+def _show(chosen: _List, place: int, made: Iterable[Paragraph], *, left: int) -> bool:
+    """Show a memory at the first level that fits, if one does and its text isn't there yet."""
     for paragraph in made:
         if paragraph.text in chosen.texts:
             chosen.why[place] = Reason.DUPLICATE

@@ -26,7 +26,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias, get_args
+from operator import itemgetter
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ DEFAULT_STRATEGY = "balanced"
 _HOUR = timedelta(hours=1)
 _Floats: TypeAlias = NDArray[np.float64]
 _Parts: TypeAlias = dict[str, _Floats]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +168,7 @@ def arrange(
         places = _clustered(figures.ids, places, parts, known, strategy.cluster_by)
     return Arranged(
         ranked=_ranked(tuple(held), places, scores, parts),
-        memories=tuple([held[place].memory for place in places]),
+        memories=_at(figures.memories, places),
         strategy=name,
         notes=(*notes, *_learned_notes(parts)),
     )
@@ -319,12 +321,17 @@ def _best_first(held: Sequence[Held], scores: _Floats, by_order: NDArray[np.int6
     )
 
 
+def _at(values: Sequence[_T], places: Sequence[int]) -> tuple[_T, ...]:
+    """The values at these places. For thousands of them, a loop takes several times as long."""
+    return itemgetter(*places)(values) if len(places) > 1 else tuple(values[place] for place in places)
+
+
 def _clustered(
     ids: Sequence[str], places: Sequence[int], parts: _Parts, known: Known, by: ClusterBy
 ) -> list[int]:
     """The places group by group; each entry gets the number of its group as a part."""
     place_of = {memory_id: place for place, memory_id in enumerate(ids)}
-    groups = cluster([ids[place] for place in places], vectors=known.vectors, terms=known.terms, by=by)
+    groups = cluster(_at(ids, places), vectors=known.vectors, terms=known.terms, by=by)
     numbers = np.zeros(len(ids))
     for number, group in enumerate(groups, start=1):
         numbers[[place_of[memory_id] for memory_id in group]] = number
