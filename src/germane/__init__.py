@@ -59,7 +59,17 @@ if TYPE_CHECKING:
     from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
-    from germane.model.learning import Example, Feedback, LearningState, Lessons, Shown, Weights
+    from germane.model.learning import (
+        Attested,
+        Evidence,
+        Example,
+        Feedback,
+        LearningState,
+        Lessons,
+        Shown,
+        Validation,
+        Weights,
+    )
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
@@ -68,8 +78,10 @@ if TYPE_CHECKING:
     from germane.model.request import PartUse, Request
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
-    from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+    from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
     from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
+    from germane.model.work import KindsFirst, Work
+    from germane.plans.scoped import Profile, Scoped
     from germane.protocols import (
         Checkable,
         Clock,
@@ -84,6 +96,7 @@ if TYPE_CHECKING:
         Store,
         Summarizer,
         TokenCounter,
+        Validating,
     )
     from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
@@ -99,6 +112,7 @@ __all__ = [
     "Added",
     "AgeBasis",
     "Anchored",
+    "Attested",
     "BudgetTooSmall",
     "Calibration",
     "Candidate",
@@ -122,6 +136,7 @@ __all__ = [
     "Entry",
     "Evicted",
     "Eviction",
+    "Evidence",
     "Example",
     "Feedback",
     "Filter",
@@ -138,6 +153,8 @@ __all__ = [
     "InvalidPlan",
     "Item",
     "Kind",
+    "KindsFirst",
+    "LargeMemory",
     "LastActive",
     "Learning",
     "LearningState",
@@ -165,6 +182,7 @@ __all__ = [
     "Payload",
     "Piece",
     "Plan",
+    "Profile",
     "Provider",
     "PurgeNotConfirmed",
     "Query",
@@ -184,6 +202,7 @@ __all__ = [
     "RollOver",
     "SchemaTooNew",
     "Scope",
+    "Scoped",
     "Scorer",
     "Section",
     "SectionUse",
@@ -216,7 +235,10 @@ __all__ = [
     "UnknownKind",
     "UnknownSpace",
     "UnreadableSource",
+    "Validating",
+    "Validation",
     "Weights",
+    "Work",
     "WorkingSet",
     "__version__",
     "get_counter",
@@ -268,7 +290,17 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.model.draft": ("Draft", "Remembered"),
     "germane.model.held": ("AgeBasis", "Evicted", "Eviction", "Held"),
     "germane.model.holding": ("Added", "Move", "MoveKind"),
-    "germane.model.learning": ("Example", "Feedback", "LearningState", "Lessons", "Shown", "Weights"),
+    "germane.model.learning": (
+        "Attested",
+        "Evidence",
+        "Example",
+        "Feedback",
+        "LearningState",
+        "Lessons",
+        "Shown",
+        "Validation",
+        "Weights",
+    ),
     "germane.model.log": ("ConversationInfo",),
     "germane.model.memory": ("Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust"),
     "germane.model.message": (
@@ -286,7 +318,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.model.request": ("PartUse", "Request"),
     "germane.model.scope": ("GLOBAL", "Scope"),
     "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
-    "germane.model.stats": ("EmbeddingIdentity", "Finding", "StoreStats"),
+    "germane.model.stats": ("EmbeddingIdentity", "Finding", "LargeMemory", "StoreStats"),
     "germane.model.trace": (
         "Emptiness",
         "Entry",
@@ -297,6 +329,8 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "SectionUse",
         "Trace",
     ),
+    "germane.model.work": ("KindsFirst", "Work"),
+    "germane.plans.scoped": ("Profile", "Scoped"),
     "germane.protocols": (
         "Checkable",
         "Clock",
@@ -311,6 +345,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "Store",
         "Summarizer",
         "TokenCounter",
+        "Validating",
     ),
     "germane.ranking.decay": ("Decay",),
     "germane.tokens": ("get_counter", "register_counter"),

@@ -128,6 +128,7 @@ class _Verbs:
     frames = _awaited(Engine.frames)
     refresh = _awaited(Engine.refresh)
     feedback = _awaited(Engine.feedback)
+    outcome = _awaited(Engine.outcome)
     learn = _awaited(Engine.learn)
     unlearn = _awaited(Engine.unlearn)
     expand = _awaited(Engine.expand)

@@ -24,17 +24,21 @@ from germane.model.learning import Weights
 from germane.model.plan import Plan, Section
 from germane.model.query import Candidate, Found, Order, Query, TimeRange
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
+from germane.model.work import KindsFirst, Work
 from germane.packing.account import entries_of, uses_of
-from germane.packing.costs import Costs
+from germane.packing.costs import ContentCosts, Costs
 from germane.packing.fit import Choice, Fitted, fit
 from germane.packing.layout import blocks_of, items_of
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import render
+from germane.packing.warnings import notes_of_kinds
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.by_kind import by_kind
 from germane.ranking.composite import Boosts
 from germane.ranking.diversity import of_each
 from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.ranking.kinds_first import precedence
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
@@ -71,6 +75,7 @@ class Request:
     usefulness: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, Reason] = field(default_factory=dict)
     frame: FrameChoice | None = None
+    work: Work = field(default_factory=Work)
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
 
@@ -81,6 +86,8 @@ def assemble(request: Request, found: Found) -> Context:
     BudgetTooSmall when what is required doesn't fit.
     """
     required = _required(request, found)
+    if request.plan.kinds_first is not None:
+        return pack(request, found, _rank_by_kind(request, found, request.plan.kinds_first), required)
     return pack(request, found, _rank(request, found, required), required)
 
 
@@ -104,6 +111,7 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
         sections=uses_of(fitted, dropped),
         notes=tuple(
             _notes(request, found, fitted, limit=limit, unsure=any(each.unsure for each in sections))
+            + notes_of_kinds(request.plan, fitted, ranked, work=request.work, now=request.now)
         ),
         emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
         weights={} if request.weights is None else request.weights.values,
@@ -130,7 +138,7 @@ def _gathered(plan: Plan, found: Found) -> Iterator[tuple[Section, Sequence[Cand
     """Each section with what was found for it; a section of text alone has nothing."""
     slices = iter(found.slices)
     for section in plan.sections:
-        yield section, next(slices) if section.kinds else ()
+        yield section, next(slices) if section.gathers else ()
 
 
 def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gated]:
@@ -174,6 +182,21 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         else Gated(kept=tuple(_always_shown(request, found, section, candidates, section.order)))
         for section, candidates in gathered
     ]
+
+
+def _rank_by_kind(request: Request, found: Found, how: KindsFirst) -> list[Gated]:
+    """The same for a plan whose kinds come first; having little to do with the task drops nothing."""
+    return by_kind(
+        [candidates for _, candidates in _gathered(request.plan, found)],
+        how,
+        found=found,
+        query=request.query,
+        work=request.work,
+        now=request.now,
+        scorer=request.scorer,
+        coverage=request.coverage,
+        weights=request.weights,
+    )
 
 
 def _boosts(request: Request) -> Boosts | None:
@@ -254,12 +277,13 @@ def _fit_to(
     limit, so the rounds end: at the latest where only what is required is left, and there the
     budget is too small for it.
     """
-    costs = Costs(request.counter, request.kinds, request.lines)
+    plan, how = request.plan, request.plan.kinds_first
+    costs = (ContentCosts if plan.counts_content else Costs)(request.counter, request.kinds, request.lines)
     room = limit
     while True:
         try:
             fitted = fit(
-                request.plan,
+                plan,
                 ranked,
                 room,
                 requires=lambda _, memory: memory.id in required,
@@ -267,6 +291,7 @@ def _fit_to(
                 heading_cost=costs.heading,
                 text_cost=costs.text,
                 at_least=costs.at_least,
+                precedence=None if how is None else lambda one: precedence(one, how),
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.
@@ -275,7 +300,7 @@ def _fit_to(
         text = render(blocks_of(fitted, costs.heading_text))
         tokens = request.counter.count(text)
         excess = tokens - limit
-        if excess <= 0:
+        if excess <= 0 or plan.counts_content:
             return fitted, text, tokens
         if room == 0:
             raise BudgetTooSmall(budget=request.budget, needed=request.budget + excess, required=())
@@ -293,7 +318,7 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
                 f"so {request.budget - limit} of {request.budget} tokens are kept as a margin.",
             )
         )
-    if not found.by_relevance:
+    if not found.by_relevance and request.plan.kinds_first is None:
         notes.append(RECENCY)
     if unsure:
         notes.append(LOW_CONFIDENCE)
@@ -311,7 +336,7 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
         for block in fitted.blocks
         if block.section.text and not block.shows_text
     )
-    if request.question.when is not None:
+    if request.question.when is not None and request.plan.kinds_first is None:
         treated = (
             "memories of that time rank higher"
             if request.prefer

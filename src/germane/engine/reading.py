@@ -5,7 +5,7 @@ Level: engine. No policy: each verb has its own room.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from germane.model.frame import Frame
     from germane.model.plan import Plan
     from germane.model.stats import Finding, StoreStats
+    from germane.plans.scoped import Scoped
     from germane.verbs.conversation import Conversation
     from germane.verbs.framing import Framing
     from germane.verbs.rankers import Ranker
@@ -113,7 +114,7 @@ class Reading(Surface):
         query: str = "",
         *,
         budget: int | None = None,
-        plan: str | Plan = "layered",
+        plan: str | Plan | Scoped = "layered",
         frame: Framing = DEFAULT_FRAME,
         counter: str | TokenCounter | None = None,
         pins: Sequence[str] = (),
@@ -126,20 +127,23 @@ class Reading(Surface):
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
         conversation: str | Conversation | None = None,
+        task: str | None = None,
+        paths: Sequence[str] = (),
+        changed: Mapping[str, datetime] | None = None,
     ) -> Context:
         """The best context for a query, never longer than `budget` tokens by `counter`.
 
         No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
         what the query says, or who chooses. What a running `conversation` (a text or one of the engine's)
         contains is left out. `pins` are ids that must stand in it. The filters restrict what is ranked, not
-        what the plan always shows. Reading changes nothing, and the same store, query and clock give the
-        same bytes. With `spaces`, the memories of those spaces take part; the trace says whose each is.
+        what the plan always shows. With `spaces`, their memories take part. `plan="scoped"` is for a `task`,
+        by id or in words, and `paths`; a note on a file `changed` since ranks lower. Reading changes nothing.
         Raises BudgetTooSmall, InvalidInput, NotFound, UnknownSpace or NotAllowed.
         """
         where = verbs.question.filter_of(
             kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
         )
-        return verbs.assemble.assemble(
+        return verbs.assembling.assemble(
             self._session,
             query,
             budget=budget,
@@ -151,6 +155,9 @@ class Reading(Surface):
             scorer=scorer,
             spaces=verbs.together.entered_spaces(self._session, spaces),
             conversation=conversation,
+            task=task,
+            paths=paths or None,
+            changed=changed,
         )
 
     def frames(self) -> tuple[Frame, ...]:

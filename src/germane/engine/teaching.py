@@ -13,7 +13,8 @@ from germane.engine.surface import Surface
 
 if TYPE_CHECKING:
     from germane.model.context import Context
-    from germane.model.learning import Feedback, Lessons, Shown
+    from germane.model.learning import Feedback, Lessons, Shown, Validation
+    from germane.model.memory import Outcome
     from germane.verbs.feedback import Named
     from germane.verbs.recall import Recalled
 
@@ -37,6 +38,21 @@ class Teaching(Surface):
         as ignored, or only those that `ignored` names. Raises InvalidInput or NotFound.
         """
         return verbs.feedback.feedback(self._session, context, used=used, ignored=ignored)
+
+    def outcome(
+        self,
+        context: Context | Recalled | Shown,
+        outcome: Outcome | str,
+        *,
+        memories: Iterable[Named] | None = None,
+    ) -> Validation:
+        """Say how work turned out with what a context or a recall showed: success, partial or failure.
+
+        It speaks a little for or against each memory shown, and more where `memories` names those that
+        helped or misled. The scoped plan ranks by it within a kind, bounded, and half as much after 90 days.
+        Said again for the same context, the latest word stands. Raises InvalidInput.
+        """
+        return verbs.outcome.outcome(self._session, context, outcome, memories=memories)
 
     def learn(self, on: bool | None = None) -> Lessons:
         """Switch learning from feedback on or off for this agent (it is off), and say what is learned.

@@ -12,7 +12,8 @@ from typing import Literal, TypeAlias
 
 from germane.errors import InvalidPlan
 from germane.model.memory import Level
-from germane.model.query import Order
+from germane.model.query import Filter, Order
+from germane.model.work import KindsFirst
 
 __all__ = ["Alike", "Fusion", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"]
 
@@ -105,6 +106,7 @@ class Section:
     reverse: bool = False
     alike: Alike | None = None
     each: int = 2
+    where: Filter | None = None
 
     def __post_init__(self) -> None:
         headed = self.heading or self.text or self.own_heading or self.by_session
@@ -117,6 +119,11 @@ class Section:
                 f"Section {self.name!r} is written as {self.style}, which stand under no heading and beside "
                 "no text. Leave these out, or write bullets."
             )
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the section shows memories at all: of its kinds, or those that its own filter admits."""
+        return bool(self.kinds) or self.where is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +138,12 @@ class Plan:
     out of every score ("window", "speaker"), which shows what they are worth; what is gathered stays the
     same, and a name that no score has a part of leaves nothing out. With `gate` set, what has nothing to
     do with the question stays out of the sections that relevance fills, however much room they have.
+
+    With `kinds_first` memories are ranked by kind before all else, nothing is left out for having little to
+    do with the question, and each section gathers by its own filter, its `where`; what two sections
+    would show stands in the first. `backfill` gives what all sections leave to what was left out, then
+    to longer levels, in that order across sections. With `counts_content` a memory costs what its
+    content counts, and nothing else counts: the text as it stands may then be longer than the budget.
     """
 
     name: str
@@ -141,6 +154,9 @@ class Plan:
     gate: bool = False
     boosts: bool = False
     spare: int = 0
+    kinds_first: KindsFirst | None = None
+    backfill: bool = False
+    counts_content: bool = False
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]

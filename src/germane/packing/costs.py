@@ -13,7 +13,7 @@ from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines
 from germane.protocols import TokenCounter
 
-__all__ = ["Costs"]
+__all__ = ["ContentCosts", "Costs"]
 
 _SAVED_BY_A_LINE = 4
 """Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
@@ -76,3 +76,25 @@ class Costs:
                     self._lines.keep_heading(own, section.heading, *known)
             self._headings[key] = known
         return known
+
+
+class ContentCosts(Costs):
+    """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level."""
+
+    def line(self, section: Section, memory: Memory, level: Level) -> Line:
+        """A memory as its section shows it, at the cost of its content."""
+        return Line(
+            level=level, text=item_lines(section, memory, level), tokens=self._counter.count(memory.content)
+        )
+
+    def at_least(self, memory: Memory, level: Level) -> int:  # noqa: ARG002 - As of all costs.
+        """Nothing is known without counting."""
+        return 0
+
+    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
+        """Headings are free."""
+        return 0
+
+    def text(self, section: Section) -> int:  # noqa: ARG002 - As of all costs.
+        """So is what a section says itself."""
+        return 0

@@ -90,6 +90,8 @@ LineOf = Callable[[Section, Memory, Level], Line]
 """What a memory looks like at a level and costs there; a line without text can't be shown."""
 AtLeast = Callable[[Memory, Level], int]
 """Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
+Precedence = Callable[[Ranked], tuple[float, ...]]
+"""What orders memories whatever their section; smaller comes first."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
@@ -104,11 +106,13 @@ def fit(
     heading_cost: HeadingCost,
     text_cost: Callable[[Section], int],
     at_least: AtLeast | None = None,
+    precedence: Precedence | None = None,
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
     `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
-    that can't fit. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
+    that can't fit, and `precedence` orders what a plan backfills. Raises BudgetTooSmall when what is
+    required doesn't fit at its shortest.
     """
     blocks = [
         Block(
@@ -132,6 +136,8 @@ def fit(
         carried = block.share + block.flowed - block.used
     if plan.roll_over is RollOver.PRIORITY:
         packer.spread(blocks, budget - sum(block.used for block in blocks))
+    if plan.backfill and precedence is not None:
+        packer.backfill(blocks, budget, precedence)
     return Fitted(blocks=tuple(blocks), lent=lent)
 
 
@@ -226,6 +232,22 @@ class _Packer:
                 before = block.used
                 step(block, self._under_ceiling(block, end - sum(one.used for one in blocks)))
                 block.flowed += max(0, block.used - max(before, block.share))
+
+    def backfill(self, blocks: Sequence[Block], budget: int, precedence: Precedence) -> None:
+        """Give all that is left to what was left out, then to longer levels, whatever the section."""
+        waiting = [(block, choice) for block in blocks for choice in block.choices]
+        waiting.sort(key=lambda pair: precedence(pair[1].ranked))
+        left = budget - sum(block.used for block in blocks)
+        for grows in (False, True):
+            for block, choice in waiting:
+                before = block.used
+                if grows:
+                    self._lengthen(block, choice, self._under_ceiling(block, left))
+                elif choice.line is None and choice.reason is _OVER_BUDGET:
+                    self._try(block, choice, self._under_ceiling(block, left))
+                left -= block.used - before
+        for block in blocks:
+            block.flowed = max(block.flowed, block.used - block.share)
 
     def _under_ceiling(self, block: Block, room: int) -> int:
         ceiling = block.section.share.ceiling

@@ -15,7 +15,7 @@ from germane.plans.relevance import relevance
 
 __all__ = ["PLANS", "plan_for"]
 
-PLANS = ("layered", "relevance")
+PLANS = ("layered", "relevance", "scoped", "scoped_exact")
 """The plans that can be asked for by name."""
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from germane.verbs import (
-        assemble,
+        assembling,
         conversation,
         feedback,
         framing,
         lifecycle,
+        outcome,
         question,
         read,
         recall,
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "assemble",
+    "assembling",
     "conversation",
     "feedback",
     "framing",
     "lifecycle",
+    "outcome",
     "question",
     "read",
     "recall",

@@ -30,7 +30,7 @@ from germane.verbs.together import gather_together
 if TYPE_CHECKING:
     from germane.verbs.conversation import Conversation
 
-__all__ = ["assemble"]
+__all__ = ["assemble", "named_pins"]
 
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
@@ -109,7 +109,7 @@ def _gathered(
     asked, found = gather_together(session, asked, wanted, spaces)
     if not all(sought):
         found = _spread(found, sought)
-    pinned = (*_named((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
+    pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     gathered = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
     return asked, gathered, frozenset(memory.id for memory in pinned)
 
@@ -146,7 +146,7 @@ def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
     )
 
 
-def _named(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
+def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
     """The memories that the caller wants in, whatever the question. Raises NotFound or InvalidInput."""
     ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
     found: dict[str, Memory] = {}

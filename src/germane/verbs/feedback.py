@@ -21,7 +21,7 @@ from germane.verbs.checks import checked_flag, checked_words
 from germane.verbs.recall import Recalled
 from germane.verbs.session import Session
 
-__all__ = ["Named", "feedback", "learn", "shown_of", "unlearn"]
+__all__ = ["Named", "feedback", "ids_shown", "learn", "shown_of", "still_there", "unlearn"]
 
 Named: TypeAlias = str | Memory | Item | Ranked | Held
 """A memory named by its id, or by itself as a context, a recall or a working set shows it."""
@@ -42,10 +42,10 @@ def feedback(
     wasn't shown or is named as both, and NotFound for a used one that was purged since.
     """
     shown = context if isinstance(context, Shown) else shown_of(context)
-    used_ids = _ids(used, shown, name="used")
+    used_ids = ids_shown(used, shown, name="used")
     ignored_ids = [one for one in shown.parts if one not in used_ids]
     if ignored is not None:
-        ignored_ids = _ids(ignored, shown, name="ignored")
+        ignored_ids = ids_shown(ignored, shown, name="ignored")
     if both := [one for one in ignored_ids if one in used_ids]:
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
@@ -57,7 +57,7 @@ def feedback(
     if learns:
         changes += [
             Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
-            for one in _still_there(session, ignored_ids)
+            for one in still_there(session, ignored_ids)
             if parts[one]
         ]
     applied = session.store.apply(session.agent, changes)
@@ -128,7 +128,7 @@ def _told(parts: Mapping[str, float]) -> Mapping[str, float] | None:
     return signals_of(parts) or kept or None
 
 
-def _ids(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
+def ids_shown(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
     """The ids of what is named, each once. Raises InvalidInput for what wasn't shown."""
     if isinstance(named, Memory | Item | Ranked | Held):
         raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
@@ -149,7 +149,7 @@ def _id_of(named: Named) -> str:
     return named.id if isinstance(named, Memory) else named
 
 
-def _still_there(session: Session, ids: Sequence[str]) -> list[str]:
+def still_there(session: Session, ids: Sequence[str]) -> list[str]:
     """Those that nobody has purged since; that one was ignored is no reason to fail."""
     found = session.store.get(session.agent, ids)
     return [memory.id for memory in found if memory is not None]

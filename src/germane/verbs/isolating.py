@@ -5,12 +5,12 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from germane.errors import GermaneError, StoreError
 from germane.kinds import Kinds
-from germane.model.plan import Plan
+from germane.model.plan import Plan, Section
 from germane.model.query import Found, Query
 from germane.model.trace import Note
 from germane.protocols import Store
@@ -56,11 +56,11 @@ def failures(plan: Plan, found: Found, kinds: Kinds) -> Sequence[Note]:
     Raises the error of one whose memories may have to stand in the context, and of what was pinned: what
     nobody could look for must not be missing without a word.
     """
-    sections = [section for section in plan.sections if section.kinds]
+    sections = [section for section in plan.sections if section.gathers]
     notes: list[Note] = []
     for place, error in sorted(found.failed.items()):
         section = sections[place] if place < len(sections) else None
-        if section is None or section.required or section.required_kinds or _strict(section.kinds, kinds):
+        if section is None or section.required or section.required_kinds or _strict(section, kinds):
             raise error
         notes.append(
             Note(
@@ -76,5 +76,7 @@ def _is_the_callers(error: Exception) -> bool:
     return isinstance(error, GermaneError) and not isinstance(error, StoreError)
 
 
-def _strict(names: Iterable[str], kinds: Kinds) -> bool:
+def _strict(section: Section, kinds: Kinds) -> bool:
+    """Whether memories that no budget may drop could stand there; without kinds of its own, any could."""
+    names = section.kinds or tuple(kinds.by_name)
     return any(name in kinds and kinds.require(name).strict for name in names)

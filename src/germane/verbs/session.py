@@ -13,6 +13,7 @@ from germane.kinds import Kinds
 from germane.model.frame import Frame
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.verbs.attested import KnownOutcomes
 from germane.verbs.learned import KnownWeights
 
 __all__ = ["Session"]
@@ -25,7 +26,8 @@ class Session:
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_weights` what use has taught, `arrangements` conversations as they are sent.
+    `known_weights` what use has taught, `known_outcomes` how work turned out, `arrangements` conversations
+    as they are sent.
     """
 
     agent: str
@@ -43,3 +45,4 @@ class Session:
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
+    known_outcomes: KnownOutcomes = field(default_factory=KnownOutcomes, repr=False, compare=False)

@@ -1,0 +1,211 @@
+"""The scoped plan: what a project knows, what is known of a task, what is known of the paths it touches.
+
+Level: plans. Pure data.
+
+Shares, order of kinds and roll-over are those of the decision record on context budgets; `EXACT` is that
+record to the letter. `SCOPED` adds what it left for later: relevance between kind and recency, a
+last pass over what was skipped, summaries for what doesn't fit whole, and what may be out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from fractions import Fraction
+from typing import Self
+
+from germane.errors import InvalidInput, InvalidPlan
+from germane.kinds import Kinds
+from germane.model.memory import Level
+from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.model.query import Filter
+from germane.model.scope import Scope
+from germane.model.work import KindsFirst
+
+__all__ = ["EXACT", "SCOPED", "Profile", "Scoped", "scoped"]
+
+DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
+RECORDED_PRIORITIES: Mapping[str, int] = {
+    "adr": 1,
+    "pattern": 2,
+    "iplan": 3,
+    "module": 4,
+    "decision": 5,
+    "dependency": 6,
+    "changelog": 7,
+}
+"""The order of kinds in the decision record; it knows no others, so they come after these."""
+
+_HEADINGS = {
+    "global": "## What the Project Knows",
+    "task": "## About This Task",
+    "path": "## About These Paths",
+}
+_WHOLE = 10**9
+"""Shares are weights of so many parts, so that a share of 0.3 of 8,000 is 2,400 and no float less."""
+_NEAR_ONE = Fraction(1, 10**6)
+_DAYS = 180
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What one type of task, column or board does otherwise; None leaves a setting as it is.
+
+    `shares` replaces all shares; `priorities` changes only those of the kinds that it names.
+    """
+
+    shares: Mapping[str, float] | None = None
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    roll_over: bool | None = None
+    backfill: bool | None = None
+    stale_after_days: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoped:
+    """How the budget is split over scopes, and in which order kinds come.
+
+    `shares` are parts of one by the name of a scope, in the order of the output; a scope that has no room
+    of its own still gets what rolls over. `priorities` are those of kinds, 1 before 2, where they differ from
+    the kinds' own. With `roll_over` what a scope leaves goes to the next, with `backfill` what all leave
+    goes to what was skipped, in the order of kinds across all scopes. With `degrade` what doesn't
+    fit whole is shown as its summary. `relevance` ranks what has to do with the task first within a
+    kind; what wasn't updated for `stale_after_days` ranks lower there, 0 leaves that out. `boards`,
+    `columns` and `task_types` change settings by name; `of` chooses among them.
+
+    Raises InvalidPlan for shares that don't sum to one.
+    """
+
+    name: str = "scoped"
+    shares: Mapping[str, float] = field(default_factory=lambda: DEFAULT_SHARES)
+    priorities: Mapping[str, int] = field(default_factory=dict)
+    roll_over: bool = True
+    backfill: bool = True
+    degrade: bool = True
+    relevance: bool = True
+    stale_after_days: float = _DAYS
+    exact: bool = False
+    boards: Mapping[str, Profile] = field(default_factory=dict)
+    columns: Mapping[str, Profile] = field(default_factory=dict)
+    task_types: Mapping[str, Profile] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_shares(self.shares, where=f"plan {self.name!r}")
+        for what in ("boards", "columns", "task_types"):
+            for name, profile in getattr(self, what).items():
+                if profile.shares is not None:
+                    _check_shares(profile.shares, where=f"{what} {name!r} of plan {self.name!r}")
+
+    def of(
+        self, *, board: str | None = None, column: str | None = None, task_type: str | None = None
+    ) -> Self:
+        """The settings for a board, a column and a type of task; each goes over what the one before says.
+
+        Raises InvalidInput for a name that has no settings.
+        """
+        found = self
+        for what, name in (("boards", board), ("columns", column), ("task_types", task_type)):
+            if name is not None:
+                found = found._with(_profile(getattr(self, what), name, what=what))
+        return found
+
+    def _with(self, profile: Profile) -> Self:
+        days = profile.stale_after_days
+        return replace(
+            self,
+            shares=self.shares if profile.shares is None else profile.shares,
+            priorities={**self.priorities, **profile.priorities},
+            roll_over=self.roll_over if profile.roll_over is None else profile.roll_over,
+            backfill=self.backfill if profile.backfill is None else profile.backfill,
+            stale_after_days=self.stale_after_days if days is None else days,
+        )
+
+
+def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *, where: Filter) -> Plan:
+    """The plan for these kinds, and for the scopes that stand for each name of `how.shares`.
+
+    `where` is the filter that holds in every section besides. Raises UnknownKind for a priority of a
+    kind that isn't registered, and InvalidInput for scopes that have no share.
+    """
+    unknown = [name for name in places if name not in how.shares]
+    if unknown:
+        raise InvalidInput(
+            f"The scope {unknown[0]!r} has no share in plan {how.name!r}, which splits its budget over "
+            f"{', '.join(how.shares)}. Give it a share: germane.Scoped(shares={{..., {unknown[0]!r}: 0.2}})."
+        )
+    levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
+    return Plan(
+        name=how.name,
+        roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
+        backfill=how.backfill,
+        counts_content=how.exact,
+        kinds_first=_kinds_first(how, kinds),
+        sections=tuple(
+            Section(
+                name=name,
+                heading=_HEADINGS.get(name, f"## {name.replace('_', ' ').replace('-', ' ').title()}"),
+                share=Share(weight=weight),
+                # A scope that nobody named has no memories, which is not the same as those of every scope.
+                where=replace(where, scopes=(), applies_to=places[name]) if name in places else None,
+                levels=levels,
+                overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
+            )
+            for name, weight in _weights(how.shares).items()
+        ),
+    )
+
+
+def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
+    own = RECORDED_PRIORITIES if how.exact else {kind.name: kind.priority for kind in kinds}
+    for name in how.priorities:
+        kinds.require(name)
+    priorities = {**own, **how.priorities}
+    days = how.stale_after_days
+    return KindsFirst(
+        priorities=priorities,
+        others=max(priorities.values(), default=0) + 1,
+        relevance=how.relevance,
+        stale_after=timedelta(days=days) if days > 0 and not how.exact else None,
+    )
+
+
+def _weights(shares: Mapping[str, float]) -> Mapping[str, int]:
+    return {name: int(Fraction(str(share)) * _WHOLE) for name, share in shares.items()}
+
+
+def _check_shares(shares: Mapping[str, float], *, where: str) -> None:
+    wrong = {name: share for name, share in shares.items() if not 0 <= share <= 1}
+    total = sum((Fraction(str(share)) for share in shares.values() if 0 <= share <= 1), Fraction(0))
+    if wrong or abs(total - 1) > _NEAR_ONE:
+        stated = ", ".join(f"{name}={share}" for name, share in shares.items())
+        raise InvalidPlan(
+            f"The shares of {where} ({stated}) sum to {float(sum(shares.values())):g}. Each has to be from 0 "
+            "to 1, and all together 1: such as global=0.5, task=0.3, path=0.2."
+        )
+    for name in shares:
+        Scope(name=name)
+
+
+def _profile(profiles: Mapping[str, Profile], name: str, *, what: str) -> Profile:
+    if name not in profiles:
+        known = ", ".join(profiles) or "none"
+        raise InvalidInput(
+            f"No settings for {name!r} among the {what.replace('_', ' ')} of the plan; known: {known}. Add "
+            f"[scoped.{what}.{name}] to germane.toml, or Scoped({what}={{{name!r}: Profile(...)}})."
+        )
+    return profiles[name]
+
+
+SCOPED = Scoped()
+"""The scoped plan as it is unless somebody says otherwise."""
+
+EXACT = Scoped(
+    name="scoped_exact",
+    backfill=False,
+    degrade=False,
+    relevance=False,
+    stale_after_days=0,
+    exact=True,
+)
+"""The decision record to the letter: content alone is counted, and recency is the only tie-break."""

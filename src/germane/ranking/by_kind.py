@@ -1,0 +1,54 @@
+"""The ranking of a plan whose kinds come first: relevance by the same scores as anywhere, then the order.
+
+Level: ranking (imports protocols, model and errors; never retrieval or stores). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from germane.model.learning import Weights
+from germane.model.query import Candidate, Found, Query
+from germane.model.trace import Ranked
+from germane.model.work import KindsFirst, Work
+from germane.protocols import Scorer
+from germane.ranking.gate import Gated, gate
+from germane.ranking.kinds_first import each_once, kinds_first
+from germane.ranking.relevance import rank
+
+__all__ = ["by_kind"]
+
+
+def by_kind(
+    sections: Sequence[Sequence[Candidate]],
+    how: KindsFirst,
+    *,
+    found: Found,
+    query: Query,
+    work: Work,
+    now: datetime,
+    scorer: Scorer | None = None,
+    coverage: Mapping[str, float] | None = None,
+    weights: Weights | None = None,
+) -> list[Gated]:
+    """The candidates of each section in rank order, each chain once; none is dropped.
+
+    What the gate would leave out has no relevance here, so that among it the latest comes first.
+    """
+    kept = each_once(sections)
+    relevant: Mapping[str, Ranked] = {}
+    if how.relevance and found.by_relevance:
+        ranked = rank(
+            [candidate for section in kept for candidate in section],
+            lexical_bound=found.lexical_bound,
+            now=now,
+            scorer=scorer,
+            query=query,
+            weights=weights,
+        )
+        passed = Gated(kept=ranked)
+        if coverage is not None:
+            passed = gate(ranked, coverage=coverage, information=query.information)
+        relevant = {} if passed.unsure else {one.memory.id: one for one in passed.kept}
+    return [Gated(kept=kinds_first(section, how, relevant=relevant, work=work, now=now)) for section in kept]

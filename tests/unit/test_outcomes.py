@@ -1,0 +1,100 @@
+"""Success and failure speak for and against what was shown: bounded, fading, once for each context."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import germane
+from germane import Attested, InvalidInput, Outcome, Validation
+from germane.ranking.kinds_first import MOST_OUTCOME
+from germane.ranking.outcomes import HALF_LIFE, leanings
+from germane.testing.fakes import FixedClock
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def attested(*worths: float, at: datetime = NOW, weight: float = 1.0) -> list[Attested]:
+    return [
+        Attested(context=f"{number:032x}", memory_id="m", worth=worth, weight=weight, at=at)
+        for number, worth in enumerate(worths)
+    ]
+
+
+def test_leanings_follow_the_rule_of_succession() -> None:
+    assert leanings(attested(1.0), now=NOW)["m"] == pytest.approx(1 / 3)
+    assert leanings(attested(1.0, 1.0), now=NOW)["m"] == pytest.approx(1 / 2)
+    assert leanings(attested(0.0), now=NOW)["m"] == pytest.approx(-1 / 3)
+    assert leanings(attested(1.0, 0.0, 0.5), now=NOW) == {}
+    assert leanings(attested(0.0, weight=0.25), now=NOW)["m"] == pytest.approx(-1 / 9)
+    later = leanings(attested(1.0, at=NOW - HALF_LIFE), now=NOW)
+    assert later["m"] == pytest.approx(0.2)
+    assert leanings(attested(1.0, at=NOW - 40 * HALF_LIFE), now=NOW) == {}
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.integers(-5, 5000)).map(
+            lambda each: Attested(
+                context="0" * 32,
+                memory_id="m",
+                worth=each[0],
+                weight=each[1],
+                at=NOW - timedelta(days=each[2]),
+            )
+        )
+    )
+)
+def test_leanings_are_bounded_and_no_order_matters(told: list[Attested]) -> None:
+    found = leanings(told, now=NOW)
+    assert all(-1 < lean < 1 for lean in found.values())
+    assert leanings(reversed(told), now=NOW) == found
+
+
+def test_an_outcome_moves_what_was_shown_and_counts_once_for_its_context() -> None:
+    clock = FixedClock(NOW)
+    with germane.open(":memory:", embedder=None, clock=clock) as engine:
+        misled = engine.remember("Deploy by hand.", kind="adr")
+        clock.advance(timedelta(hours=-1))
+        helped = engine.remember("Deploy by pipeline.", kind="adr")
+        clock.advance(timedelta(hours=2))
+        context = engine.assemble(plan="scoped")
+        assert [item.memory.id for item in context.items] == [misled.id, helped.id]
+        assert engine.outcome(context, "failure", memories=[misled]) == Validation(memories=1, told=1)
+        assert engine.outcome(context, Outcome.FAILURE, memories=[misled.id]).told == 0
+        after = engine.assemble(plan="scoped")
+        assert [item.memory.id for item in after.items] == [helped.id, misled.id]
+        assert after.trace.entries[1].parts["outcome"] == pytest.approx(-MOST_OUTCOME / 3)
+        assert "outcomes" in [note.code for note in after.trace.notes]
+        # The latest word on a context stands.
+        assert engine.outcome(context, "success", memories=[misled]).told == 1
+        assert engine.assemble(plan="scoped").trace.entries[0].parts["outcome"] > 0
+        assert engine.outcome(after, "success") == Validation(memories=2, told=2)
+        assert engine.purge(misled.id, confirm=True) == 1
+        assert engine.outcome(after, "failure") == Validation(memories=1, told=1)
+        exact = engine.assemble(plan="scoped_exact")
+        assert "outcome" not in exact.trace.entries[0].parts
+
+
+def test_what_says_nothing_or_was_not_shown_is_refused() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember("one", kind="adr")
+        context = engine.assemble(plan="scoped")
+        stranger = engine.remember("two", kind="adr")
+        for wrong in ("pending", "abandoned", "fine"):
+            with pytest.raises(InvalidInput):
+                engine.outcome(context, wrong)
+        with pytest.raises(InvalidInput, match="shown"):
+            engine.outcome(context, "success", memories=[stranger])
+        with pytest.raises(InvalidInput):
+            engine.outcome("context", "success")  # type: ignore[arg-type]  # A caller without types.
+
+
+def test_outcomes_of_a_recall_count_too_and_agents_stay_apart() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember("Cache in Redis.", kind="adr")
+        assert engine.outcome(engine.recall("redis"), "success").told == 1
+        assert engine.assemble(plan="scoped").trace.entries[0].parts["outcome"] > 0
