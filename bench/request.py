@@ -1,4 +1,4 @@
-"""Requests against what others make of the same conversations, and how fast: python bench/request.py [--speed].
+"""Requests beside what others make of the same conversations: python bench/request.py [--speed].
 
 300 random conversations (English, CJK, code, JSON tool results, long messages, mixed; parallel calls) are
 fitted to windows of 1,000 and 4,000 tokens. Told are, of the results: the share over the budget in OpenAI's
@@ -209,9 +209,8 @@ def speed() -> None:
                 took.append((time.perf_counter() - begun) * 1000)
                 talk.append("assistant", "We said that it waits for the invoice.")
             took = sorted(took[1:])
-            print(
-                f"  window {window:>7,}  {statistics.median(took):>7.2f} / {took[int(0.95 * len(took))]:>7.2f}"
-            )
+            middle, high = statistics.median(took), took[int(0.95 * len(took))]
+            print(f"  window {window:>7,}  {middle:>7.2f} / {high:>7.2f}")
 
 
 if __name__ == "__main__":
