@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
     from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
+    from germane.model.refreshed import Refreshed, RefreshReason
     from germane.model.request import PartUse, Request
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
@@ -191,6 +192,8 @@ __all__ = [
     "Reason",
     "RecallLimits",
     "Recalled",
+    "RefreshReason",
+    "Refreshed",
     "Remembered",
     "Rendition",
     "Renditions",
@@ -316,6 +319,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.model.plan": ("Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
     "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
     "germane.model.request": ("PartUse", "Request"),
+    "germane.model.refreshed": ("RefreshReason", "Refreshed"),
     "germane.model.scope": ("GLOBAL", "Scope"),
     "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
     "germane.model.stats": ("EmbeddingIdentity", "Finding", "LargeMemory", "StoreStats"),

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from germane import verbs
-from germane.engine.surface import Surface
+from germane.engine.refreshing import Refreshing
 from germane.model.memory import Memory
 from germane.model.names import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_RANKER
 from germane.model.query import Filter, Order
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_BUDGET", "Reading"]
 
 
-class Reading(Surface):
+class Reading(Refreshing):
     """What changes nothing, however often it is asked."""
 
     def get(self, memory_id: str) -> Memory:

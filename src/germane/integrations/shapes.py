@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # Most of these bring much with them, and a command shows few
         Entry,
         Feedback,
         Finding,
+        Frame,
         GermaneError,
         Item,
         Lessons,
@@ -39,6 +40,7 @@ __all__ = [
     "error_shape",
     "feedback_shape",
     "finding_shape",
+    "frame_shape",
     "lessons_shape",
     "memory_shape",
     "ranked_shape",
@@ -138,6 +140,23 @@ def trace_shape(trace: Trace) -> Shape:
         "notes": [_note_shape(note) for note in trace.notes],
         "emptiness": None if trace.emptiness is None else str(trace.emptiness),
         "weights": _numbers(trace.weights),
+        "frame": trace.frame,
+        "frame_confidence": trace.frame_confidence,
+    }
+
+
+def frame_shape(frame: Frame) -> Shape:
+    """A frame with all that it is made of."""
+    return {
+        "name": frame.name,
+        "description": frame.description,
+        "questions": list(frame.questions),
+        "priorities": dict(frame.priorities),
+        "patterns": list(frame.patterns),
+        "precedence": frame.precedence,
+        "domain": list(frame.domain),
+        "budget": frame.budget,
+        "shares": dict(frame.shares),
     }
 
 

@@ -109,9 +109,7 @@ FRAMES: tuple[Frame, ...] = (
         priorities=(("procedures", 0.9), ("decisions", 0.8), ("facts", 0.7), ("episodes", 0.5)),
         patterns=(
             "|".join(
-                phrase
-                for verb in _IMPERATIVES
-                for phrase in (f"^{verb}", f"please {verb}", f"to {verb}", f"you {verb}", f"and {verb}")
+                phrase for verb in _IMPERATIVES for phrase in (f"^{verb}", f"please {verb}", f"you {verb}")
             ),
             "please|can you|could you|let's|we need to|i need to|you need to|help me|next step*|todo",
         ),

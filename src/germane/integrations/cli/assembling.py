@@ -18,6 +18,7 @@ from germane.integrations.cli.opening import (
     id_of,
     moment_of,
     open_to_read,
+    text_of,
 )
 from germane.integrations.cli.output import print_json, print_text, warn
 from germane.integrations.shapes import context_shape, trace_shape
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_DEFAULT_BUDGET = 8000
 _Query = Annotated[
     str, typer.Argument(metavar="[QUERY]", help="What it is about; without one the newest come first.")
 ]
@@ -40,9 +40,11 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
     def command(
         query: _Query = "",
         *,
-        budget: options.Budget = _DEFAULT_BUDGET,
+        budget: options.Budget = None,
         plan: options.PlanName = "layered",
         frame: options.FrameName = "task",
+        frames: options.FramesFile = None,
+        talk: options.TalkFile = None,
         counter: options.Counter = "o200k",
         pin: options.Pins = None,
         kind: options.KindFilter = None,
@@ -61,6 +63,8 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             agent,
             query,
             now=now,
+            frames=frames,
+            talk=talk,
             pins=pin or (),
             budget=budget,
             plan=plan,
@@ -111,17 +115,22 @@ def _context(
     query: str,
     *,
     now: str | None,
+    frames: Path | None,
+    talk: Path | None,
     pins: Sequence[str],
     since: str | None,
     until: str | None,
     **options: Any,
 ) -> Context:
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+    moment = moment_of(now, name="--now")
+    said = None if talk is None else text_of(talk)
+    with open_to_read(database, agent, now=moment, frames=frames or ()) as engine:
         return engine.assemble(
             query,
             pins=[id_of(engine, pin) for pin in pins],
             since=moment_of(since, name="--since"),
             until=moment_of(until, name="--until"),
+            conversation=said,
             **options,
         )
 

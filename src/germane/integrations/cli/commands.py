@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Command] = {
         "assembling", "The best context for a query, within a budget of tokens.", counts=True
     ),
     "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why.", counts=True),
+    "frames": Command("framing", "The frames that there are: what each is for, its total and its shares."),
     "feedback": Command("learning", "Say which memories of a context were used."),
     "learn": Command("learning", "Let the ranking learn from feedback, or not, or forget what it learned."),
     "show": Command("recalling", "One memory: its fields, its texts and its versions."),
@@ -80,6 +81,12 @@ COMMANDS: Mapping[str, Command] = {
     "space restore": Command("spaces", "Undo a forget in a space."),
     "space events": Command("space_reading", "What happened in a space, by whom, oldest first."),
     "space disband": Command("spaces", "End a space, and purge every memory in it, for all its members."),
+    "chat import": Command("chatting", "Put the messages of transcripts into the logs of conversations."),
+    "chat show": Command("chatting", "The messages of a conversation, or the conversations that there are."),
+    "chat window": Command("chatting", "The last groups of a conversation, whole and unbroken."),
+    "chat request": Command(
+        "chatting", "What to send to a model so that it fits, and what was left out of it.", counts=True
+    ),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
     "watch": Command("watching", "Import a folder, then whatever changes in it, until it is interrupted."),
     "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
@@ -100,6 +107,7 @@ COMMANDS: Mapping[str, Command] = {
 
 GROUPS: Mapping[str, str] = {
     "working": "What an agent holds in mind: add to it, look at it, make room in it.",
+    "chat": "Conversations: take in transcripts, look at them, make the request that fits.",
     "space": "Memories that agents share: make a space, join it, put something in.",
 }
 """The groups of commands by their first word, with their lines in the help."""

@@ -59,11 +59,23 @@ def open_to_change(database: Path, agent: str, *, now: datetime | None = None) -
     return germane.open(database, agent=agent, embedder=chosen_embedder(), clock=clock)
 
 
-def open_to_read(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
+def open_to_read(
+    database: Path, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
+) -> Engine:
     """An engine that reads a file that is there, at a given moment if there is one."""
     check_is_there(database)
     clock = None if now is None else lambda: now
-    return germane.open(database, agent=agent, embedder=chosen_embedder(), read_only=True, clock=clock)
+    return germane.open(
+        database, agent=agent, embedder=chosen_embedder(), read_only=True, clock=clock, frames=frames
+    )
+
+
+def text_of(file: Path) -> str:
+    """The text of a file. Raises UnreadableSource."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise germane.UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
 
 
 def chosen_embedder() -> Embedder | Literal["bundled"] | None:

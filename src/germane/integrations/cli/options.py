@@ -18,6 +18,7 @@ __all__ = [
     "CreatedAt",
     "Database",
     "FrameName",
+    "FramesFile",
     "Importance",
     "Json",
     "KindFilter",
@@ -38,6 +39,7 @@ __all__ = [
     "Subject",
     "TagFilter",
     "Tags",
+    "TalkFile",
     "Target",
     "TrustName",
     "Until",
@@ -86,7 +88,12 @@ Now = Annotated[
     str | None,
     typer.Option("--now", metavar="TIME", help=f"Answer as if it were this moment, to replay ({_TIME})."),
 ]
-Budget = Annotated[int, typer.Option("--budget", metavar="TOKENS", help="The most tokens the text may have.")]
+Budget = Annotated[
+    int | None,
+    typer.Option(
+        "--budget", metavar="TOKENS", help="The most tokens the text may have; the frame's total if not said."
+    ),
+]
 PlanName = Annotated[
     str, typer.Option("--plan", metavar="PLAN", help="How the text is laid out: layered or relevance.")
 ]
@@ -95,7 +102,18 @@ FrameName = Annotated[
     typer.Option(
         "--frame",
         metavar="FRAME",
-        help="What the agent is doing: conversation, question, task, decision, debug or creative.",
+        help="What the agent is doing: conversation, question, task, decision, debug or creative, one of "
+        "--frames, or auto for what the query says.",
+    ),
+]
+FramesFile = Annotated[
+    Path | None,
+    typer.Option("--frames", metavar="FILE", help="Further frames, a TOML file with a table for each."),
+]
+TalkFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--conversation", metavar="FILE", help="What was said so far; what it contains is left out."
     ),
 ]
 Counter = Annotated[
