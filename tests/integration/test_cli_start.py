@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from commandline import filled, run
+from germane import verbs
 from germane.integrations.cli.commands import COMMANDS
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
@@ -21,6 +23,32 @@ WITH_A_TERMINAL = {"rich"}
 WITH_FEW_COMMANDS = {"asyncio", "dateparser", "yaml", "markdown_it", "httpx", "onnxruntime", "tiktoken"}
 WITH_ONE_COMMAND = {f"germane.{room}" for room in ("aio", "demo", "evaluation", "exchange", "testing")}
 NEVER_AT_ONCE = WITH_A_TERMINAL | WITH_FEW_COMMANDS | WITH_ONE_COMMAND
+
+TO_CONVERSE = {
+    "germane.conversation.groups",
+    "germane.model.log",
+    "germane.model.message",
+    "germane.stores.sqlite.talking",
+    "germane.verbs.conversation",
+    "germane.verbs.request",
+}
+TO_HOLD = {
+    "germane.model.holding",
+    "germane.ranking.strategies",
+    "germane.stores.sqlite.sets",
+    "germane.verbs.working_set",
+}
+TO_SHARE = {
+    "germane.engine.space",
+    "germane.model.space",
+    "germane.spaces",
+    "germane.stores.sqlite.sharing",
+    "germane.verbs.sharing",
+}
+TO_ASK = {"germane.ranking.relevance", "germane.retrieval.when", "germane.verbs.question"}
+TO_PACK = {"germane.packing.fit", "germane.pipeline", "germane.plans.layered", "germane.verbs.assemble"}
+TO_WRITE = {"germane.model.change", "germane.stores.sqlite.writing", "germane.verbs.remember"}
+SELDOM = TO_CONVERSE | TO_HOLD | TO_SHARE
 
 
 def process(
@@ -50,6 +78,32 @@ def test_importing_germane_loads_nothing_heavy() -> None:
     assert modules & (WITH_THE_ENGINE | NEVER_AT_ONCE | {"typer", "dataclasses", "json"}) == set()
 
 
+def test_opening_an_engine_loads_none_of_its_verbs() -> None:
+    modules = loaded(f"{LOADED}import germane\ngermane.open(':memory:').close()")
+
+    assert {f"germane.verbs.{name}" for name in verbs.__all__} & modules == set()
+    assert modules & (NEVER_AT_ONCE | SELDOM | TO_ASK | TO_PACK | {"rs_bpe"}) == set()
+
+
+@pytest.mark.parametrize("name", verbs.__all__)
+def test_a_verb_is_there_when_it_is_named(name: str) -> None:
+    code = f"{LOADED}from germane import verbs\nverbs.{name}"
+
+    assert f"germane.verbs.{name}" in loaded(code)
+
+
+def test_what_is_no_verb_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'recal'"):
+        vars(verbs)["__getattr__"]("recal")
+
+
+@pytest.mark.parametrize(
+    "name", sorted(each for each in SELDOM | TO_ASK | TO_PACK | TO_WRITE if each.startswith("germane."))
+)
+def test_what_is_looked_for_exists(name: str) -> None:
+    assert find_spec(name) is not None
+
+
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), (), ("-h",)])
 def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> None:
     modules = loaded(COMMAND, *arguments)
@@ -61,11 +115,12 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     ("command", "others"),
     [
-        (("recall", "Postgres"), {"rs_bpe"}),
-        (("assemble", "Postgres"), set[str]()),
-        (("stats",), {"rs_bpe"}),
-        (("learn",), {"rs_bpe"}),
-        (("remember", "A note."), set[str]()),
+        (("recall", "Postgres"), {"rs_bpe"} | TO_PACK | TO_WRITE),
+        (("assemble", "Postgres"), TO_WRITE),
+        (("explain", "Postgres"), TO_WRITE),
+        (("stats",), {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
+        (("learn",), {"rs_bpe"} | TO_PACK),
+        (("remember", "A note."), TO_ASK | TO_PACK),
     ],
 )
 def test_a_command_loads_only_what_it_needs(
@@ -73,7 +128,7 @@ def test_a_command_loads_only_what_it_needs(
 ) -> None:
     modules = loaded(COMMAND, *command, "--db", str(filled(tmp_path)))
 
-    assert modules & (NEVER_AT_ONCE | others) == set()
+    assert modules & (NEVER_AT_ONCE | SELDOM | others) == set()
     module = COMMANDS[command[0]].module
     assert {f"germane.integrations.cli.{each.module}" for each in COMMANDS.values()} & modules == {
         f"germane.integrations.cli.{module}"

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from germane.conversation.arranging import Arrangement
-from germane.conversation.tiers import Tiers
-from germane.model.message import Provider
 from germane.protocols import TokenCounter
 from germane.tokens import CachedCounter
+
+if TYPE_CHECKING:
+    from germane.conversation.arranging import Arrangement
+    from germane.conversation.tiers import Tiers
+    from germane.model.message import Provider
 
 __all__ = ["Arrangements"]
 
 _MOST: Final = 4
-_Key: TypeAlias = tuple[str, str, Provider, str, Tiers]
+_Key: TypeAlias = "tuple[str, str, Provider, str, Tiers]"
 
 
 class Arrangements:
@@ -36,6 +38,8 @@ class Arrangements:
         self, agent: str, session: str | None, provider: Provider, counter: TokenCounter, tiers: Tiers
     ) -> Arrangement:
         """The arrangement of a conversation; without a session a new one, which nobody keeps."""
+        from germane.conversation.arranging import Arrangement  # noqa: PLC0415 - Most agents send nothing.
+
         counting = self._counting(counter)
         if session is None:
             return Arrangement(provider, counting, tiers)

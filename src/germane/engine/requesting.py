@@ -6,22 +6,24 @@ Level: engine. No policy: each verb has its own room.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from germane.conversation.tiers import Tiers
-from germane.conversation.wanted import RequestShares
+from germane import verbs
 from germane.engine.surface import Surface
-from germane.model.calibration import Calibration
-from germane.model.compaction import Compaction
-from germane.model.context import Context
-from germane.model.message import Group, Provider
-from germane.model.plan import Plan
-from germane.model.request import Request
-from germane.plans.frames import DEFAULT_FRAME
+from germane.model.names import DEFAULT_FRAME, DEFAULT_PROVIDER
 from germane.protocols import TokenCounter
-from germane.verbs import compact
-from germane.verbs.conversation import Conversation
-from germane.verbs.request import Remembering, Sayable, Spending, request
+
+if TYPE_CHECKING:
+    from germane.conversation.tiers import Tiers
+    from germane.conversation.wanted import RequestShares
+    from germane.model.calibration import Calibration
+    from germane.model.compaction import Compaction
+    from germane.model.context import Context
+    from germane.model.message import Group, Provider
+    from germane.model.plan import Plan
+    from germane.model.request import Request
+    from germane.verbs.conversation import Conversation
+    from germane.verbs.request import Sayable
 
 __all__ = ["Requesting"]
 
@@ -45,7 +47,7 @@ class Requesting(Surface):
         in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
         BudgetTooSmall or InvalidInput.
         """
-        return compact.compaction(
+        return verbs.compact.compaction(
             self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
         )
 
@@ -54,11 +56,11 @@ class Requesting(Surface):
 
         The log keeps all, and `uncompact` undoes it.
         """
-        return compact.compact(self._session, conversation, proposed)
+        return verbs.compact.compact(self._session, conversation, proposed)
 
     def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises NotSaid."""
-        return compact.uncompact(self._session, conversation, done)
+        return verbs.compact.uncompact(self._session, conversation, done)
 
     def request(
         self,
@@ -71,7 +73,7 @@ class Requesting(Surface):
         window: int = 200_000,
         reserve: int = 8_000,
         counter: str | TokenCounter | None = None,
-        provider: str | Provider = Provider.OPENAI,
+        provider: str | Provider = DEFAULT_PROVIDER,
         previous: Request | None = None,
         pins: Sequence[str | Group] = (),
         anchors: Mapping[str, str] | None = None,
@@ -91,21 +93,21 @@ class Requesting(Surface):
 
         Raises RequestTooLarge, which names the parts that don't fit; InvalidInput, or NotSaid for pins.
         """
-        return request(
+        return verbs.request.request(
             self._session,
             messages,
-            spending=Spending(
+            spending=verbs.request.Spending(
                 window=window,
                 reserve=reserve,
                 counter=counter,
-                shares=shares or RequestShares(),
-                tiers=tiers or Tiers(),
+                shares=shares,
+                tiers=tiers,
                 calibration=calibration,
             ),
             provider=provider,
             system=system,
             tools=tools,
-            remembering=Remembering(memory=memory, frame=frame, query=query),
+            remembering=verbs.request.Remembering(memory=memory, frame=frame, query=query),
             anchors=anchors,
             pins=pins,
             previous=previous,

@@ -12,6 +12,7 @@ from germane.errors import InvalidInput
 __all__ = [
     "DEFAULT_BUDGET",
     "DEFAULT_FRAME",
+    "DEFAULT_PROVIDER",
     "DEFAULT_RANKER",
     "DEFAULT_SET",
     "LONGEST_NAME",
@@ -26,6 +27,9 @@ DEFAULT_BUDGET: Final = 8000
 
 DEFAULT_FRAME: Final = "task"
 """The frame of an assembly that names none."""
+
+DEFAULT_PROVIDER: Final = "openai"
+"""Whose layout a request has that names none."""
 
 DEFAULT_RANKER: Final = "relevance"
 """What ranks a recall that names no ranker."""

@@ -46,15 +46,16 @@ WEEKDAY = rf"(?:{_any_of(_WEEKDAYS)})"
 NUMBER = rf"(?:[0-9]{{1,3}}|{_any_of(_NUMBERS)})"
 YEAR = r"(?:19|20)[0-9]{2}"
 
-_AGO = re.compile(rf"({NUMBER})\s+(minute|hour|day|week|fortnight|month|quarter|year|decade)s?\s+ago")
-_NAMED = re.compile(r"(?:earlier\s+)?(this|last|previous|the\s+previous|the\s+last)\s+(\S+)")
+# Compiled by their first use, since most questions name no time.
+_AGO = rf"({NUMBER})\s+(minute|hour|day|week|fortnight|month|quarter|year|decade)s?\s+ago"
+_NAMED = r"(?:earlier\s+)?(this|last|previous|the\s+previous|the\s+last)\s+(\S+)"
 _NTH = r"(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
-_DAY_MONTH = re.compile(rf"(?:the\s+)?{_NTH}\s+(?:of\s+)?(?P<month>{MONTH})(?:,?\s+(?P<year>{YEAR}))?")
-_MONTH_DAY = re.compile(rf"(?P<month>{MONTH})\s+(?:the\s+)?{_NTH}(?:,?\s+(?P<year>{YEAR}))?")
-_MONTH_YEAR = re.compile(rf"({MONTH})(?:,?\s+(?:of\s+)?({YEAR}))?")
-_QUARTER = re.compile(rf"q([1-4])(?:,?\s+(?:of\s+)?({YEAR}))?|({YEAR})[-\s]?q([1-4])")
-_ISO = re.compile(r"([0-9]{4})[-/]([0-9]{2})(?:[-/]([0-9]{2}))?(?:[t\s].*)?")
-_NUMERIC = re.compile(rf"([0-9]{{1,2}})/([0-9]{{1,2}})/({YEAR})")
+_DAY_MONTH = rf"(?:the\s+)?{_NTH}\s+(?:of\s+)?(?P<month>{MONTH})(?:,?\s+(?P<year>{YEAR}))?"
+_MONTH_DAY = rf"(?P<month>{MONTH})\s+(?:the\s+)?{_NTH}(?:,?\s+(?P<year>{YEAR}))?"
+_MONTH_YEAR = rf"({MONTH})(?:,?\s+(?:of\s+)?({YEAR}))?"
+_QUARTER = rf"q([1-4])(?:,?\s+(?:of\s+)?({YEAR}))?|({YEAR})[-\s]?q([1-4])"
+_ISO = r"([0-9]{4})[-/]([0-9]{2})(?:[-/]([0-9]{2}))?(?:[t\s].*)?"
+_NUMERIC = rf"([0-9]{{1,2}})/([0-9]{{1,2}})/({YEAR})"
 
 
 def span_of(expression: str, *, now: datetime, year: int | None = None) -> Span | None:
@@ -63,11 +64,11 @@ def span_of(expression: str, *, now: datetime, year: int | None = None) -> Span 
     `now` is in UTC. A date without a year is the latest that has begun, or that of `year`.
     """
     text = re.sub(r"\s+", " ", expression.strip().lower())
-    if (ago := _AGO.fullmatch(text)) is not None:
+    if (ago := re.fullmatch(_AGO, text)) is not None:
         return _ago(_number(ago[1]), ago[2], now)
     if text in _SPECIAL_DAYS:
         return _day(days_back(now, _SPECIAL_DAYS[text]))
-    if (named := _NAMED.fullmatch(text)) is not None:
+    if (named := re.fullmatch(_NAMED, text)) is not None:
         return _named(named[1].removeprefix("the "), named[2], now)
     if text in _WEEKDAYS:
         return _day(days_back(now, (now.weekday() - _WEEKDAYS[text]) % 7))
@@ -137,17 +138,17 @@ def _named(which: str, unit: str, now: datetime) -> Span | None:
 
 
 def _date(text: str, now: datetime, year: int | None) -> Span | None:
-    if (found := _DAY_MONTH.fullmatch(text) or _MONTH_DAY.fullmatch(text)) is not None:
+    if (found := re.fullmatch(_DAY_MONTH, text) or re.fullmatch(_MONTH_DAY, text)) is not None:
         return _of_day(int(found["day"]), found["month"], found["year"], now, year)
-    if (found := _MONTH_YEAR.fullmatch(text)) is not None:
+    if (found := re.fullmatch(_MONTH_YEAR, text)) is not None:
         month = _MONTHS[found[1].rstrip(".")]
         return _parsed(f"{_year_of(month, found[2], now, year)}-{month:02}", now)
-    if (found := _QUARTER.fullmatch(text)) is not None:
+    if (found := re.fullmatch(_QUARTER, text)) is not None:
         month = 3 * int(found[1] or found[4]) - 2
         return _quarter(datetime(_year_of(month, found[2] or found[3], now, year), month, 1, tzinfo=UTC))
-    if (found := _NUMERIC.fullmatch(text)) is not None:
+    if (found := re.fullmatch(_NUMERIC, text)) is not None:
         return _numeric(int(found[1]), int(found[2]), found[3], now)
-    if (found := _ISO.fullmatch(text)) is not None:
+    if (found := re.fullmatch(_ISO, text)) is not None:
         return _parsed("-".join(part for part in found.groups() if part), now)
     return None
 

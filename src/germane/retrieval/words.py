@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import normalize
@@ -35,9 +36,7 @@ class Form(NamedTuple):
 _CONNECTED = r"(?:[-'./\\@]|(?<=[0-9]),(?=[0-9]{3}(?![0-9])))"
 _ENDING = r"(?:\+\+|\#(?![0-9A-Za-z]))?"
 _ASCII_WORD = re.compile(rf"[0-9A-Za-z_]+(?:{_CONNECTED}[0-9A-Za-z_]+)*{_ENDING}")
-_ANY_WORD = regex.compile(
-    rf"[\p{{L}}\p{{N}}_][\p{{L}}\p{{M}}\p{{N}}_]*(?:{_CONNECTED}[\p{{L}}\p{{M}}\p{{N}}_]+)*{_ENDING}"
-)
+_ANY_WORD = rf"[\p{{L}}\p{{N}}_][\p{{L}}\p{{M}}\p{{N}}_]*(?:{_CONNECTED}[\p{{L}}\p{{M}}\p{{N}}_]+)*{_ENDING}"
 
 # Typography that stands for ASCII, or for nothing. Trade marks would otherwise become letters.
 _TYPOGRAPHY = str.maketrans(
@@ -62,7 +61,8 @@ def words(text: str) -> list[str]:
     if not text.isascii():
         text = text.translate(_TYPOGRAPHY)
         if not text.isascii():
-            found: list[str] = _ANY_WORD.findall(normalize("NFKC", text).translate(_OPTIONAL_MARKS))
+            text = normalize("NFKC", text).translate(_OPTIONAL_MARKS)
+            found: list[str] = _compiled(_ANY_WORD).findall(text)
             return found
     return _ASCII_WORD.findall(text)
 
@@ -133,18 +133,18 @@ def _of_contracted(word: str) -> Iterator[Form]:
 
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_RUNS = regex.compile(
+_RUNS = (
     rf"(?P<unspaced>[{_UNSPACED}][{_UNSPACED}\p{{M}}]*)|(?P<hangul>\p{{Hangul}}+)|[^{_UNSPACED}\p{{Hangul}}]+"
 )
-_CHARACTER = regex.compile(r"\X")
-_HAN = regex.compile(r"\p{Han}")
+_CHARACTER = r"\X"
+_HAN = r"\p{Han}"
 
 
 def _of_scripts(word: str) -> Iterator[Form]:
     if word.isascii():
         yield from _of_cased(word)
         return
-    for run in _RUNS.finditer(word):
+    for run in _compiled(_RUNS).finditer(word):
         if run["unspaced"]:
             yield from _bigrams(run.group())
         elif run["hangul"]:
@@ -157,7 +157,7 @@ def _of_scripts(word: str) -> Iterator[Form]:
 
 
 def _bigrams(run: str) -> Iterator[Form]:
-    characters = _CHARACTER.findall(run)
+    characters = _compiled(_CHARACTER).findall(run)
     if len(characters) == 1:
         yield Form(run)
         return
@@ -165,12 +165,12 @@ def _bigrams(run: str) -> Iterator[Form]:
         yield Form(first + second)
     for character in characters:
         # One Han character is often a word, and somebody may ask for just that.
-        if _HAN.match(character):
+        if _compiled(_HAN).match(character):
             yield Form(character, index_only=True)
 
 
 _ASCII_PARTS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ANY_PARTS = regex.compile(
+_ANY_PARTS = (
     r"(?:\p{Lu}\p{M}*){2,}s(?!\p{Ll})|(?:\p{Lu}\p{M}*)+(?!\p{Ll})"
     r"|(?:[\p{Lu}\p{Lt}]\p{M}*)?(?:\p{Ll}\p{M}*)+|\p{N}+|(?:[\p{Lo}\p{Lm}\p{Lt}]\p{M}*)+"
 )
@@ -186,7 +186,7 @@ def _of_cased(word: str) -> Iterator[Form]:
     if _PLURAL_INITIALS.fullmatch(word):
         # The stemmer leaves an s where no vowel stands before it.
         word = word[:-1]
-    parts = (_ASCII_PARTS if word.isascii() else _ANY_PARTS).findall(word)
+    parts = (_ASCII_PARTS if word.isascii() else _compiled(_ANY_PARTS)).findall(word)
     if len(parts) != 1:
         yield from _of_language(word)
         if len(parts) > _MANY_PARTS and len(word) < _SHORT_PART * len(parts):
@@ -196,7 +196,7 @@ def _of_cased(word: str) -> Iterator[Form]:
         yield from _of_language(part)
 
 
-_FOLDABLE = regex.compile(r"[\p{Latin}\p{Greek}]")
+_FOLDABLE = r"[\p{Latin}\p{Greek}]"
 _UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
 
 
@@ -204,7 +204,7 @@ def _of_language(word: str) -> Iterator[Form]:
     folded = _fold(word)
     stemmed = not any(character.isdigit() for character in folded)
     yield Form(folded, stemmed=stemmed)
-    if not folded.isascii() and _FOLDABLE.search(folded):
+    if not folded.isascii() and _compiled(_FOLDABLE).search(folded):
         # Who types cafe or Zurich means café and Zürich; the exact spelling still ranks first.
         plain = regex.sub(r"\p{M}+", "", normalize("NFD", folded)).translate(_UNDECOMPOSED)
         if plain != folded:
@@ -213,6 +213,12 @@ def _of_language(word: str) -> Iterator[Form]:
 
 def _fold(word: str) -> str:
     return word.lower() if word.isascii() else normalize("NFC", word.casefold())
+
+
+@cache
+def _compiled(pattern: str) -> regex.Pattern[str]:
+    """A pattern for what isn't ASCII: they take long to compile, and many a process never meets such text."""
+    return regex.compile(pattern)
 
 
 def _tables() -> str:

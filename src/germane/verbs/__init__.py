@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from germane.verbs import (
         assembling,
+        compact,
         conversation,
         feedback,
         framing,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         recall,
         refresh,
         remember,
+        request,
         sharing,
         together,
         working_set,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "assembling",
+    "compact",
     "conversation",
     "feedback",
     "framing",
@@ -42,6 +45,7 @@ __all__ = [
     "recall",
     "refresh",
     "remember",
+    "request",
     "sharing",
     "together",
     "working_set",

@@ -11,7 +11,6 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
 from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
-from germane.model.change import SetVector
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
 from germane.model.stats import Finding
@@ -202,6 +201,8 @@ class Backlog:
                 return batch
 
     def _embed(self, batch: list[Memory]) -> None:
+        from germane.model.change import SetVector  # noqa: PLC0415 - Most processes embed nothing later.
+
         vectors = embed_texts(self._embedder, [memory.content for memory in batch])
         changes = [
             SetVector(memory_id=memory.id, vector=NOWHERE if vector is None else vector)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
@@ -52,13 +52,16 @@ _PROVIDERS: Final = "openai, openai-responses, anthropic"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What there is to spend, and by whose counting; `counter` None is the one that fits the provider."""
+    """What there is to spend, and by whose counting.
+
+    `counter` None is the one that fits the provider; `shares` and `tiers` None are the usual ones.
+    """
 
     window: int
     reserve: int
     counter: str | TokenCounter | None = None
-    shares: RequestShares = field(default_factory=RequestShares)
-    tiers: Tiers = field(default_factory=Tiers)
+    shares: RequestShares | None = None
+    tiers: Tiers | None = None
     calibration: Calibration | None = None
 
 
@@ -98,7 +101,8 @@ def request(
     limit, notes = _limit(spending, counter, calibration)
     name = said.session if isinstance(said, Conversation) else None
     messages = _messages(session, said)
-    arranged = session.arrangements.of(session.agent, name, to, counter, spending.tiers)
+    tiers = spending.tiers or Tiers()
+    arranged = session.arrangements.of(session.agent, name, to, counter, tiers)
     contexts: list[Context] = []
     with arranged.lock:
         arranged.follow(messages)
@@ -113,8 +117,8 @@ def request(
             found=_found(session, arranged, name, asked),
             still_stands=lambda ids: _still_stands(session, ids),
             asked=remembering.asked,
-            shares=spending.shares,
-            tiers=spending.tiers,
+            shares=spending.shares or RequestShares(),
+            tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
         )
         return request_of(

@@ -25,8 +25,7 @@ from germane.retrieval.vectors import VectorRows
 from germane.stores.sql import queries
 from germane.stores.sqlite.columns import Columns
 from germane.stores.sqlite.filtering import filtered, places_for
-from germane.stores.sqlite.rows import memory_of
-from germane.stores.sqlite.writing import span
+from germane.stores.sqlite.rows import memory_of, span
 
 __all__ = ["AgentCache"]
 

@@ -5,13 +5,16 @@ Level: stores (imports model and errors).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from germane.errors import InvalidInput
+from germane.model.change import Change, Insert, Revise, SetVector
 from germane.model.stats import EmbeddingIdentity
 from germane.model.vector import NOWHERE, Vector
 
-__all__ = ["packed_vector"]
+__all__ = ["has_vector", "packed_vector"]
 
 _UNIT_LENGTH_TOLERANCE = 0.01
 
@@ -41,3 +44,11 @@ def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
             "Divide it by its length, or give no vector for a text that has none."
         )
     return vector.astype("<f2").tobytes()
+
+
+def has_vector(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes brings a vector."""
+    return any(
+        isinstance(each, SetVector) or (isinstance(each, Insert | Revise) and each.vector is not None)
+        for each in changes
+    )

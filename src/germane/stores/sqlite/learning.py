@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from germane.errors import InvalidInput
-from germane.model.change import Judge
 from germane.model.learning import Example, LearningState
 from germane.stores.sql import queries
 from germane.stores.sqlite.rows import id_text, microseconds
+
+if TYPE_CHECKING:
+    from germane.model.change import Judge
 
 __all__ = ["MOST_JUDGED", "examples_of", "judge", "key_of", "set_learning", "state_of", "unlearn"]
 

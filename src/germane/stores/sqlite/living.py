@@ -22,16 +22,17 @@ from germane.stores.sqlite.connections import Connections
 from germane.stores.sqlite.in_sets import gone_from_sets
 from germane.stores.sqlite.rows import id_text, microseconds, moment, try_id_bytes
 
-__all__ = ["Lives", "live", "sign_of_repetition"]
+__all__ = ["LivedIn", "live", "sign_of_repetition"]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
-class Lives:
-    """The part of a SQLite store that is `Living`. Threads and processes may share it."""
+class LivedIn:
+    """The lives of the memories of one file, by these connections, each as `Lives` says."""
 
-    _connections: Connections
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
 
     def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
         """How memories stand, in the order asked; None where there is no such memory."""
@@ -42,10 +43,7 @@ class Lives:
     def life_events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
     ) -> tuple[LifeEvent, ...]:
-        """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
-
-        Raises NotFound when the agent has no such memory.
-        """
+        """What happened to a memory, or to every memory, after the event `since`, in order."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading() as connection:

@@ -15,7 +15,7 @@ from typing import Final
 from germane.lifecycle import status_at
 from germane.model.stage import Stage
 from germane.stores.sql import queries
-from germane.stores.sqlite.writing import AGENT_SHIFT
+from germane.stores.sqlite.rows import AGENT_SHIFT
 
 __all__ = ["POINT", "copy_past", "last_of"]
 

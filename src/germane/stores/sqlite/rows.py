@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from germane.errors import InvalidInput
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
@@ -19,6 +19,7 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
 __all__ = [
+    "AGENT_SHIFT",
     "id_bytes",
     "id_text",
     "memory_of",
@@ -26,9 +27,13 @@ __all__ = [
     "microseconds",
     "moment",
     "reworded_row",
+    "span",
     "texts_row",
     "try_id_bytes",
 ]
+
+AGENT_SHIFT: Final = 40
+"""A num is the agent's number shifted by this much, plus a change number of that agent's."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,6 +44,11 @@ _STATUS = {each.value: each for each in Status}
 _TRUST = {each.value: each for each in Trust}
 _STAGE: dict[str | None, Stage | None] = {None: None, **{each.value: each for each in Stage}}
 _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each for each in Outcome}}
+
+
+def span(agent: int, *, above: int = 0) -> dict[str, int]:
+    """The placeholders for an agent's nums that were given after the change number `above`."""
+    return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
 
 
 def id_bytes(text: str, *, name: str = "id") -> bytes:

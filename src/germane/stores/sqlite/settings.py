@@ -15,7 +15,7 @@ from germane.retrieval.terms import TOKENIZER, index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.sql import queries
 from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.writing import span
+from germane.stores.sqlite.rows import span
 
 __all__ = [
     "check_embedding",

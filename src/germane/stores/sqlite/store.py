@@ -11,10 +11,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Applied, Change, Insert, Purge, Revise, SetVector
 from germane.model.learning import Evidence, Example, LearningState
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
@@ -31,9 +30,9 @@ from germane.stores.sqlite.filtering import filtered, places_for
 from germane.stores.sqlite.holding import WorkingSets
 from germane.stores.sqlite.kept_talks import KeptTalks
 from germane.stores.sqlite.learning import examples_of, set_learning, state_of, unlearn
-from germane.stores.sqlite.living import Lives
+from germane.stores.sqlite.lives import Lives
 from germane.stores.sqlite.recording import Recordings
-from germane.stores.sqlite.rows import memory_of, moment, try_id_bytes
+from germane.stores.sqlite.rows import memory_of, moment, span, try_id_bytes
 from germane.stores.sqlite.schema import prepare, version_of
 from germane.stores.sqlite.searching import search
 from germane.stores.sqlite.settings import (
@@ -50,7 +49,9 @@ from germane.stores.sqlite.settings import (
 from germane.stores.sqlite.spaces import Spaces
 from germane.stores.sqlite.validating import evidence_of
 from germane.stores.sqlite.weighing import weights_of
-from germane.stores.sqlite.writing import Writing, span
+
+if TYPE_CHECKING:
+    from germane.model.change import Applied, Change
 
 __all__ = ["SqliteStore"]
 
@@ -116,14 +117,17 @@ class SqliteStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         """
         if not changes:
             return ()
+        from germane.stores.sqlite import embedded, writing  # noqa: PLC0415 - Most processes only read.
+
+        purges = writing.purges(changes)
         with self._connections.writing() as connection:
             known = self._agent(connection, agent, create=True)
-            if any(_has_vector(each) for each in changes) and self._embedding is not None:
+            if embedded.has_vector(changes) and self._embedding is not None:
                 check_embedding(known.embedding, self._embedding)
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
             language = known.language or _ENGLISH
-            writing = Writing(
+            applied = writing.Writing(
                 connection,
                 known.number,
                 agent,
@@ -131,9 +135,7 @@ class SqliteStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
                 self._embedding,
                 language,
                 self._connections.acting,
-            )
-            applied = writing.apply(changes)
-            purges = any(isinstance(each, Purge) for each in changes)
+            ).apply(changes)
             if purges:
                 note_erasure(connection, owed=True)
         if purges:
@@ -347,12 +349,6 @@ class SqliteStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
 def _check_name(agent: str) -> None:
     if not agent or len(agent) > _LONGEST_NAME:
         raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
-
-
-def _has_vector(change: Change) -> bool:
-    return isinstance(change, SetVector) or (
-        isinstance(change, Insert | Revise) and change.vector is not None
-    )
 
 
 def _get(connection: sqlite3.Connection, number: int, agent: str, memory_id: str) -> Memory | None:

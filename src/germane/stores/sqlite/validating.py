@@ -6,14 +6,16 @@ Level: stores (imports model and errors). No text is kept: hashes and numbers.
 from __future__ import annotations
 
 import sqlite3
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from germane.errors import InvalidInput
-from germane.model.change import Attest
 from germane.model.learning import Attested, Evidence
 from germane.stores.sql import queries
 from germane.stores.sqlite.learning import key_of
 from germane.stores.sqlite.rows import id_text, microseconds, moment
+
+if TYPE_CHECKING:
+    from germane.model.change import Attest
 
 __all__ = ["MOST_OUTCOMES", "attest", "evidence_of"]
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from germane.model.scope import Scope
 from germane.model.stats import LARGE, LargeMemory
 from germane.stores.sql import queries
-from germane.stores.sqlite.rows import id_text
-from germane.stores.sqlite.writing import span
+from germane.stores.sqlite.rows import id_text, span
 
 __all__ = ["weights_of"]
 

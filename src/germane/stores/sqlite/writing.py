@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Final
+from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Attest, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
@@ -28,6 +28,7 @@ from germane.stores.sqlite.in_sets import gone_from_sets, revised_in_sets
 from germane.stores.sqlite.learning import judge
 from germane.stores.sqlite.living import live, sign_of_repetition
 from germane.stores.sqlite.rows import (
+    AGENT_SHIFT,
     id_bytes,
     id_text,
     memory_of,
@@ -40,15 +41,12 @@ from germane.stores.sqlite.rows import (
 from germane.stores.sqlite.sameness import check_continues, is_same, seen_again
 from germane.stores.sqlite.validating import attest
 
-__all__ = ["AGENT_SHIFT", "Writing", "span"]
-
-AGENT_SHIFT: Final = 40
-"""A num is the agent's number shifted by this much, plus a change number of that agent's."""
+__all__ = ["Writing", "purges"]
 
 
-def span(agent: int, *, above: int = 0) -> dict[str, int]:
-    """The placeholders for an agent's nums that were given after the change number `above`."""
-    return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
+def purges(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes is a purge, after which the file has to be rewritten."""
+    return any(isinstance(each, Purge) for each in changes)
 
 
 @dataclass(slots=True)
