@@ -27,7 +27,7 @@ from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assemble import named_pins
 from germane.verbs.checks import checked_count, checked_moment, checked_text, checked_words
 from germane.verbs.isolating import failures
-from germane.verbs.question import Asked, covered, query_of, understand
+from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -110,7 +110,7 @@ def assemble_scoped(
         now=now,
         pinned=frozenset(memory.id for memory in pinned),
         scorer=scorer,
-        coverage=covered(found) if scorer is None else None,
+        gated=scorer is None and found.by_relevance,
         weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=(*asked.notes, *notes),
         work=_work(how, aim, (session, *spaces), now),
