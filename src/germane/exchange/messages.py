@@ -17,9 +17,10 @@ from germane.exchange.fields import FieldError, as_moment
 from germane.exchange.turns import Turn
 from germane.model.recalled import own_text
 
-__all__ = ["is_message", "message_turns", "messages_in"]
+__all__ = ["STAMPS", "is_message", "message_turns", "messages_in"]
 
-_STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
+STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
+"""Where files keep when a message was sent; no provider knows any of these."""
 _TEXTS = frozenset({"text", "input_text", "output_text"})
 
 _MILLISECONDS = 100_000_000_000
@@ -158,7 +159,7 @@ def _returns_only(content: object) -> bool:
 
 def _stamp(message: Mapping[str, Any]) -> datetime | None:
     """When the message was sent, if it says so: ISO text, or seconds or milliseconds since 1970."""
-    for name in _STAMPS:
+    for name in STAMPS:
         value = message.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
             seconds = value / 1000 if value >= _MILLISECONDS else value

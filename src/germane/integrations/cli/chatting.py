@@ -1,0 +1,263 @@
+"""chat: conversations from transcripts, what stands in them, and the request that fits a model.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from germane import InvalidInput, NotSaid, UnreadableSource
+from germane.integrations.chat_shapes import (
+    conversation_shape,
+    left_out_shape,
+    message_shape,
+    request_shape,
+)
+from germane.integrations.cli import options
+from germane.integrations.cli.opening import (
+    DEFAULT_AGENT,
+    DEFAULT_DATABASE,
+    open_to_read,
+    open_to_write,
+)
+from germane.integrations.cli.output import print_json, print_table, print_text, warn
+from germane.model.columns import cut, line_of
+
+if TYPE_CHECKING:
+    from germane import Conversation, Engine, Message
+
+__all__ = ["COMMANDS"]
+
+_LABEL = 90
+
+SessionName = Annotated[str, typer.Argument(metavar="SESSION", help="The name of the conversation.")]
+CounterName = Annotated[
+    str | None,
+    typer.Option("--counter", metavar="NAME", help="What counts tokens, a counter or a model's name."),
+]
+
+
+def _import(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines "
+            "such as `user: text`.",
+        ),
+    ],
+    *,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="NAME", help="The conversation's name, instead of the file's."),
+    ] = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--provider", metavar="NAME", help="Whose layout it is; it is found out without this option."
+        ),
+    ] = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """Put the messages of transcripts into the logs of conversations.
+
+    A transcript that was imported before and is longer now adds its new messages alone. One that
+    says something else than the conversation of that name does is refused.
+    """
+    from germane.exchange.conversations import read_conversations  # noqa: PLC0415 - Only here.
+
+    done = []
+    with open_to_write(database, agent) as engine:
+        for source in sources:
+            read = list(read_conversations(source, layout))
+            if session is not None and len(read) > 1:
+                raise UnreadableSource(
+                    f"{source} holds {len(read)} conversations, and --session names one. Leave it out: "
+                    "each is then named after the file and its number there."
+                )
+            for name, messages in read:
+                talk = engine.conversation(session or name)
+                added = talk.extend(_new(talk, messages))
+                done.append(
+                    {"session": talk.session, "appended": len(added), "messages": len(talk.messages())}
+                )
+    if as_json:
+        print_json({"conversations": done})
+        return
+    for each in done:
+        print_text(f"{each['session']}: {each['appended']:,} messages added, {each['messages']:,} in all.")
+
+
+def _show(
+    session: Annotated[
+        str | None,
+        typer.Argument(metavar="[SESSION]", help="The conversation; without it, all of them are listed."),
+    ] = None,
+    *,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Hidden messages too.")] = False,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """The messages of a conversation, or the conversations that there are."""
+    with open_to_read(database, agent) as engine:
+        if session is None:
+            found = engine.conversations()
+            if as_json:
+                print_json({"conversations": [conversation_shape(each) for each in found]})
+            elif found:
+                rows = [(each.session, f"{each.messages:,}", f"{each.hidden:,}") for each in found]
+                print_table(("session", "messages", "hidden"), rows, right=(1, 2))
+            else:
+                warn("This agent has no conversations. `germane chat import` makes some.")
+            return
+        talk = _named(engine, session)
+        messages, anchors = talk.messages(hidden=hidden), dict(talk.anchors())
+    if as_json:
+        shown = [message_shape(message) for message in messages]
+        print_json({"session": session, "anchors": anchors, "messages": shown})
+        return
+    _print_messages(messages)
+
+
+def _window(
+    session: SessionName,
+    *,
+    groups: Annotated[
+        int, typer.Option("--groups", metavar="N", help="How many of the last groups; 0 all, -1 none.")
+    ] = 0,
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="TOKENS", help="At most so many tokens.")
+    ] = None,
+    counter: CounterName = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """The last groups of a conversation, whole and unbroken."""
+    with open_to_read(database, agent) as engine:
+        found = _named(engine, session).window(groups, budget=budget, counter=counter)
+    if as_json:
+        print_json(
+            {
+                "session": session,
+                "groups": list(found.groups),
+                "tokens": found.tokens,
+                "left_out": [left_out_shape(one) for one in found.left_out],
+                "messages": [message_shape(message) for message in found.messages],
+            }
+        )
+        return
+    _print_messages(found.messages)
+    warn(f"Groups shown: {len(found.groups):,}, left out: {len(found.left_out):,}.")
+
+
+def _request(
+    session: SessionName,
+    *,
+    provider: Annotated[
+        str, typer.Option("--provider", metavar="NAME", help="openai, openai-responses or anthropic.")
+    ] = "openai",
+    window: Annotated[
+        int, typer.Option("--window", metavar="TOKENS", help="The model's window, the answer included.")
+    ] = 200_000,
+    reserve: Annotated[
+        int, typer.Option("--reserve", metavar="TOKENS", help="What is kept free for the answer.")
+    ] = 8_000,
+    system: Annotated[
+        str | None, typer.Option("--system", metavar="TEXT", help="What the system says.")
+    ] = None,
+    tools: Annotated[
+        Path | None, typer.Option("--tools", metavar="FILE", help="A JSON list of the provider's tools.")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered."),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
+    ] = None,
+    counter: CounterName = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """What to send to a model so that it fits, and what was left out of it.
+
+    With --json, `arguments` are what the provider's client takes; without, the account for people.
+    """
+    with open_to_read(database, agent) as engine:
+        made = engine.request(
+            _named(engine, session),
+            provider=provider,
+            window=window,
+            reserve=reserve,
+            system=system,
+            tools=[] if tools is None else _tools(tools),
+            memory=memory,
+            query=query,
+            counter=counter,
+        )
+    if as_json:
+        print_json({"session": session, **request_shape(made)})
+    else:
+        print_text(made.explain().rstrip("\n"))
+
+
+def _named(engine: Engine, session: str) -> Conversation:
+    """The conversation of that name, which must be there. Raises NotSaid."""
+    if all(info.session != session for info in engine.conversations()):
+        raise NotSaid("conversation", session, session)
+    return engine.conversation(session)
+
+
+def _new(talk: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages that the conversation doesn't have yet. Raises InvalidInput where it has others."""
+    known = talk.messages(hidden=True)
+    for place, (one, other) in enumerate(zip(known, messages, strict=False), start=1):
+        if (one.role, one.parts) != (other.role, other.parts):
+            raise InvalidInput(
+                f"Conversation {talk.session!r} says something else from message {place} on than the "
+                "transcript. Name another with --session."
+            )
+    return messages[len(known) :]
+
+
+def _tools(path: Path) -> list[dict[str, Any]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UnreadableSource(f"{path} can't be read as a JSON list of tools: {error}.") from error
+    if not isinstance(found, list):
+        raise UnreadableSource(f"{path} is no JSON list of tools.")
+    return found
+
+
+def _print_messages(messages: Sequence[Message]) -> None:
+    from germane.conversation.words import in_words, names_of_calls  # noqa: PLC0415 - Only text needs it.
+
+    names: dict[str, str] = {}
+    rows = []
+    for message in messages:
+        names |= names_of_calls(message)
+        rows.append((f"{message.seq}", str(message.role), cut(line_of(in_words(message, names)), _LABEL)))
+    if rows:
+        print_table(("#", "role", "message"), rows, right=(0,))
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "chat import": _import,
+    "chat show": _show,
+    "chat window": _window,
+    "chat request": _request,
+}
+"""The commands of this file by name."""
