@@ -239,6 +239,7 @@ def _is_not_recent(weighed: Weighed) -> bool:
 _KNOWN = (Stage.NEW, Stage.CONFIRMED, Stage.CORE)
 _CORE_SAYS = f"at {CORE_AT} confirmations or more"
 _OUT_SAYS = f"false alarms are more than half of {RETIRES_AT} triggers or more"
+_HARDENS_SAYS = f"it warns, and was triggered {ESCALATES_AT} times without false alarm"
 _WORKS_SAYS = f"above 0.6 after {JUDGED_AT} outcomes or more"
 _FAILS_SAYS = f"below 0.4 after {JUDGED_AT} outcomes or more"
 
@@ -326,32 +327,27 @@ _WATCHING = (Stage.CREATED, Stage.ACTIVE)
 _STANDING = (*_WATCHING, Stage.ESCALATED)
 
 
-def _alarmed(sign: Sign, *, stays: bool = False) -> tuple[Move, ...]:
-    return (
-        Move(on=sign, of=_STANDING, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS),
-        Move(
-            on=sign,
-            of=_WATCHING,
-            to=Stage.ESCALATED,
-            when=_escalates,
-            says=f"it warns, and trigger {ESCALATES_AT} was no false alarm",
-        ),
-        *(
-            ()
-            if stays
-            else (Move(on=sign, of=_WATCHING, to=Stage.ACTIVE), Move(on=sign, of=_STANDING, to=None))
-        ),
-    )
-
+_RETIRES = tuple(
+    Move(on=sign, of=_STANDING, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS)
+    for sign in (Sign.TRIGGER, Sign.FALSE_ALARM, Sign.SETTLE)
+)
+# A false alarm lets nothing escalate.
+_HARDENS = tuple(
+    Move(on=sign, of=_WATCHING, to=Stage.ESCALATED, when=_escalates, says=_HARDENS_SAYS)
+    for sign in (Sign.TRIGGER, Sign.SETTLE)
+)
 
 CENSOR: Final = Lifecycle(
     name="censor",
     start=Stage.CREATED,
     stages=(*_STANDING, Stage.RETIRED),
     moves=(
-        *_alarmed(Sign.TRIGGER),
-        *_alarmed(Sign.FALSE_ALARM),
-        *_alarmed(Sign.SETTLE, stays=True),
+        *_RETIRES,
+        *_HARDENS,
+        Move(on=Sign.TRIGGER, of=_WATCHING, to=Stage.ACTIVE),
+        Move(on=Sign.TRIGGER, of=(Stage.ESCALATED,), to=None),
+        Move(on=Sign.FALSE_ALARM, of=_WATCHING, to=Stage.ACTIVE),
+        Move(on=Sign.FALSE_ALARM, of=(Stage.ESCALATED,), to=None),
         Move(on=Sign.RETIRE, of=_STANDING, to=Stage.RETIRED),
         Move(on=Sign.RESTORE, of=(Stage.RETIRED,), to=Stage.CREATED),
     ),

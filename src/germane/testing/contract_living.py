@@ -197,6 +197,16 @@ class LivingContract:
         lived(store, one, Sign.CONFIRM)
         assert len({each.number for each in living(store).life_events(AGENT)}) == 2
 
+    def test_a_purge_takes_with_it_what_was_merged_into_the_memory(self, store: Store) -> None:
+        one, other, third = (
+            kept(store, text) for text in ("The cache is Redis.", "the cache is redis", "X y z")
+        )
+        head = make_revision(other, "The cache is redis!")
+        store.apply(AGENT, [Revise(memory=head)])
+        store.apply(AGENT, [Merge(memory_id=head.id, into=one.id, lifecycle="fact", at=LATER)])
+        assert store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])[0].purged == 3
+        assert store.get(AGENT, [one.id, other.id, head.id, third.id]) == (None, None, None, third)
+
     def test_events_come_a_page_at_a_time(self, store: Store) -> None:
         memory = kept(store)
         for _ in range(4):

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         conversation,
         feedback,
         framing,
+        judging,
         lifecycle,
+        living,
         outcome,
         question,
         read,
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         request,
         sharing,
         together,
+        upkeep,
         working_set,
     )
 
@@ -38,7 +41,9 @@ __all__ = [
     "conversation",
     "feedback",
     "framing",
+    "judging",
     "lifecycle",
+    "living",
     "outcome",
     "question",
     "read",
@@ -48,6 +53,7 @@ __all__ = [
     "request",
     "sharing",
     "together",
+    "upkeep",
     "working_set",
 ]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from germane.errors import InvalidInput, PurgeNotConfirmed
-from germane.model.change import Applied, Purge, Revise, SetStatus
+from germane.model.change import Applied, Purge, SetStatus
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.verbs.checks import (
@@ -22,9 +22,11 @@ from germane.verbs.checks import (
     checked_word,
 )
 from germane.verbs.embed import vectors_to_store
+from germane.verbs.living import restored
 from germane.verbs.read import get
 from germane.verbs.remember import draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
+from germane.verbs.versions import store_version
 
 __all__ = ["Changes", "forget", "purge", "restore", "revise", "supersede"]
 
@@ -71,8 +73,7 @@ def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
         ),
     )
     vector = vectors_to_store(session.embedder, [new.content])[0]
-    applied = session.store.apply(session.agent, [Revise(memory=new, vector=vector)])
-    return _stored(applied[0])
+    return store_version(session, old, new, vector)
 
 
 def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
@@ -97,7 +98,7 @@ def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]
         chain=old.chain, version=old.version + 1, supersedes=old.id
     )
     vector = vectors_to_store(session.embedder, [new.content])[0]
-    return _stored(session.store.apply(session.agent, [Revise(memory=new, vector=vector)])[0])
+    return store_version(session, old, new, vector)
 
 
 def forget(session: Session, memory_id: str) -> Memory:
@@ -106,10 +107,17 @@ def forget(session: Session, memory_id: str) -> Memory:
 
 
 def restore(session: Session, memory_id: str) -> Memory:
-    """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+    """Undo a forget, a retirement or an archiving.
+
+    Raises NotFound, or InvalidInput when the memory is in use or superseded.
+    """
     memory = get(session, memory_id)
-    if memory.status is not Status.FORGOTTEN:
-        raise InvalidInput(f"Memory {memory_id!r} is {memory.status}; only a forgotten one can be restored.")
+    if memory.status not in (Status.FORGOTTEN, Status.ARCHIVED):
+        raise InvalidInput(
+            f"Memory {memory_id!r} is {memory.status}; only a forgotten or an archived one can be restored."
+        )
+    if (again := restored(session, memory)) is not None:
+        return again
     return _set_status(session, memory_id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
 
 

@@ -12,9 +12,10 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, NotFound
 from germane.kinds import Kind
-from germane.model.change import Applied, Insert, Revise
+from germane.lifecycle import first_stage
+from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory, Outcome, Renditions, Status, Trust, as_utc
 from germane.model.scope import Scope
@@ -30,7 +31,9 @@ from germane.verbs.checks import (
     checked_word,
 )
 from germane.verbs.embed import vectors_to_store
+from germane.verbs.outdated import told_outdated
 from germane.verbs.session import Session
+from germane.verbs.versions import head_of, store_version
 
 __all__ = ["adopt", "draft_of", "keep", "memory_of", "remember_many", "renew_renditions"]
 
@@ -119,6 +122,7 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         pinned=checked_flag(draft.pinned, name="pinned"),
         metadata=metadata,
         content_hash=_content_hash(kind.name, content, subject, str(scope), source),
+        stage=first_stage(kind.lifecycle, outcome),
     )
 
 
@@ -146,7 +150,12 @@ def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> It
         batch = memories[start : start + _BATCH]
         vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
         changes = [
-            Insert(memory=memory, vector=vector, revive=revive)
+            Insert(
+                memory=memory,
+                vector=vector,
+                revive=revive,
+                lifecycle=session.kinds.of(memory).lifecycle,
+            )
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
@@ -154,18 +163,19 @@ def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> It
 
 def _said_again(session: Session, remembered: Remembered, given: Memory) -> Remembered:
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
-    head = remembered.memory
-    if head.status is not Status.SUPERSEDED:
+    former = remembered.memory
+    if former.status is not Status.SUPERSEDED:
         return remembered
-    while head.superseded_by is not None:
-        after = session.store.get(session.agent, [head.superseded_by])[0]
-        if after is None:
-            return remembered
-        head = after
+    try:
+        head = head_of(session, former)
+    except NotFound:
+        return remembered
+    if head.chain != former.chain:
+        # It was merged into another memory that says the same, which still stands for both.
+        return Remembered(memory=head, created=False)
     again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
     vector = vectors_to_store(session.embedder, [again.content])[0]
-    applied = session.store.apply(session.agent, [Revise(memory=again, vector=vector)])
-    return _remembered(applied[0])
+    return Remembered(memory=store_version(session, head, again, vector), created=True)
 
 
 def _renditions(
@@ -185,7 +195,8 @@ def _renditions(
         "outcome": outcome,
         "confidence": confidence,
     }
-    return renditions_of(kind, values, session.counter, session.summarizer)
+    made = renditions_of(kind, values, session.counter, session.summarizer)
+    return told_outdated(made, metadata, session.counter)
 
 
 def _content_hash(*parts: str | None) -> str:

@@ -205,7 +205,9 @@ class Writing:
     def _purge(self, change: Purge) -> Applied:
         self._num(change.memory_id)
         chain = self._chain(change.memory_id)
-        for num, *_ in chain:
+        for num, raw, *_ in chain:
+            # What was merged into it says the same. The list grows while it is gone through.
+            chain += self._run("merged_into", {"agent": self.agent, "id": raw}).fetchall()
             found = self._run("length", {"agent": self.agent, "num": num}).fetchone()
             self.terms -= found[0] if found else 0
             self.memories -= 1

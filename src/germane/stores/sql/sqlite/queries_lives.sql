@@ -57,3 +57,10 @@ UPDATE texts SET micro = :micro, micro_tokens = :micro_tokens, summary = :summar
     summary_tokens = :summary_tokens, full_text = :full, full_tokens = :full_tokens, counter = :counter,
     metadata = :metadata
 WHERE num = :num AND agent = :agent;
+
+-- name: merged_into
+-- All versions of the memories that were merged into a memory, as `nums_by_chain` has them.
+SELECT others.num, others.id, 0, others.version
+FROM memories AS merged CROSS JOIN memories AS others ON others.agent = merged.agent AND others.chain = merged.chain
+WHERE merged.agent = :agent AND merged.superseded_by = :id AND others.agent = :agent
+  AND merged.chain <> (SELECT chain FROM memories WHERE agent = :agent AND id = :id);
