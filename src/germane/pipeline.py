@@ -194,7 +194,7 @@ def _rank_by_kind(request: Request, found: Found, how: KindsFirst) -> list[Gated
         work=request.work,
         now=request.now,
         scorer=request.scorer,
-        coverage=request.coverage,
+        gated=request.gated,
         weights=request.weights,
     )
 

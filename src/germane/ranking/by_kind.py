@@ -29,7 +29,7 @@ def by_kind(
     work: Work,
     now: datetime,
     scorer: Scorer | None = None,
-    coverage: Mapping[str, float] | None = None,
+    gated: bool = True,
     weights: Weights | None = None,
 ) -> list[Gated]:
     """The candidates of each section in rank order, each chain once; none is dropped.
@@ -48,7 +48,7 @@ def by_kind(
             weights=weights,
         )
         passed = Gated(kept=ranked)
-        if coverage is not None:
-            passed = gate(ranked, coverage=coverage, information=query.information)
+        if gated:
+            passed = gate(ranked, information=query.information)
         relevant = {} if passed.unsure else {one.memory.id: one for one in passed.kept}
     return [Gated(kept=kinds_first(section, how, relevant=relevant, work=work, now=now)) for section in kept]
