@@ -41,6 +41,10 @@ CounterName = Annotated[
     str | None,
     typer.Option("--counter", metavar="NAME", help="What counts tokens, a counter or a model's name."),
 ]
+Query = Annotated[
+    str | None,
+    typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
+]
 
 
 def _import(
@@ -91,8 +95,7 @@ def _import(
                 )
     if as_json:
         print_json({"conversations": done})
-        return
-    for each in done:
+    for each in () if as_json else done:
         print_text(f"{each['session']}: {each['appended']:,} messages added, {each['messages']:,} in all.")
 
 
@@ -182,10 +185,7 @@ def _request(
         str | None,
         typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered."),
     ] = None,
-    query: Annotated[
-        str | None,
-        typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
-    ] = None,
+    query: Query = None,
     counter: CounterName = None,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
