@@ -48,6 +48,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Conversations": (
         "Conversation", "Message", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart", "Provider",
         "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers", "ConversationInfo",
+        "Request", "PartUse", "RequestShares", "Calibration", "Compaction",
     ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (

@@ -172,12 +172,11 @@ class RequestTooLarge(BudgetTooSmall):
         super().__init__(budget=budget, needed=sum(parts.values()), required=tuple(self.parts))
         named = ", ".join(f"{name}: {tokens:,}" for name, tokens in self.parts.items())
         longest = next(iter(self.parts), "it")
-        message = (
+        super(BudgetTooSmall, self).__init__(
             f"The request doesn't fit: its window leaves {budget:,} tokens, and {self.needed:,} are needed, "
             f"{self.shortfall:,} more ({named}). Shorten {longest}, reserve less for the answer, or use a "
             "model with a larger window."
         )
-        self.args = (message,)
 
 
 class PurgeNotConfirmed(GermaneError):
