@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.counting import request_tokens
-from germane.conversation.groups import groups_of
+from germane.conversation.formats import read_messages, write_messages
+from germane.conversation.groups import grouped, groups_of
 from germane.conversation.request import request_of
 from germane.conversation.tiers import Tiers
 from germane.conversation.wanted import FULL, Wanted
@@ -18,6 +21,7 @@ from germane.model.request import Request
 from germane.tokens import CachedCounter, get_counter
 from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations
 from talks import system
+from transcripts import anthropic_requests, openai_messages, responses_items
 
 COUNTER = CachedCounter(get_counter("o200k"))
 SCORES = st.dictionaries(st.sampled_from([f"m{n}" for n in range(1, 20)] + ["b"]), st.integers(1, 9))
@@ -132,3 +136,40 @@ def test_pinned_groups_stay_and_hidden_ones_never_come_back(
         return
     check(after, hidden, limit)
     assert said not in after.serialised()
+
+
+@settings(max_examples=80)
+@given(
+    st.one_of(
+        st.tuples(st.just(Provider.OPENAI), st.lists(openai_messages(), max_size=12)),
+        st.tuples(st.just(Provider.RESPONSES), st.lists(responses_items(), max_size=12)),
+        st.tuples(st.just(Provider.ANTHROPIC), anthropic_requests()),
+    ),
+    st.sampled_from(PROVIDERS),
+)
+def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], provider: Provider) -> None:
+    source, value = given_talk
+    talk = grouped(read_messages(value, source))
+    try:
+        request = asked(talk, provider, 1500)
+    except RequestTooLarge:
+        return
+    counted = request_tokens(
+        provider, COUNTER, messages=request.messages, system=request.system, tools=request.tools
+    )
+    assert request.tokens == counted <= 1500
+    if provider is not source:
+        check_accepted(request.arguments(), provider)
+        check_pairs(request.messages, provider)
+
+
+@settings(max_examples=80)
+@given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
+def test_what_a_provider_said_goes_back_to_it_in_pairs(talk: Talk, provider: Provider, limit: int) -> None:
+    said = write_messages([message for message in talk if not message.hidden], provider)
+    native = grouped(read_messages(said.arguments(), provider))
+    try:
+        request = asked(native, provider, limit)
+    except RequestTooLarge:
+        return
+    check(request, native, limit)
