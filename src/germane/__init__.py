@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from germane.model.compaction import Compaction
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
+    from germane.model.diffs import diff
     from germane.model.draft import Draft, Remembered
     from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
@@ -244,6 +245,7 @@ __all__ = [
     "Work",
     "WorkingSet",
     "__version__",
+    "diff",
     "get_counter",
     "open",
     "reembed",
@@ -290,6 +292,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "germane.model.compaction": ("Compaction",),
     "germane.model.context": ("Context", "Item"),
     "germane.model.conversation": ("Anchored", "DerivedQuery", "LeftOut", "Selection"),
+    "germane.model.diffs": ("diff",),
     "germane.model.draft": ("Draft", "Remembered"),
     "germane.model.held": ("AgeBasis", "Evicted", "Eviction", "Held"),
     "germane.model.holding": ("Added", "Move", "MoveKind"),

@@ -9,6 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from commandline import fields, filled, id_of, printed, run
+from germane.stores.sqlite.schema import VERSION
 
 _FIXED = ("--now", "2020-06-01")
 
@@ -155,6 +156,17 @@ def test_history(db: Path) -> None:
     assert [list(version) for version in value["versions"]] == [fields("Memory"), fields("Memory")]
     links = [(each["id"], each["supersedes"], each["superseded_by"]) for each in value["versions"]]
     assert links == snapshot([("<id 1>", None, "<id 2>"), ("<id 2>", "<id 1>", None)])
+    assert value["diffs"] == snapshot(
+        [
+            """\
+--- version 1
++++ version 2
+@@ -1 +1 @@
+-Chose Postgres over ChromaDB
++Chose Postgres for good
+"""
+        ]
+    )
 
 
 def test_import(db: Path, tmp_path: Path) -> None:
@@ -222,7 +234,7 @@ def test_stats(db: Path) -> None:
     assert value == snapshot(
         {
             "location": "<folder>/agent.db",
-            "schema_version": 6,
+            "schema_version": VERSION,
             "agent": "default",
             "memories": 3,
             "by_kind": {"decision": 1, "fact": 1, "note": 1},
@@ -233,6 +245,8 @@ def test_stats(db: Path) -> None:
             "embedding": None,
             "oldest": "2020-01-01T00:00:00+00:00",
             "language": "english",
+            "tokens_by_scope": {"global": 43},
+            "large": [],
         }
     )
 

@@ -173,7 +173,7 @@ class Reading(Refreshing):
         return self._session.store.stats(self.agent)
 
     def doctor(self) -> tuple[Finding, ...]:
-        """What is wrong with the store, each finding with its remedy; empty when nothing is."""
+        """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
         store = self._session.store
         found = store.check(self.agent) if isinstance(store, Checkable) else ()
-        return (*found, *self._embedding.findings())
+        return (*found, *self._embedding.findings(), *verbs.read.large_findings(self._session))

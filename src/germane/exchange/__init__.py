@@ -5,6 +5,8 @@ Level: exchange (imports errors and model; knows an engine only by the protocol 
 
 from __future__ import annotations
 
+from germane.exchange.agents import write_block
+from germane.exchange.changes import changed_paths
 from germane.exchange.detect import Layout, layout_of, read
 from germane.exchange.exporting import export_jsonl
 from germane.exchange.git import read_git
@@ -16,6 +18,7 @@ from germane.exchange.projects import read_project
 from germane.exchange.records import memory_from_json, memory_to_json
 from germane.exchange.report import Gone, Importer, ImportReport, Keeper, Progress, Written
 from germane.exchange.secrets import Secret, find_secrets
+from germane.exchange.settings import read_scoped
 from germane.exchange.sources import Skipped
 from germane.exchange.transcripts import read_transcript
 from germane.exchange.watching import watch
@@ -30,6 +33,7 @@ __all__ = [
     "Secret",
     "Skipped",
     "Written",
+    "changed_paths",
     "conversation_drafts",
     "evidence_report",
     "export_jsonl",
@@ -45,6 +49,8 @@ __all__ = [
     "read_markdown",
     "read_memories",
     "read_project",
+    "read_scoped",
     "read_transcript",
     "watch",
+    "write_block",
 ]

@@ -16,7 +16,7 @@ from pathlib import Path
 from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.draft import Draft
 
-__all__ = ["COMMIT", "MOST_FILES", "read_git"]
+__all__ = ["COMMIT", "MOST_FILES", "ask_git", "read_git"]
 
 COMMIT = "commit"
 """The tag of every commit."""
@@ -41,11 +41,11 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
     git refuses to read, or in one without commits.
     """
-    prefix = _ask(path, "rev-parse", "--show-prefix")
-    if _ask(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
+    prefix = ask_git(path, "rev-parse", "--show-prefix")
+    if ask_git(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
         raise unreadable(path, "the repository has no commits yet")
     cut = frozenset[str]()
-    if _ask(path, "rev-parse", "--is-shallow-repository") == "true":
+    if ask_git(path, "rev-parse", "--is-shallow-repository") == "true":
         cut = _shallow_commits(path)
         if on_skip is not None:
             reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
@@ -114,7 +114,7 @@ def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
 
 def _shallow_commits(path: Path) -> frozenset[str]:
     """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
-    listed = Path(path, _ask(path, "rev-parse", "--git-path", "shallow"))
+    listed = Path(path, ask_git(path, "rev-parse", "--git-path", "shallow"))
     return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
 
 
@@ -148,7 +148,7 @@ def _output(path: Path, inside: str) -> Iterator[bytes]:
             process.communicate()
 
 
-def _ask(path: Path, *arguments: str, refused: str | None = None) -> str:
+def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
     """What git answers; when it refuses, `refused`, or else the error with git's own words."""
     try:
         done = subprocess.run(  # noqa: S603 - As above.

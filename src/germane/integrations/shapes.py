@@ -220,12 +220,22 @@ def stats_shape(stats: StoreStats) -> Shape:
         "oldest": _moment(stats.oldest),
         "newest": _moment(stats.newest),
         "language": stats.language,
+        "tokens_by_scope": dict(stats.tokens_by_scope),
+        "large": [
+            {"id": one.id, "kind": one.kind, "scope": one.scope, "tokens": one.tokens, "label": one.label}
+            for one in stats.large
+        ],
     }
 
 
 def finding_shape(finding: Finding) -> Shape:
     """One thing that a check found wrong."""
-    return {"code": finding.code, "text": finding.text, "remedy": finding.remedy}
+    return {
+        "code": finding.code,
+        "text": finding.text,
+        "remedy": finding.remedy,
+        "advice": finding.advice,
+    }
 
 
 def error_shape(error: GermaneError) -> Shape:

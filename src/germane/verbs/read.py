@@ -5,14 +5,17 @@ Level: verbs.
 
 from __future__ import annotations
 
-from germane.errors import NotFound
+from collections.abc import Sequence
+
+from germane.errors import InvalidInput, NotFound
 from germane.model.memory import Level, Memory
 from germane.model.query import Filter, Order
+from germane.model.stats import Finding
 from germane.packing.render import fence
 from germane.verbs.checks import checked_text
 from germane.verbs.session import Session
 
-__all__ = ["expand", "get", "history", "memories"]
+__all__ = ["expand", "get", "history", "large_findings", "memories"]
 
 
 def get(session: Session, memory_id: str) -> Memory:
@@ -24,12 +27,15 @@ def get(session: Session, memory_id: str) -> Memory:
 
 
 def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
-    """Every version of a memory's chain, the first version first. Raises NotFound."""
+    """Every version of a memory's chain, the first version first.
+
+    Raises NotFound, or InvalidInput for a chain that goes round in a circle.
+    """
     versions = [get(session, memory_id)]
     while (before := versions[0].supersedes) is not None:
-        versions.insert(0, get(session, before))
+        versions.insert(0, _unseen(versions, get(session, before)))
     while (after := versions[-1].superseded_by) is not None:
-        versions.append(get(session, after))
+        versions.append(_unseen(versions, get(session, after)))
     return tuple(versions)
 
 
@@ -51,3 +57,27 @@ def memories(
 ) -> tuple[Memory, ...]:
     """The memories that pass a filter, in order, a page at a time."""
     return session.store.find(session.agent, where, order=order, limit=limit, after=after)
+
+
+def large_findings(session: Session) -> tuple[Finding, ...]:
+    """Advice on the memories that are so long that little else has room beside them."""
+    return tuple(
+        Finding(
+            code="large-memory",
+            text=f"Memory {one.id} ({one.kind}, {one.scope}) has {one.tokens:,} tokens: {one.label}",
+            remedy="Say it shorter with `germane revise`, or split it; where it doesn't fit, a context has "
+            "its summary.",
+            advice=True,
+        )
+        for one in session.store.stats(session.agent).large
+    )
+
+
+def _unseen(versions: Sequence[Memory], memory: Memory) -> Memory:
+    if any(one.id == memory.id for one in versions):
+        round_ = " -> ".join([*(one.id for one in versions), memory.id])
+        raise InvalidInput(
+            f"The versions of memory {memory.id!r} go round in a circle ({round_}), so none is the first or "
+            "the last. Purge the chain, and import it anew as it was."
+        )
+    return memory

@@ -37,10 +37,22 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why.", counts=True),
     "frames": Command("framing", "The frames that there are: what each is for, its total and its shares."),
+    "context": Command(
+        "contextual",
+        "What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md.",
+        counts=True,
+    ),
+    "outcome": Command(
+        "contextual",
+        "Say how work turned out with what a context showed, so that the scoped plan learns from it.",
+    ),
     "feedback": Command("learning", "Say which memories of a context were used."),
     "learn": Command("learning", "Let the ranking learn from feedback, or not, or forget what it learned."),
     "show": Command("recalling", "One memory: its fields, its texts and its versions."),
-    "history": Command("recalling", "Every version of a memory, the first version first."),
+    "history": Command(
+        "recalling",
+        "Every version of a memory, the first version first, and what changed from each to the next.",
+    ),
     "revise": Command("remembering", "Store the next version of a memory.", counts=True),
     "forget": Command("remembering", "Keep a memory out of every result until it is restored."),
     "restore": Command("remembering", "Undo a forget."),

@@ -14,7 +14,8 @@ from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, op
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import finding_shape, stats_shape
-from germane.model.columns import bar, table
+from germane.model.columns import bar, cut, table
+from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
     from germane import StoreStats
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 _BAR = 40
+_WIDTH = 110
 _USUAL_LANGUAGE = "english"
 _FOUND_WRONG = 1
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -39,7 +41,7 @@ def _stats(
     if as_json:
         print_json(stats_shape(stats))
         return
-    print_text("\n".join(table(_rows(stats))))
+    print_text("\n".join(cut(line, _WIDTH) for line in table(_rows(stats))))
     if stats.by_kind:
         print_text("\n" + "\n".join(_bars(stats.by_kind)))
 
@@ -52,13 +54,19 @@ def _doctor(
     """Look for damage in the store. Ends with 1 if there is any, and says what to do."""
     with open_to_read(database, agent) as engine:
         findings = engine.doctor()
+    damage = [each for each in findings if not each.advice]
     if as_json:
-        print_json({"healthy": not findings, "findings": [finding_shape(finding) for finding in findings]})
+        print_json({"healthy": not damage, "findings": [finding_shape(finding) for finding in findings]})
     elif not findings:
         print_text(f"{database}: nothing wrong was found.")
     else:
-        print_text("\n".join(f"{each.code}: {each.text}\n  Remedy: {each.remedy}" for each in findings))
-    if findings:
+        print_text(
+            "\n".join(
+                f"{each.code}: {each.text}\n  {'Advice' if each.advice else 'Remedy'}: {each.remedy}"
+                for each in findings
+            )
+        )
+    if damage:
         raise typer.Exit(_FOUND_WRONG)
 
 
@@ -71,6 +79,13 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
         ("Memories", f"{stats.memories:,}" + (f" ({statuses})" if statuses else "")),
         ("Tokens", f"{stats.tokens:,}"),
     ]
+    if len(stats.tokens_by_scope) > 1:
+        said = ", ".join(f"{tokens:,} {scope}" for scope, tokens in stats.tokens_by_scope.items())
+        rows.append(("By scope", f"{said} (active)"))
+    rows.extend(
+        ("Large", f"{each.tokens:,} tokens: {short_id(each.id)} {each.kind} {each.label}")
+        for each in stats.large
+    )
     if stats.oldest is not None and stats.newest is not None:
         rows.append(("Made", f"{stats.oldest:%Y-%m-%d} to {stats.newest:%Y-%m-%d}"))
     if stats.embedding is not None:

@@ -28,7 +28,7 @@ from germane.integrations.shapes import feedback_shape, lessons_shape, shown_fro
 if TYPE_CHECKING:
     from germane import Lessons, Shown
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "read_shown", "whole_ids"]
 
 _SHORTEST = 4
 
@@ -72,12 +72,12 @@ def _feedback(
     Their use is counted, once for each context, and the ranking learns from it where `germane learn on`
     was said.
     """
-    shown = shown_from(_read(context))
+    shown = read_shown(context)
     with open_to_change(database, agent) as engine:
         given = engine.feedback(
             shown,
-            used=_whole(used or (), shown),
-            ignored=None if ignored is None else _whole(ignored, shown),
+            used=whole_ids(used or (), shown),
+            ignored=None if ignored is None else whole_ids(ignored, shown),
         )
     if as_json:
         print_json(feedback_shape(given))
@@ -118,11 +118,13 @@ def _learn(
     print_text(_told(lessons))
 
 
-def _read(file: Path) -> Any:
-    """The JSON in a file, or on the standard input for a dash."""
+def read_shown(file: Path) -> Shown:
+    """What the JSON in a file says was shown, or that on the standard input for a dash."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
-        return json.loads(text)
+        return shown_from(json.loads(text))
+    except InvalidInput:
+        raise
     except OSError as error:
         raise InvalidInput(f"--context {file} can't be read: {error.strerror}.") from error
     except ValueError as error:
@@ -131,7 +133,7 @@ def _read(file: Path) -> Any:
         ) from error
 
 
-def _whole(texts: Sequence[str], shown: Shown) -> list[str]:
+def whole_ids(texts: Sequence[str], shown: Shown) -> list[str]:
     """The ids among those shown that the texts name by themselves, their beginnings or their ends."""
     found = []
     for text in texts:

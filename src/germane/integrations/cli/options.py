@@ -95,7 +95,8 @@ Budget = Annotated[
     ),
 ]
 PlanName = Annotated[
-    str, typer.Option("--plan", metavar="PLAN", help="How the text is laid out: layered or relevance.")
+    str,
+    typer.Option("--plan", metavar="PLAN", help="How the text is laid out: layered, relevance or scoped."),
 ]
 FrameName = Annotated[
     str,

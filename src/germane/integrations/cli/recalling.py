@@ -6,6 +6,7 @@ Level: integrations.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ from germane.integrations.cli.opening import (
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.shapes import Shape, memory_shape, recalled_shape, renditions_shape
 from germane.model.columns import cut, line_of
+from germane.model.diffs import diff
 from germane.model.explanation import sentence_of, short_id, why_of
 
 if TYPE_CHECKING:
@@ -114,13 +116,16 @@ def _history(
     agent: options.Agent = DEFAULT_AGENT,
     as_json: options.Json = False,
 ) -> None:
-    """Every version of a memory, the first version first."""
+    """Every version of a memory, the first version first, and what changed from each to the next."""
     with open_to_read(database, agent) as engine:
         versions = engine.history(id_of(engine, memory_id))
+    diffs = [diff(before, after) for before, after in pairwise(versions)]
     if as_json:
-        print_json({"versions": [memory_shape(version) for version in versions]})
-    else:
-        _print_versions(versions)
+        print_json({"versions": [memory_shape(version) for version in versions], "diffs": diffs})
+        return
+    _print_versions(versions)
+    for each in diffs:
+        print_text(f"\n{each}".removesuffix("\n"))
 
 
 def print_recalled(recalled: Recalled, entered: Shape | None = None, *, as_json: bool) -> None:

@@ -1,0 +1,45 @@
+"""A project's own settings, in the file `germane.toml` at its root.
+
+Level: exchange (imports plans, model and errors).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from germane.errors import InvalidInput
+from germane.exchange.sources import read_text, unreadable
+from germane.plans.scoped import SCOPED, Scoped
+from germane.plans.scoping import scoped_from
+
+__all__ = ["SETTINGS", "project_root", "read_scoped"]
+
+SETTINGS = "germane.toml"
+"""The name of the file."""
+
+
+def read_scoped(path: Path | str) -> Scoped:
+    """The scoped plan as the table `scoped` of a file says, and as it is by default where it says nothing.
+
+    Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
+    """
+    file = Path(path)
+    try:
+        found = tomllib.loads(read_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise unreadable(file, f"it is no TOML ({error})") from error
+    table = found.get("scoped", {})
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"`scoped` in {file} is no table. Write [scoped].")
+    return scoped_from(table, source=str(file)) if table else SCOPED
+
+
+def project_root(start: Path) -> Path:
+    """The folder at or above `start` that holds a germane.toml or a repository; else `start` itself."""
+    here = start.resolve()
+    for folder in (here, *here.parents):
+        if (folder / SETTINGS).is_file() or (folder / ".git").exists():
+            return folder
+    return here

@@ -1,0 +1,256 @@
+"""context and outcome: what a project knows for the work at hand, and how that work turned out.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from germane import InvalidInput
+from germane.integrations.cli import options
+from germane.integrations.cli.learning import read_shown, whole_ids
+from germane.integrations.cli.opening import (
+    DEFAULT_AGENT,
+    DEFAULT_DATABASE,
+    moment_of,
+    open_to_change,
+    open_to_read,
+)
+from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.shapes import context_shape
+from germane.model.explanation import sentence_of
+
+if TYPE_CHECKING:
+    from germane import Context, Scoped
+
+__all__ = ["COMMANDS"]
+
+_BUDGET = 8000
+
+
+class _Format(StrEnum):
+    """How `germane context` prints what it found."""
+
+    TEXT = "text"
+    AGENTS_MD = "agents-md"
+
+
+class _Result(StrEnum):
+    """How work turned out."""
+
+    SUCCESS = "success"
+    PARTIAL = "partial"
+    FAILURE = "failure"
+
+
+_Query = Annotated[str, typer.Argument(metavar="[QUERY]", help="What the task is about, in any words.")]
+_Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The task, by its id or in words.")]
+_Paths = Annotated[
+    list[str] | None,
+    typer.Option("--path", metavar="PATH", help="A file or folder that is worked on. Repeatable."),
+]
+_Scopes = Annotated[
+    list[str] | None,
+    typer.Option("--scope", metavar="SCOPE", help="A scope of your own, such as team:core. Repeatable."),
+]
+_Exact = Annotated[
+    bool, typer.Option("--exact", help="As the decision record says to the letter: plan scoped_exact.")
+]
+_TaskType = Annotated[
+    str | None, typer.Option("--task-type", metavar="NAME", help="Settings of [scoped.task_types.NAME].")
+]
+_Column = Annotated[
+    str | None, typer.Option("--column", metavar="NAME", help="Settings of [scoped.columns.NAME].")
+]
+_Board = Annotated[
+    str | None, typer.Option("--board", metavar="NAME", help="Settings of [scoped.boards.NAME].")
+]
+_Config = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="The settings; germane.toml at the root unless given."),
+]
+_Counter = Annotated[
+    str | None,
+    typer.Option("--counter", metavar="NAME", help="Who counts tokens: a counter or a model's name."),
+]
+_Git = Annotated[bool, typer.Option("--git/--no-git", help="Ask git when the paths were changed last.")]
+_Form = Annotated[
+    _Format, typer.Option("--format", help="The text alone, or between marks for a file for agents.")
+]
+_Write = Annotated[
+    Path | None,
+    typer.Option("--write", metavar="FILE", help="Put it into this file, in the place of the last one."),
+]
+_Explain = Annotated[bool, typer.Option("--explain", help="Print instead what is in, what is not, and why.")]
+
+
+def _context(
+    query: _Query = "",
+    *,
+    task: _Task = None,
+    path: _Paths = None,
+    scope: _Scopes = None,
+    budget: options.Budget = _BUDGET,
+    exact: _Exact = False,
+    task_type: _TaskType = None,
+    column: _Column = None,
+    board: _Board = None,
+    config: _Config = None,
+    counter: _Counter = None,
+    git: _Git = True,
+    form: _Form = _Format.TEXT,
+    write: _Write = None,
+    explain: _Explain = False,
+    now: options.Now = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md."""
+    how = _settings(config, exact=exact, board=board, column=column, task_type=task_type)
+    paths, changed = _paths(path or (), git=git and not exact)
+    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+        context = engine.assemble(
+            query,
+            plan=how,
+            task=task,
+            paths=paths,
+            scopes=scope or (),
+            budget=budget,
+            counter=counter,
+            changed=changed,
+        )
+    if write is not None:
+        _write(write, context)
+    _show(context, form=form, explained=explain, written=write is not None, as_json=as_json)
+
+
+def _outcome(
+    result: Annotated[
+        _Result, typer.Argument(metavar="success|partial|failure", help="How the work turned out.")
+    ],
+    *,
+    context: Annotated[
+        Path,
+        typer.Option(
+            "--context",
+            metavar="FILE",
+            help="What `context --json` or `assemble --json` printed; - reads it from the standard input.",
+        ),
+    ],
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--memory", metavar="ID", help="One that helped or misled; without any, all shown. Repeatable."
+        ),
+    ] = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """Say how work turned out with what a context showed, so that the scoped plan learns from it."""
+    shown = read_shown(context)
+    with open_to_change(database, agent) as engine:
+        told = engine.outcome(
+            shown, str(result), memories=None if memory is None else whole_ids(memory, shown)
+        )
+    if as_json:
+        print_json({"outcome": str(result), "memories": told.memories, "told": told.told})
+    else:
+        known = told.memories - told.told
+        print_text(
+            f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
+            + (f"; known already: {known}." if known else ".")
+        )
+
+
+def _settings(
+    config: Path | None, *, exact: bool, board: str | None, column: str | None, task_type: str | None
+) -> Scoped:
+    from germane.exchange.settings import SETTINGS, project_root, read_scoped  # noqa: PLC0415 - Only here.
+    from germane.plans.scoped import EXACT, SCOPED  # noqa: PLC0415 - As above.
+
+    if exact:
+        if config or board or column or task_type:
+            raise InvalidInput(
+                "--exact takes no settings: leave out --config, --board, --column, --task-type."
+            )
+        return EXACT
+    file = config or project_root(Path.cwd()) / SETTINGS
+    how = read_scoped(file) if config is not None or file.is_file() else SCOPED
+    return how.of(board=board, column=column, task_type=task_type)
+
+
+def _paths(named: Sequence[str], *, git: bool) -> tuple[list[str], dict[str, datetime]]:
+    """The paths from the project's root, and when each was changed last. Raises InvalidInput."""
+    if not named:
+        return [], {}
+    from germane.exchange.changes import changed_paths  # noqa: PLC0415 - Only where paths are named.
+    from germane.exchange.settings import project_root  # noqa: PLC0415 - As above.
+
+    root = project_root(Path.cwd())
+    paths = []
+    for name in named:
+        absolute = Path(name).expanduser().absolute()
+        # Without following links: a link inside the project is a place of the project.
+        inside = Path(*_without_dots(absolute))
+        if not inside.is_relative_to(root):
+            raise InvalidInput(
+                f"--path {name!r} lies outside the project at {str(root)!r}. Name a path inside it, or run "
+                "the command in the other project."
+            )
+        paths.append(inside.relative_to(root).as_posix())
+    return paths, changed_paths(root, paths) if git else {}
+
+
+def _without_dots(path: Path) -> list[str]:
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts[1:] = parts[1:-1]
+        else:
+            parts.append(part)
+    return parts
+
+
+def _write(file: Path, context: Context) -> None:
+    from germane.exchange.agents import write_block  # noqa: PLC0415 - Only where a file is written.
+
+    changed = write_block(file, context.text)
+    warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
+
+
+def _show(context: Context, *, form: _Format, explained: bool, written: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(context_shape(context))
+        return
+    trace = context.trace
+    if explained:
+        print_text(context.explain().removesuffix("\n"))
+        return
+    if not written:
+        if form is _Format.AGENTS_MD:
+            from germane.exchange.agents import marked  # noqa: PLC0415 - Only in this form.
+
+            print_text(marked(context.text).removesuffix("\n"))
+        elif context.text:
+            print_text(context.text.removesuffix("\n"))
+    for note in trace.notes:
+        warn(f"Note: {note.text}")
+    if trace.emptiness is not None:
+        warn(sentence_of(trace.emptiness))
+    warn(
+        f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter}); "
+        f"memories: {len(trace.included)} in, {len(trace.excluded)} left out."
+    )
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"context": _context, "outcome": _outcome}
+"""The commands of this file by name."""

@@ -1,0 +1,90 @@
+"""Reads the settings of the scoped plan from a mapping, as a configuration file holds them.
+
+Level: plans. Pure: who reads the file is `germane.exchange`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.plans.scoped import Profile, Scoped
+
+__all__ = ["scoped_from"]
+
+_GROUPS = ("boards", "columns", "task_types")
+
+
+def scoped_from(settings: Mapping[str, Any], *, source: str) -> Scoped:
+    """The plan that `settings`, the table `scoped` of a configuration file, describes.
+
+    Raises InvalidInput for a setting that there isn't or a value that isn't of its sort, and InvalidPlan for
+    shares that don't sum to one; `source` names the file in these.
+    """
+    groups = {name: settings[name] for name in _GROUPS if name in settings}
+    own = {name: value for name, value in settings.items() if name not in groups}
+    checked = _checked(own, _OF_PLAN, where=f"[scoped] of {source}", more=_GROUPS)
+    for name, group in groups.items():
+        if not isinstance(group, Mapping) or not all(isinstance(each, Mapping) for each in group.values()):
+            raise InvalidInput(
+                f"[scoped.{name}] of {source} is no table of tables: write [scoped.{name}.NAME]."
+            )
+        checked[name] = {
+            title: Profile(**_checked(each, _OF_PROFILE, where=f"[scoped.{name}.{title}] of {source}"))
+            for title, each in group.items()
+        }
+    return Scoped(**checked)
+
+
+def _numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_number, value.values()))
+
+
+def _whole_numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, int) and not isinstance(each, bool) for each in value.values()
+    )
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _not_negative(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_Check = tuple[Callable[[object], bool], str]
+_OF_PROFILE: Mapping[str, _Check] = {
+    "shares": (
+        _numbers,
+        "a table of numbers that sum to 1, such as { global = 0.5, task = 0.3, path = 0.2 }",
+    ),
+    "priorities": (_whole_numbers, "a table of whole numbers by kind, such as { adr = 1, decision = 2 }"),
+    "roll_over": (_flag, "true or false"),
+    "backfill": (_flag, "true or false"),
+    "stale_after_days": (_not_negative, "a number of days, or 0 for never"),
+}
+_OF_PLAN: Mapping[str, _Check] = {
+    **_OF_PROFILE,
+    "degrade": (_flag, "true or false"),
+    "relevance": (_flag, "true or false"),
+}
+
+
+def _checked(
+    settings: Mapping[str, Any], known: Mapping[str, _Check], *, where: str, more: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    for name, value in settings.items():
+        if name not in known:
+            named = ", ".join((*known, *more))
+            raise InvalidInput(f"{where} has no setting {name!r}. There are: {named}.")
+        passes, form = known[name]
+        if not passes(value):
+            raise InvalidInput(f"{name} = {value!r} in {where} can't be used: it has to be {form}.")
+    return dict(settings)

@@ -1,0 +1,87 @@
+"""Two revisions of one head: one stands, the other is told of it, and there never are two heads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+import germane
+from germane import Filter, InvalidInput, StaleRevision, Status
+from germane.testing.builders import make_id, make_memory
+
+_CHILD = """
+import sys
+import germane
+path, memory_id, text = sys.argv[1:]
+with germane.open(path, embedder=None) as engine:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        print("stored", engine.revise(memory_id, text).id)
+    except germane.StaleRevision as error:
+        print("stale", error.head_id)
+"""
+
+
+def test_of_two_threads_one_is_refused_with_the_head(tmp_path: Path) -> None:
+    with germane.open(tmp_path / "a.db", embedder=None) as engine:
+        for round_ in range(10):
+            first = engine.remember(f"decision {round_}", kind="adr")
+            barrier = Barrier(2)
+
+            def revise(text: str, first: str = first.id, barrier: Barrier = barrier) -> str:
+                barrier.wait()
+                try:
+                    return engine.revise(first, text).id
+                except StaleRevision as error:
+                    return f"stale {error.head_id}"
+
+            with ThreadPoolExecutor(2) as pool:
+                told = list(pool.map(revise, (f"{round_} one way", f"{round_} the other")))
+            (stored,) = [each for each in told if not each.startswith("stale")]
+            assert f"stale {stored}" in told
+            assert [memory.id for memory in engine.history(first.id)] == [first.id, stored]
+        assert len(engine.memories()) == 10
+        assert engine.doctor() == ()
+
+
+def test_of_two_processes_one_is_refused_with_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with germane.open(path, embedder=None) as engine:
+        first = engine.remember("decision", kind="adr")
+        children = [
+            subprocess.Popen(
+                [sys.executable, "-c", _CHILD, str(path), first.id, text],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for text in ("one way", "the other")
+        ]
+        for child in children:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+        told = sorted(child.communicate("\n", timeout=60)[0].split()[0] for child in children)
+        assert told == ["stale", "stored"]
+        heads = engine.memories(Filter(statuses=(Status.ACTIVE,)))
+        assert len(heads) == 1
+        assert engine.history(first.id)[-1].id == heads[0].id
+        assert "- " in engine.assemble(plan="scoped").text
+
+
+def test_versions_that_go_round_in_a_circle_are_an_error_and_no_endless_loop() -> None:
+    one, two = make_id("one"), make_id("two")
+    circle = [
+        make_memory("one", id=one, chain=one, supersedes=two, superseded_by=two, status=Status.SUPERSEDED),
+        make_memory("two", id=two, chain=one, version=2, supersedes=one, superseded_by=one),
+    ]
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.adopt(circle)
+        for memory_id in (one, two):
+            with pytest.raises(InvalidInput, match="circle"):
+                engine.history(memory_id)
