@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         NotAMember,
         NotFound,
         NotHeld,
+        NotRecorded,
         NotSaid,
+        NotWorthKeeping,
         PurgeNotConfirmed,
         RequestTooLarge,
         SchemaTooNew,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
+    from germane.model.judgement import Judgement
     from germane.model.learning import (
         Attested,
         Evidence,
@@ -71,17 +74,22 @@ if TYPE_CHECKING:
         Validation,
         Weights,
     )
+    from germane.model.ledger import Alteration, Altered, Assembly, Changed, Difference, LedgerEntry, Replay
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
     from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
+    from germane.model.metrics import Day, Metrics
+    from germane.model.observed import Observed
     from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
     from germane.model.refreshed import Refreshed, RefreshReason
     from germane.model.request import PartUse, Request
     from germane.model.scope import GLOBAL, Scope
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
+    from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
     from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
     from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
+    from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep
     from germane.model.work import KindsFirst, Work
     from germane.plans.scoped import Profile, Scoped
     from germane.protocols import (
@@ -92,7 +100,9 @@ if TYPE_CHECKING:
         FrameSelector,
         Holding,
         Learning,
+        Living,
         Multilingual,
+        Recording,
         Scorer,
         Sharing,
         Store,
@@ -103,6 +113,7 @@ if TYPE_CHECKING:
     from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
     from germane.verbs.conversation import Conversation
+    from germane.verbs.ledger import Ledger
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
     from germane.verbs.working_set import WorkingSet
@@ -113,11 +124,16 @@ __all__ = [
     "GLOBAL",
     "Added",
     "AgeBasis",
+    "Alteration",
+    "Altered",
     "Anchored",
+    "Assembly",
     "Attested",
     "BudgetTooSmall",
     "Calibration",
     "Candidate",
+    "Cause",
+    "Changed",
     "Checkable",
     "Clock",
     "Compaction",
@@ -125,8 +141,10 @@ __all__ = [
     "Conversation",
     "ConversationInfo",
     "Conversing",
+    "Day",
     "Decay",
     "DerivedQuery",
+    "Difference",
     "Draft",
     "DuplicateMember",
     "Embedder",
@@ -154,18 +172,24 @@ __all__ = [
     "InvalidInput",
     "InvalidPlan",
     "Item",
+    "Judgement",
     "Kind",
     "KindsFirst",
     "LargeMemory",
     "LastActive",
     "Learning",
     "LearningState",
+    "Ledger",
+    "LedgerEntry",
     "LeftOut",
     "Lessons",
     "Level",
+    "LifeEvent",
+    "Living",
     "Member",
     "Memory",
     "Message",
+    "Metrics",
     "MissingExtra",
     "Move",
     "MoveKind",
@@ -174,8 +198,11 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "NotHeld",
+    "NotRecorded",
     "NotSaid",
+    "NotWorthKeeping",
     "Note",
+    "Observed",
     "OpaquePart",
     "Order",
     "Outcome",
@@ -193,11 +220,14 @@ __all__ = [
     "Reason",
     "RecallLimits",
     "Recalled",
+    "Reconcile",
+    "Recording",
     "RefreshReason",
     "Refreshed",
     "Remembered",
     "Rendition",
     "Renditions",
+    "Replay",
     "Request",
     "RequestShares",
     "RequestTooLarge",
@@ -214,12 +244,15 @@ __all__ = [
     "Share",
     "Sharing",
     "Shown",
+    "Sign",
     "Space",
     "SpaceError",
     "SpaceEvent",
     "SpaceInfo",
     "SpaceTaken",
+    "Stage",
     "StaleRevision",
+    "Standing",
     "Status",
     "Store",
     "StoreBusy",
@@ -239,6 +272,8 @@ __all__ = [
     "UnknownKind",
     "UnknownSpace",
     "UnreadableSource",
+    "Upkeep",
+    "UpkeepStep",
     "Validating",
     "Validation",
     "Weights",
@@ -253,113 +288,64 @@ __all__ = [
 ]
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "germane.conversation.anchored": ("RecallLimits",),
-    "germane.conversation.formats": ("Payload",),
-    "germane.conversation.tiers": ("Tiers",),
-    "germane.conversation.wanted": ("RequestShares",),
-    "germane.engine": ("Engine", "open"),
-    "germane.engine.space": ("Space",),
-    "germane.errors": (
-        "BudgetTooSmall",
-        "DuplicateMember",
-        "EmbedderMismatch",
-        "EmbeddingFailed",
-        "GermaneError",
-        "InvalidInput",
-        "InvalidPlan",
-        "LastActive",
-        "MissingExtra",
-        "NotAMember",
-        "NotAllowed",
-        "NotFound",
-        "NotHeld",
-        "NotSaid",
-        "PurgeNotConfirmed",
-        "RequestTooLarge",
-        "SchemaTooNew",
-        "SpaceError",
-        "SpaceTaken",
-        "StaleRevision",
-        "StoreBusy",
-        "StoreError",
-        "StoreUnavailable",
-        "UnknownKind",
-        "UnknownSpace",
-        "UnreadableSource",
-    ),
-    "germane.kinds": ("Kind", "Piece"),
-    "germane.model.calibration": ("Calibration",),
-    "germane.model.compaction": ("Compaction",),
-    "germane.model.context": ("Context", "Item"),
-    "germane.model.conversation": ("Anchored", "DerivedQuery", "LeftOut", "Selection"),
-    "germane.model.diffs": ("diff",),
-    "germane.model.draft": ("Draft", "Remembered"),
-    "germane.model.held": ("AgeBasis", "Evicted", "Eviction", "Held"),
-    "germane.model.holding": ("Added", "Move", "MoveKind"),
-    "germane.model.learning": (
-        "Attested",
-        "Evidence",
-        "Example",
-        "Feedback",
-        "LearningState",
-        "Lessons",
-        "Shown",
-        "Validation",
-        "Weights",
-    ),
-    "germane.model.log": ("ConversationInfo",),
-    "germane.model.memory": ("Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust"),
-    "germane.model.message": (
-        "Group",
-        "Message",
-        "OpaquePart",
-        "Provider",
-        "TextPart",
-        "ToolCall",
-        "ToolResult",
-    ),
-    "germane.model.frame": ("Frame", "FrameChoice"),
-    "germane.model.plan": ("Overflow", "Plan", "RollOver", "Section", "Share", "Style"),
-    "germane.model.query": ("Candidate", "Filter", "Order", "Query", "TimeRange"),
-    "germane.model.request": ("PartUse", "Request"),
-    "germane.model.refreshed": ("RefreshReason", "Refreshed"),
-    "germane.model.scope": ("GLOBAL", "Scope"),
-    "germane.model.space": ("Happening", "Member", "Right", "Role", "SpaceEvent", "SpaceInfo"),
-    "germane.model.stats": ("EmbeddingIdentity", "Finding", "LargeMemory", "StoreStats"),
-    "germane.model.trace": (
-        "Emptiness",
-        "Entry",
-        "Note",
-        "Question",
-        "Ranked",
-        "Reason",
-        "SectionUse",
-        "Trace",
-    ),
-    "germane.model.work": ("KindsFirst", "Work"),
-    "germane.plans.scoped": ("Profile", "Scoped"),
-    "germane.protocols": (
-        "Checkable",
-        "Clock",
-        "Conversing",
-        "Embedder",
-        "FrameSelector",
-        "Holding",
-        "Learning",
-        "Multilingual",
-        "Scorer",
-        "Sharing",
-        "Store",
-        "Summarizer",
-        "TokenCounter",
-        "Validating",
-    ),
-    "germane.ranking.decay": ("Decay",),
-    "germane.tokens": ("get_counter", "register_counter"),
-    "germane.verbs.conversation": ("Conversation",),
-    "germane.verbs.recall": ("Recalled",),
-    "germane.verbs.reembed": ("reembed",),
-    "germane.verbs.working_set": ("WorkingSet",),
+    module: tuple(names.split())
+    for module, names in {
+        "germane.conversation.anchored": "RecallLimits",
+        "germane.conversation.formats": "Payload",
+        "germane.conversation.tiers": "Tiers",
+        "germane.conversation.wanted": "RequestShares",
+        "germane.engine": "Engine open",
+        "germane.engine.space": "Space",
+        "germane.errors": """
+            BudgetTooSmall DuplicateMember EmbedderMismatch EmbeddingFailed GermaneError InvalidInput
+            InvalidPlan LastActive MissingExtra NotAMember NotAllowed NotFound NotHeld NotRecorded NotSaid
+            NotWorthKeeping PurgeNotConfirmed RequestTooLarge SchemaTooNew SpaceError SpaceTaken
+            StaleRevision StoreBusy StoreError StoreUnavailable UnknownKind UnknownSpace UnreadableSource
+        """,
+        "germane.kinds": "Kind Piece",
+        "germane.model.calibration": "Calibration",
+        "germane.model.compaction": "Compaction",
+        "germane.model.context": "Context Item",
+        "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
+        "germane.model.diffs": "diff",
+        "germane.model.draft": "Draft Remembered",
+        "germane.model.frame": "Frame FrameChoice",
+        "germane.model.held": "AgeBasis Evicted Eviction Held",
+        "germane.model.holding": "Added Move MoveKind",
+        "germane.model.judgement": "Judgement",
+        "germane.model.learning": """
+            Attested Evidence Example Feedback LearningState Lessons Shown Validation Weights
+        """,
+        "germane.model.ledger": "Alteration Altered Assembly Changed Difference LedgerEntry Replay",
+        "germane.model.log": "ConversationInfo",
+        "germane.model.memory": "Level Memory Outcome Rendition Renditions Status Trust",
+        "germane.model.message": "Group Message OpaquePart Provider TextPart ToolCall ToolResult",
+        "germane.model.metrics": "Day Metrics",
+        "germane.model.observed": "Observed",
+        "germane.model.plan": "Overflow Plan RollOver Section Share Style",
+        "germane.model.query": "Candidate Filter Order Query TimeRange",
+        "germane.model.refreshed": "RefreshReason Refreshed",
+        "germane.model.request": "PartUse Request",
+        "germane.model.scope": "GLOBAL Scope",
+        "germane.model.space": "Happening Member Right Role SpaceEvent SpaceInfo",
+        "germane.model.stage": "Cause LifeEvent Sign Stage Standing",
+        "germane.model.stats": "EmbeddingIdentity Finding LargeMemory StoreStats",
+        "germane.model.trace": "Emptiness Entry Note Question Ranked Reason SectionUse Trace",
+        "germane.model.upkeep": "Reconcile Upkeep UpkeepStep",
+        "germane.model.work": "KindsFirst Work",
+        "germane.plans.scoped": "Profile Scoped",
+        "germane.protocols": """
+            Checkable Clock Conversing Embedder FrameSelector Holding Learning Living Multilingual
+            Recording Scorer Sharing Store Summarizer TokenCounter Validating
+        """,
+        "germane.ranking.decay": "Decay",
+        "germane.tokens": "get_counter register_counter",
+        "germane.verbs.conversation": "Conversation",
+        "germane.verbs.ledger": "Ledger",
+        "germane.verbs.recall": "Recalled",
+        "germane.verbs.reembed": "reembed",
+        "germane.verbs.working_set": "WorkingSet",
+    }.items()
 }
 """The public names by the module that has them."""
 _RENAMED = {"open": "open_engine"}

@@ -18,9 +18,10 @@ from germane.engine.space import Space
 from germane.model.held import Held
 from germane.protocols import Store, TokenCounter
 from germane.verbs.conversation import Conversation
+from germane.verbs.ledger import Ledger
 from germane.verbs.working_set import WorkingSet, Wrapping
 
-__all__ = ["AsyncConversation", "AsyncEngine", "AsyncSpace", "AsyncWorkingSet", "open"]
+__all__ = ["AsyncConversation", "AsyncEngine", "AsyncLedger", "AsyncSpace", "AsyncWorkingSet", "open"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,6 +98,18 @@ def _awaited_conversation(
     return awaited
 
 
+def _awaited_ledger(
+    verb: Callable[Concatenate[Any, P], Ledger],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncLedger]]:
+    """The same for the verb that gives a ledger."""
+
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLedger:
+        return AsyncLedger(await asyncio.to_thread(verb, self._behind, *args, **kwargs))
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
 class _Verbs:
     """What an engine and a space have in common, awaited; `_behind` is the synchronous one."""
 
@@ -136,6 +149,9 @@ class _Verbs:
     frames = _awaited(Engine.frames)
     refresh = _awaited(Engine.refresh)
     feedback = _awaited(Engine.feedback)
+    observe = _awaited(Engine.observe)
+    metrics = _awaited(Engine.metrics)
+    ledger = _awaited_ledger(Engine.ledger)
     outcome = _awaited(Engine.outcome)
     learn = _awaited(Engine.learn)
     unlearn = _awaited(Engine.unlearn)
@@ -190,6 +206,18 @@ class AsyncWorkingSet(Wrapping):
     async def __aiter__(self) -> AsyncIterator[Held]:
         for held in await self.items():
             yield held
+
+
+class AsyncLedger:
+    """A ledger whose verbs are awaited. `ledger` is the synchronous one behind it."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = self._behind = ledger
+
+    list = _awaited(Ledger.list)
+    show = _awaited(Ledger.show)
+    diff = _awaited(Ledger.diff)
+    replay = _awaited(Ledger.replay)
 
 
 class AsyncConversation:

@@ -5,10 +5,12 @@ Level: errors (imports nothing of the package).
     GermaneError
     ├── InvalidInput            a value that can't be accepted; nothing was stored       (also ValueError)
     │   ├── UnknownKind         no kind of that name is registered
+    │   ├── NotWorthKeeping     what the caller asked to refuse; names the reason
     │   └── InvalidPlan         a plan's sections, shares or levels don't add up
     ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
     ├── NotHeld                 a working set doesn't hold that memory                  (also LookupError)
     ├── NotSaid                 a conversation has no such message or group             (also LookupError)
+    ├── NotRecorded             the ledger has no such assembly                         (also LookupError)
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
     │   └── RequestTooLarge     the required parts of a request don't fit its window; names each
@@ -51,7 +53,9 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "NotHeld",
+    "NotRecorded",
     "NotSaid",
+    "NotWorthKeeping",
     "PurgeNotConfirmed",
     "RequestTooLarge",
     "SchemaTooNew",
@@ -87,6 +91,19 @@ class UnknownKind(InvalidInput):
         )
 
 
+class NotWorthKeeping(InvalidInput):
+    """A text says nothing that is worth remembering, and the caller asked to refuse such ones."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        self.text = text
+        self.reason = reason
+        shown = text if len(text) <= 60 else text[:60] + "…"  # noqa: PLR2004 - enough to tell which.
+        super().__init__(
+            f"{shown!r} isn't worth keeping ({reason.replace('_', ' ')}), and nothing was stored. Remember it "
+            "all the same with force=True (--force on the command line)."
+        )
+
+
 class InvalidPlan(InvalidInput):
     """A plan's sections, shares or levels don't add up."""
 
@@ -113,6 +130,18 @@ class NotHeld(GermaneError, LookupError):
         super().__init__(
             f"Working set {working_set!r} of agent {owner!r} doesn't hold memory {memory_id!r}: it was never "
             "added, or it has left since, which `changes` tells of. Add it first."
+        )
+
+
+class NotRecorded(GermaneError, LookupError):
+    """An agent's ledger has no assembly of that id."""
+
+    def __init__(self, assembly_id: str, agent: str) -> None:
+        self.assembly_id = assembly_id
+        self.agent = agent
+        super().__init__(
+            f"The ledger of agent {agent!r} has no assembly {assembly_id!r}: it was never recorded, or so "
+            "many were since that it left. `ledger().list()` names those that there are."
         )
 
 

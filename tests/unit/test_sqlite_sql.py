@@ -25,7 +25,10 @@ OF_THE_WHOLE_STORE = {
     "set_setting",
     "settings",
 }
-OWNED = r"(?:memories|texts|tags|lex|vectors|unembedded|changes|shown|working_sets|held|moves|conversations|messages|anchors|lives|life_events|assemblies|assembled)\b"
+OWNED = (
+    r"(?:memories|texts|tags|lex|vectors|unembedded|changes|shown|working_sets|held|moves|conversations"
+    r"|messages|anchors|lives|life_events|assemblies|assembled)\b"
+)
 
 
 def connect() -> sqlite3.Connection:

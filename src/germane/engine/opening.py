@@ -35,6 +35,7 @@ def open_engine(
     durability: Literal["full", "relaxed"] = "full",
     read_only: bool = False,
     clock: Clock | None = None,
+    record: bool = False,
 ) -> Engine:
     """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
 
@@ -45,7 +46,8 @@ def open_engine(
     `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
     agent ("english" until one is given), and another than before indexes the agent's memories
     anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses one where "auto"
-    is asked for. `clock` replaces the system's, for tests and replays. Raises InvalidInput,
+    is asked for. `clock` replaces the system's, for tests and replays. With `record`, every
+    assembly goes into the ledger. Raises InvalidInput,
     UnreadableSource, StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
     """
     session = opened(
@@ -61,6 +63,7 @@ def open_engine(
         durability=durability,
         read_only=read_only,
         clock=clock,
+        record=record,
     )
     slow = session.embedder is not None and not is_eager(session.embedder)
     return Engine(session, embed_in_background=slow and not read_only)

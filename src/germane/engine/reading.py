@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from germane import verbs
 from germane.engine.refreshing import Refreshing
@@ -127,6 +127,7 @@ class Reading(Refreshing):
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
         conversation: str | Conversation | None = None,
+        record: bool | None = None,
         task: str | None = None,
         paths: Sequence[str] = (),
         changed: Mapping[str, datetime] | None = None,
@@ -135,17 +136,16 @@ class Reading(Refreshing):
 
         No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
         what the query says, or who chooses. What a running `conversation` (a text or one of the engine's)
-        contains is left out. `pins` are ids that must stand in it. The filters restrict what is ranked, not
-        what the plan always shows. With `spaces`, their memories take part. `plan="scoped"` is for a `task`,
-        by id or in words, and `paths`; a note on a file `changed` since ranks lower. Reading changes nothing.
-        Raises BudgetTooSmall, InvalidInput, NotFound, UnknownSpace or NotAllowed.
+        contains is left out. `pins` are ids that must stand in it. Filters restrict what is ranked, not what
+        is always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a file
+        `changed` since ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
         """
         where = verbs.question.filter_of(
             kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
         )
-        return verbs.assembling.assemble(
-            self._session,
+        return self._assembled(
             query,
+            record,
             budget=budget,
             where=where,
             plan=plan,
@@ -177,3 +177,10 @@ class Reading(Refreshing):
         store = self._session.store
         found = store.check(self.agent) if isinstance(store, Checkable) else ()
         return (*found, *self._embedding.findings(), *verbs.read.large_findings(self._session))
+
+    def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
+        """Assembled, and recorded where that is wanted."""
+        cold, self._assembles_first = self._assembles_first, False
+        if self._session.records if record is None else record:
+            return verbs.recording.assemble_recorded(self._session, query, cold=cold, **asked)
+        return verbs.assembling.assemble(self._session, query, **asked)

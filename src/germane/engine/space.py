@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
+from germane.engine.accounting import Accounting
 from germane.engine.ageing import Ageing
 from germane.engine.holding import Holding
 from germane.engine.reading import Reading
@@ -41,7 +42,7 @@ _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-class Space(Holding, Teaching, Ageing, Reading, Writing):
+class Space(Holding, Accounting, Teaching, Ageing, Reading, Writing):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else:

@@ -23,6 +23,7 @@ class Surface:
     def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
         self._session = session
         self._embedding = Embedding(session, in_background=embed_in_background)
+        self._assembles_first = True
         # Kept by name, for what each of them remembers between two questions.
         self._working_sets: dict[str, WorkingSet] = {}
 

@@ -9,6 +9,7 @@ import weakref
 from types import TracebackType
 from typing import Self
 
+from germane.engine.accounting import Accounting
 from germane.engine.ageing import Ageing, LifeStory
 from germane.engine.holding import Holding
 from germane.engine.reading import Reading
@@ -22,7 +23,9 @@ from germane.verbs.session import Session
 __all__ = ["Engine"]
 
 
-class Engine(SharingSpaces, Holding, Talking, Requesting, Teaching, Ageing, LifeStory, Reading, Writing):
+class Engine(
+    SharingSpaces, Holding, Talking, Requesting, Accounting, Teaching, Ageing, LifeStory, Reading, Writing
+):
     """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 
     Every method works on this agent's memories only. Each raises StoreError when the store can't

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from germane.model.context import Context
 from germane.model.memory import Level
@@ -67,7 +68,8 @@ class Assembly:
     `germane.model.learning.context_key`. `sha256` is the hash of the text; None once a memory that stood
     in it was purged, since a hash of few words can be guessed. `candidates` counts the entries that there
     were; those of purged memories are gone. `seconds` is how long it took, and `cold` says that it was
-    the first of its engine. `session` names the conversation that it was made for.
+    the first of its engine. `given_budget` is False where the budget was the frame's total. `options` are
+    the task, the paths and what changed of them, for a plan that goes by these.
     """
 
     id: str
@@ -90,6 +92,8 @@ class Assembly:
     unkept: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     emptiness: Emptiness | None = None
+    given_budget: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
     settled: bool = True
     cold: bool = False
     seconds: float | None = None

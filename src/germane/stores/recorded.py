@@ -6,6 +6,7 @@ Level: stores (imports model).
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +35,8 @@ def asked_json(assembly: Assembly) -> str:
             "unkept": list(assembly.unkept),
             "notes": list(assembly.notes),
             "emptiness": assembly.emptiness,
+            "given_budget": assembly.given_budget,
+            "options": _options(assembly.options),
             "settled": assembly.settled,
             "cold": assembly.cold,
             "seconds": assembly.seconds,
@@ -50,11 +53,26 @@ def fields_of(asked: str) -> dict[str, Any]:
     return {
         **found,
         "where": _filter(found["where"]),
+        "options": _given(found["options"]),
         "spaces": tuple(found["spaces"]),
         "unkept": tuple(found["unkept"]),
         "notes": tuple(found["notes"]),
         "emptiness": None if emptiness is None else Emptiness(emptiness),
     }
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    changed = options.get("changed")
+    if changed is None:
+        return dict(options)
+    return {**options, "changed": {path: moment.isoformat() for path, moment in changed.items()}}
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    changed = options.get("changed")
+    if changed is None:
+        return options
+    return {**options, "changed": {path: datetime.fromisoformat(text) for path, text in changed.items()}}
 
 
 def _where(where: Filter) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def opened(
     durability: Literal["full", "relaxed"],
     read_only: bool,
     clock: Clock | None,
+    record: bool,
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
@@ -70,6 +71,7 @@ def opened(
         embedder=used,
         set_aside=set_aside,
         summarizer=summarizer,
+        records=record,
         language=spoken,
     )
 

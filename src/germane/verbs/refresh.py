@@ -36,6 +36,7 @@ from germane.verbs.assemble import assemble
 from germane.verbs.checks import checked_count, checked_text
 from germane.verbs.embed import embed_texts
 from germane.verbs.framing import Framing, choice_of, frames_of, wants
+from germane.verbs.recording import assemble_recorded
 from germane.verbs.session import Session
 
 __all__ = ["refresh", "similarity_of"]
@@ -156,7 +157,8 @@ def _frame_for(
 
 def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
     def made(budget: int | None) -> Context:
-        return assemble(
+        make = assemble_recorded if session.records else assemble
+        return make(
             session,
             asked.text,
             budget=budget,

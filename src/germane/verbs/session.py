@@ -5,6 +5,8 @@ Level: verbs.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from germane.conversation.arrangements import Arrangements
@@ -27,7 +29,8 @@ class Session:
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
     `known_weights` what use has taught, `known_outcomes` how work turned out, `arrangements` conversations
-    as they are sent.
+    as they are sent. With `records`, assemblies go into the ledger unless a call says otherwise; `timer`
+    tells the seconds for it.
     """
 
     agent: str
@@ -44,5 +47,7 @@ class Session:
     frame_selector: FrameSelector | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
     known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
+    records: bool = False
+    timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
     known_outcomes: KnownOutcomes = field(default_factory=KnownOutcomes, repr=False, compare=False)

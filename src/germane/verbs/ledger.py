@@ -1,0 +1,219 @@
+"""The ledger: look at recorded assemblies, compare them, and make them again as they were.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from germane.errors import GermaneError, InvalidInput, NotRecorded
+from germane.model.context import Context
+from germane.model.ledger import (
+    Alteration,
+    Altered,
+    Assembly,
+    Changed,
+    Difference,
+    LedgerEntry,
+    Replay,
+)
+from germane.model.memory import as_utc
+from germane.packing.remembered import RememberedLines
+from germane.protocols import Recording
+from germane.tokens import CachedCounter, get_counter
+from germane.verbs.assembling import assemble
+from germane.verbs.learned import KnownWeights
+from germane.verbs.recording import assembly_of, recording_store
+from germane.verbs.session import Session
+from germane.verbs.together import entered_spaces
+
+__all__ = ["Ledger", "difference", "ledger"]
+
+_TELLING = {
+    Altered.SEEN: "was said again or used, or its counts moved",
+    Altered.MOVED: "went to another status, so that nobody knows at which it stood",
+    Altered.EMBEDDED: "got a vector, so that nobody knows what it had before",
+}
+_MOST_NAMED = 5
+
+
+def ledger(session: Session) -> Ledger:
+    """The agent's ledger. Raises InvalidInput for a store that keeps none."""
+    return Ledger(session, recording_store(session))
+
+
+class Ledger:
+    """What was assembled and recorded for an agent. Made by `engine.ledger()`.
+
+    No text of a memory is kept in it. A purged memory takes its entries with it, and the hash of each
+    text that it stood in.
+    """
+
+    def __init__(self, session: Session, store: Recording) -> None:
+        self._session = session
+        self._store = store
+
+    def list(self, *, since: datetime | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
+        """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
+        start = None if since is None else as_utc(since, name="since")
+        return self._store.recordings(self._session.agent, since=start, limit=limit)
+
+    def show(self, assembly_id: str) -> Assembly:
+        """One assembly with its entries. Raises NotRecorded."""
+        found = self._store.recorded(self._session.agent, assembly_id)
+        if found is None:
+            raise NotRecorded(assembly_id, self._session.agent)
+        return found
+
+    def diff(self, first: str, second: str) -> Difference:
+        """What differs between two assemblies, from the first to the second. Raises NotRecorded."""
+        return difference(self.show(first), self.show(second))
+
+    def replay(self, assembly_id: str, /, **given: Any) -> Replay:
+        """Make an assembly again, with the store as it was then, and say whether the bytes are the same.
+
+        What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
+        `assemble`. The agent's memories of then are copied into memory for it, some seconds for each
+        100,000. Raises NotRecorded, or InvalidInput for what no assembly takes.
+        """
+        unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
+        if unknown:
+            raise InvalidInput(
+                f"{', '.join(unknown)} can't be given to a replay: they stand in the record. Give plan, "
+                "frame, scorer, conversation or counter."
+            )
+        assembly = self.show(assembly_id)
+        alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
+        try:
+            context, again = _again(self._session, assembly, given)
+        except GermaneError as error:
+            why = (f"It can't be made again: {error}", *_why(assembly, None, alterations, given))
+            return Replay(assembly=assembly, same=False, context=None, why=why, alterations=alterations)
+        same = assembly.sha256 is not None and assembly.sha256 == again.sha256
+        return Replay(
+            assembly=assembly,
+            same=same,
+            context=context,
+            why=() if same else tuple(_why(assembly, again, alterations, given)),
+            makers=_makers_changed(assembly, again),
+            alterations=alterations,
+            difference=difference(assembly, again),
+        )
+
+
+def difference(first: Assembly, second: Assembly) -> Difference:
+    """What differs from the first assembly to the second. Pure."""
+    before = {entry.memory_id: entry for entry in first.included}
+    after = {entry.memory_id: entry for entry in second.included}
+    both = [one for one in before if one in after]
+    ranks = [one for one in after if one in before]
+    stands = {one: (_place(before[one]), _place(after[one])) for one in both}
+    altered = [one for one in both if stands[one][0] != stands[one][1]]
+    return Difference(
+        asked=tuple(_asked_changed(first, second)),
+        entered=tuple(entry for one, entry in after.items() if one not in before),
+        left=tuple(entry for one, entry in before.items() if one not in after),
+        altered=tuple((before[one], after[one]) for one in altered),
+        moved=tuple(
+            one for one, other in zip(both, ranks, strict=True) if one != other and one not in altered
+        ),
+        same_text=first.sha256 is not None and first.sha256 == second.sha256,
+    )
+
+
+def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+    """The context that the recorded question gives now in the store of then, and the record of it."""
+    counter = session.counter if assembly.counter == session.counter.name else None
+    if "counter" in given or counter is None:
+        counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
+    asked: dict[str, Any] = {
+        **assembly.options,
+        "where": assembly.where,
+        "plan": given.get("plan", assembly.plan),
+        "frame": given.get("frame", assembly.frame),
+        "budget": assembly.budget if assembly.given_budget else None,
+        "counter": counter,
+        "pins": [entry.memory_id for entry in assembly.entries if entry.pinned],
+        **{name: given[name] for name in ("scorer", "conversation") if name in given},
+    }
+    with ExitStack() as opened:
+        past = [
+            opened.enter_context(_past(one, assembly))
+            for one in (session, *entered_spaces(session, assembly.spaces))
+        ]
+        context = assemble(past[0], assembly.question, spaces=past[1:], **asked)
+        return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
+
+
+@contextmanager
+def _past(session: Session, assembly: Assembly) -> Iterator[Session]:
+    """The session on the store of then, which is closed at the end."""
+    with closing(recording_store(session).as_of(session.agent, assembly.points[session.agent])) as store:
+        yield replace(
+            session,
+            store=store,
+            clock=lambda: assembly.at,
+            lines=RememberedLines(),
+            known_weights=KnownWeights(),
+        )
+
+
+def _place(entry: LedgerEntry) -> tuple[object, ...]:
+    return entry.section, entry.level
+
+
+def _asked_changed(first: Assembly, second: Assembly) -> Iterator[Changed]:
+    names = ("question", "plan", "frame", "budget", "counter", "where", "spaces", "at")
+    for name in names:
+        before, after = getattr(first, name), getattr(second, name)
+        if before != after:
+            yield Changed(name=name, before=_said(before), after=_said(after))
+
+
+def _said(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _makers_changed(assembly: Assembly, again: Assembly) -> tuple[Changed, ...]:
+    made = {**assembly.makers, "counter": assembly.counter}
+    now = {**again.makers, "counter": again.counter}
+    return tuple(
+        Changed(name=name, before=made.get(name, ""), after=now.get(name, ""))
+        for name in sorted(made.keys() | now.keys())
+        if made.get(name, "") != now.get(name, "")
+    )
+
+
+def _why(
+    assembly: Assembly, again: Assembly | None, alterations: Sequence[Alteration], given: dict[str, Any]
+) -> Iterator[str]:
+    """What may have kept a replay from giving the same bytes, the surest first."""
+    gone = sum(1 for each in alterations if each.what is Altered.PURGED)
+    if assembly.sha256 is None:
+        yield (
+            "A memory that stood in it was purged, and the hash of the text with it, so nothing can prove "
+            "that any bytes are the same."
+        )
+    elif gone:
+        yield f"Purged since: {gone:,} memories, which had their part in what words count."
+    missing = [name for name in assembly.unkept if name not in given]
+    if missing:
+        yield f"It was made with what the ledger can't keep: give replay its {', '.join(missing)} again."
+    for each in _makers_changed(assembly, again) if again is not None else ():
+        yield f"Its {each.name} was {each.before or 'none'}, and is {each.after or 'none'} now."
+    if any(each.what is Altered.REINDEXED for each in alterations):
+        yield "All memories were indexed anew since, by another tokenizer or language."
+    for what, says in _TELLING.items():
+        ids = list(dict.fromkeys(each.memory_id or "" for each in alterations if each.what is what))
+        if ids:
+            more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+            yield f"Since then this {says}: {', '.join(ids[:_MOST_NAMED])}{more}."
+    if not assembly.settled:
+        yield "Somebody wrote to the store while it was made."

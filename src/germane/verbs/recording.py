@@ -1,0 +1,162 @@
+"""assemble, and keep a record of it: what was asked, by what it was made, and what came of it.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.model.context import Context
+from germane.model.ledger import Assembly, LedgerEntry, text_hash
+from germane.model.query import Filter
+from germane.protocols import Recording, TokenCounter
+from germane.retrieval.terms import TOKENIZER
+from germane.spaces import space_of
+from germane.verbs.assembling import assemble
+from germane.verbs.feedback import shown_of
+from germane.verbs.session import Session
+
+__all__ = ["assemble_recorded", "assembly_of", "recording_store"]
+
+_TRIES = 3
+"""How often to assemble anew where somebody writes meanwhile, before the record says so instead."""
+
+_DIGITS = 16
+_KEPT = ("task", "paths", "changed")
+"""What some plans take besides, and can be written down."""
+
+
+def assemble_recorded(session: Session, query: str, *, cold: bool = False, **asked: Any) -> Context:
+    """What `assemble` gives for the same arguments, and a record of it in the ledger.
+
+    The record names the point to which the store had come. Where somebody writes while it is made, it is
+    made again, so that the point is that of the very memories. Raises InvalidInput for a store that keeps
+    no ledger, and what `assemble` raises; then nothing is recorded.
+    """
+    store = recording_store(session)
+    sessions = (session, *asked.get("spaces", ()))
+    points, settled = _points(sessions), False
+    context, seconds, tries = None, 0.0, 0
+    while context is None or (not settled and tries < _TRIES):
+        start = session.timer()
+        context = assemble(session, query, **asked)
+        seconds, tries = session.timer() - start, tries + 1
+        before, points = points, _points(sessions)
+        settled = before == points
+    made = assembly_of(
+        session, context, **asked, points=points, settled=settled, cold=cold, seconds=round(seconds, 6)
+    )
+    store.record(session.agent, made)
+    return context
+
+
+def recording_store(session: Session) -> Recording:
+    """The session's store as one that keeps a ledger. Raises InvalidInput."""
+    if not isinstance(session.store, Recording):
+        raise InvalidInput(
+            f"{type(session.store).__name__} keeps no ledger of assemblies. Use a SQLite store, or give it "
+            "the methods of germane.Recording."
+        )
+    return session.store
+
+
+def assembly_of(
+    session: Session,
+    context: Context,
+    *,
+    where: Filter,
+    counter: TokenCounter,
+    points: Mapping[str, Mapping[str, int]],
+    plan: object = "layered",
+    frame: object = "",
+    budget: int | None = None,
+    pins: Iterable[str] = (),
+    spaces: Sequence[Session] = (),
+    settled: bool = True,
+    cold: bool = False,
+    seconds: float | None = None,
+    **more: object,
+) -> Assembly:
+    """The record of a context: no text of any memory, and each thing that can't be kept by its name."""
+    trace, pinned = context.trace, frozenset(pins)
+    own = {"plan": not isinstance(plan, str), "frame": not isinstance(frame, str)}
+    own |= {name: given is not None for name, given in more.items() if name not in _KEPT}
+    return Assembly(
+        id=session.ids.next(session.clock()),
+        agent=session.agent,
+        at=trace.now,
+        question=trace.question.text,
+        plan=trace.plan if own["plan"] else str(plan),
+        frame=(trace.frame or "") if own["frame"] else str(frame),
+        budget=trace.budget,
+        given_budget=budget is not None,
+        counter=counter.name,
+        where=where,
+        options={name: more[name] for name in _KEPT if more.get(name) is not None},
+        spaces=tuple(space_of(one.agent) for one in spaces),
+        key=shown_of(context).key,
+        points=points,
+        makers=_makers(session, context, plan),
+        unkept=tuple(sorted(name for name, given in own.items() if given)),
+        tokens=context.tokens,
+        sha256=text_hash(context.text),
+        candidates=len(trace.entries),
+        entries=tuple(_entries(session, context, pinned)),
+        notes=tuple(note.code for note in trace.notes),
+        emptiness=trace.emptiness,
+        settled=settled,
+        cold=cold,
+        seconds=seconds,
+    )
+
+
+def _points(sessions: Sequence[Session]) -> dict[str, Mapping[str, int]]:
+    return {one.agent: recording_store(one).point(one.agent) for one in sessions}
+
+
+def _entries(session: Session, context: Context, pinned: frozenset[str]) -> Iterable[LedgerEntry]:
+    for entry in context.trace.entries:
+        yield LedgerEntry(
+            memory_id=entry.memory_id,
+            kind=entry.kind,
+            agent=entry.agent or session.agent,
+            section=entry.section,
+            score=entry.score,
+            parts=entry.parts,
+            level=entry.level,
+            reason=entry.reason,
+            tokens=entry.tokens,
+            short_by=entry.short_by,
+            pinned=entry.memory_id in pinned,
+        )
+
+
+def _makers(session: Session, context: Context, plan: object) -> dict[str, str]:
+    """What had a part in a context besides the memories, each by what tells it from another of its sort."""
+    weights = {name: round(value, 9) for name, value in context.trace.weights.items()}
+    return {
+        "germane": _version(),
+        "tokenizer": f"{TOKENIZER} {session.language}",
+        "embedder": session.embedder.name if session.embedder is not None else "",
+        "weights": _digest(json.dumps(weights, sort_keys=True)) if weights else "",
+        "plan": "" if isinstance(plan, str) else _digest(repr(plan)),
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("germane")
+    except PackageNotFoundError:  # Run from a folder that nobody installed.
+        return "unknown"
