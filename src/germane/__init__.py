@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
     from germane.model.diffs import diff
-    from germane.model.draft import Draft, Remembered
+    from germane.model.draft import Doubt, Draft, Remembered
     from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
     from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
     from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
-    from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep
+    from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep, UpkeepTask
     from germane.model.work import KindsFirst, Work
     from germane.plans.scoped import Profile, Scoped
     from germane.protocols import (
@@ -145,6 +145,7 @@ __all__ = [
     "Decay",
     "DerivedQuery",
     "Difference",
+    "Doubt",
     "Draft",
     "DuplicateMember",
     "Embedder",
@@ -274,6 +275,7 @@ __all__ = [
     "UnreadableSource",
     "Upkeep",
     "UpkeepStep",
+    "UpkeepTask",
     "Validating",
     "Validation",
     "Weights",
@@ -308,7 +310,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.model.context": "Context Item",
         "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
         "germane.model.diffs": "diff",
-        "germane.model.draft": "Draft Remembered",
+        "germane.model.draft": "Doubt Draft Remembered",
         "germane.model.frame": "Frame FrameChoice",
         "germane.model.held": "AgeBasis Evicted Eviction Held",
         "germane.model.holding": "Added Move MoveKind",
@@ -331,7 +333,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.model.stage": "Cause LifeEvent Sign Stage Standing",
         "germane.model.stats": "EmbeddingIdentity Finding LargeMemory StoreStats",
         "germane.model.trace": "Emptiness Entry Note Question Ranked Reason SectionUse Trace",
-        "germane.model.upkeep": "Reconcile Upkeep UpkeepStep",
+        "germane.model.upkeep": "Reconcile Upkeep UpkeepStep UpkeepTask",
         "germane.model.work": "KindsFirst Work",
         "germane.plans.scoped": "Profile Scoped",
         "germane.protocols": """

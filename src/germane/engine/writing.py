@@ -16,7 +16,9 @@ from germane.model.scope import GLOBAL, Scope
 
 if TYPE_CHECKING:
     from germane.model.draft import Draft, Remembered
+    from germane.model.upkeep import Reconcile
     from germane.verbs.embedding import Progress
+    from germane.verbs.weighing import Quality
 
 __all__ = ["Writing"]
 
@@ -40,11 +42,15 @@ class Writing(Surface):
         pinned: bool = False,
         created_at: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
+        reconcile: bool | Reconcile = False,
+        quality: Quality = "mark",
+        force: bool = False,
     ) -> Memory:
         """Store one memory and return it as it is stored.
 
         The same memory said again (same kind, content, subject, scope and source) is counted, not
-        doubled; a forgotten one becomes active again. Raises InvalidInput or UnknownKind.
+        doubled, and confirmed where it is a fact; a forgotten one becomes active again. For `reconcile`,
+        `quality` and `force` see `remember_many`. Raises InvalidInput, UnknownKind or NotWorthKeeping.
         """
         draft = {
             "content": content,
@@ -61,18 +67,32 @@ class Writing(Surface):
             "created_at": created_at,
             "metadata": metadata or {},
         }
-        return self.remember_many([draft])[0].memory
+        judged: Quality = "keep" if force else quality
+        return self.remember_many([draft], reconcile=reconcile, quality=judged)[0].memory
 
     def remember_many(
-        self, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
+        self,
+        drafts: Iterable[Draft | str | Mapping[str, Any]],
+        *,
+        revive: bool = True,
+        reconcile: bool | Reconcile = False,
+        quality: Quality = "mark",
+        force: bool = False,
     ) -> tuple[Remembered, ...]:
         """Store many memories, a thousand to a transaction; all are checked before the first is stored.
 
         `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
-        should. Raises InvalidInput or UnknownKind.
+        should. With `reconcile` a fact that says nearly the same as a known one confirms it, and one that
+        says something similar of the same subject replaces it. What is hardly worth keeping (empty talk,
+        passing states, answers that answer nothing) is stored with a mark, or refused with
+        `quality="refuse"`; `force` asks no such question. Raises InvalidInput, UnknownKind or
+        NotWorthKeeping.
         """
+        judged: Quality = "keep" if force else quality
         with self._embedding.woken():
-            return verbs.remember.remember_many(self._session, drafts, revive=revive)
+            return verbs.accepting.remember_many(
+                self._session, drafts, revive=revive, reconcile=reconcile, quality=judged
+            )
 
     def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
         """Store whole memories as they are: from an export, or from another store.

@@ -8,13 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.scope import GLOBAL, Scope
 
-__all__ = ["Draft", "Remembered"]
+__all__ = ["Doubt", "Draft", "Remembered"]
+
+
+class Doubt(StrEnum):
+    """Why a text may not be worth keeping."""
+
+    EMPTY_TALK = "empty_talk"  # A greeting, thanks, an agreement, and nothing besides.
+    STATUS_DUMP = "status_dump"  # How things stand right now, which nobody will ask about later.
+    META_ANSWER = "meta_answer"  # A model speaks of itself or asks for the text, in place of an answer.
+    NEAR_DUPLICATE = "near_duplicate"  # Nearly the same was remembered within the last two days.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +52,11 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What became of a draft: the memory as it is stored, and whether it is a new one."""
+    """What became of a draft: the memory as it is stored, and whether it is a new one.
+
+    `doubt` is why it may not be worth keeping, None where nothing speaks against it.
+    """
 
     memory: Memory
     created: bool
+    doubt: Doubt | None = None

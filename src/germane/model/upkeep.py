@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from germane.model.stage import Stage
 
-__all__ = ["Reconcile", "Task", "Upkeep", "UpkeepStep"]
+__all__ = ["Reconcile", "UpkeepTask", "Upkeep", "UpkeepStep"]
 
 
-class Task(StrEnum):
+class UpkeepTask(StrEnum):
     """What one step of upkeep is for."""
 
     AGE = "age"  # An episode isn't recent any more, or is archived.
@@ -29,7 +29,7 @@ class UpkeepStep:
     `other` is the memory that stands for it, or the superseded one that it quotes.
     """
 
-    task: Task
+    task: UpkeepTask
     memory_id: str
     before: Stage | None = None
     after: Stage | None = None

@@ -1,27 +1,19 @@
 """What is hardly worth remembering: empty talk, reports of a passing state, answers that answer nothing.
 
-Level: retrieval (imports nothing of the package). Pure, by patterns of English; the page
+Level: retrieval (imports model). Pure, by patterns of English; the page
 `docs/explanation/lives.md` says how well they do on labelled texts. A text that says anything else besides is
 left alone.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
 import regex
 
-__all__ = ["Doubt", "doubt_about"]
+from germane.model.draft import Doubt
 
-
-class Doubt(StrEnum):
-    """Why a text may not be worth keeping."""
-
-    EMPTY_TALK = "empty_talk"  # A greeting, thanks, an agreement, and nothing besides.
-    STATUS_DUMP = "status_dump"  # How things stand right now, which nobody will ask about later.
-    META_ANSWER = "meta_answer"  # A model speaks of itself or asks for the text, in place of an answer.
-    NEAR_DUPLICATE = "near_duplicate"  # Nearly the same was remembered within the last two days.
+__all__ = ["doubt_about"]
 
 
 _LONGEST: Final = 600

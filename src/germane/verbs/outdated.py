@@ -16,7 +16,7 @@ from germane.ranking.alike import is_quoted
 from germane.retrieval.terms import query_terms
 from germane.verbs.session import Session
 
-__all__ = ["OUTDATED", "marks", "quoted_by", "told_outdated", "with_mark"]
+__all__ = ["OUTDATED", "checked_quotations", "marks", "told_outdated", "with_mark"]
 
 OUTDATED: Final = "outdated"
 """The metadata that lists the superseded memories which a memory quotes."""
@@ -35,13 +35,14 @@ def marks(session: Session, superseded: Memory, *, but: Sequence[str]) -> Iterat
             yield memory, with_mark(session, memory, superseded.id)
 
 
-def quoted_by(session: Session, memory: Memory) -> tuple[str, ...]:
-    """The ids of the superseded facts that a memory quotes and whose successors it doesn't tell as well."""
-    facts = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
-    found = _matching(session, memory.content, Filter(kinds=facts, statuses=(Status.SUPERSEDED,)))
-    return tuple(
-        one.id for one in found if one.chain != memory.chain and is_quoted(one.content, memory.content)
-    )
+def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Memory]:
+    """The memories, those episodes marked that quote a superseded fact."""
+    kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
+    where = Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))
+    episodes = {one.id for one in memories if session.kinds.of(one).lifecycle == "episode"}
+    if not episodes or not session.store.find(session.agent, where, limit=1):
+        return list(memories)
+    return [_checked(session, one, where) if one.id in episodes else one for one in memories]
 
 
 def with_mark(session: Session, memory: Memory, *superseded: str) -> Memory:
@@ -70,6 +71,14 @@ def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: 
         full=marked(renditions.full),
         counter=renditions.counter,
     )
+
+
+def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
+    """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
+    found = [
+        one.id for one in _matching(session, memory.content, where) if is_quoted(one.content, memory.content)
+    ]
+    return with_mark(session, memory, *found) if found else memory
 
 
 def _bare(session: Session, memory: Memory) -> Renditions:

@@ -17,7 +17,7 @@ from germane.kinds import Kind
 from germane.lifecycle import first_stage
 from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
-from germane.model.memory import Memory, Outcome, Renditions, Status, Trust, as_utc
+from germane.model.memory import Memory, Outcome, Renditions, Status, Trust
 from germane.model.scope import Scope
 from germane.renditions import renditions_of
 from germane.verbs.checks import (
@@ -35,26 +35,20 @@ from germane.verbs.outdated import told_outdated
 from germane.verbs.session import Session
 from germane.verbs.versions import head_of, store_version
 
-__all__ = ["adopt", "draft_of", "keep", "memory_of", "remember_many", "renew_renditions"]
+__all__ = ["adopt", "draft_of", "keep", "memory_of", "renew_renditions"]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
 
 
-def remember_many(
-    session: Session, drafts: Iterable[Draft | str | Mapping[str, Any]], *, revive: bool = True
-) -> tuple[Remembered, ...]:
-    """Store drafts in order. All of them are checked before the first is stored."""
-    if isinstance(drafts, str | Mapping):
-        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
-    now = as_utc(session.clock(), name="clock")
-    memories = [memory_of(session, draft_of(draft), now=now) for draft in drafts]
-    return keep(session, memories) if revive else tuple(_stored(session, memories, revive=False))
+def keep(session: Session, memories: Sequence[Memory], *, revive: bool = True) -> tuple[Remembered, ...]:
+    """Store new memories as what somebody says now: what was forgotten or superseded stands again.
 
-
-def keep(session: Session, memories: Sequence[Memory]) -> tuple[Remembered, ...]:
-    """Store new memories as what somebody says now: what was forgotten or superseded stands again."""
-    stored = _stored(session, memories, revive=True)
+    Without `revive` they are what an import came across: what is known stays as it is.
+    """
+    stored = tuple(_stored(session, memories, revive=revive))
+    if not revive:
+        return stored
     return tuple(_said_again(session, one, given) for one, given in zip(stored, memories, strict=True))
 
 

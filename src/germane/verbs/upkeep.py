@@ -20,7 +20,7 @@ from germane.model.living import Merge, Reword
 from germane.model.memory import Memory, Status, Trust, as_utc
 from germane.model.query import Filter, Order
 from germane.model.stage import Cause, Sign, Stage, Standing
-from germane.model.upkeep import Task, Upkeep, UpkeepStep
+from germane.model.upkeep import Upkeep, UpkeepStep, UpkeepTask
 from germane.ranking.alike import could_be_same, normalised
 from germane.verbs.checks import checked_flag
 from germane.verbs.embed import embed_texts
@@ -65,13 +65,13 @@ def _do(session: Session, step: UpkeepStep, now: datetime) -> bool:
         return False
     lifecycle = session.kinds.of(memory).lifecycle
     try:
-        if step.task is Task.MERGE and step.other is not None:
+        if step.task is UpkeepTask.MERGE and step.other is not None:
             into = session.store.get(session.agent, [step.other])[0]
             if into is None or into.status is not Status.ACTIVE:
                 return False
             merge = Merge(memory_id=memory.id, into=step.other, lifecycle=lifecycle, at=now)
             session.store.apply(session.agent, [merge])
-        elif step.task is Task.MARK and step.other is not None:
+        elif step.task is UpkeepTask.MARK and step.other is not None:
             session.store.apply(session.agent, [Reword(memory=with_mark(session, memory, step.other))])
         else:
             move(session, memory, _SIGNS[lifecycle], cause=Cause.UPKEEP)
@@ -89,7 +89,7 @@ def _moves(session: Session, now: datetime) -> Iterator[UpkeepStep]:
                 continue
             after = next_standing(lifecycle, standing, sign, memory=memory, at=now)
             if after is not None and after.stage is not standing.stage:
-                task = Task.AGE if sign is Sign.AGE else Task.SETTLE
+                task = UpkeepTask.AGE if sign is Sign.AGE else UpkeepTask.SETTLE
                 yield UpkeepStep(task=task, memory_id=memory.id, before=standing.stage, after=after.stage)
 
 
@@ -105,7 +105,7 @@ def _merges(session: Session) -> Iterator[UpkeepStep]:
         for kept, others in _same(session, [memory for memory, _ in group]):
             for other in others:
                 yield UpkeepStep(
-                    task=Task.MERGE,
+                    task=UpkeepTask.MERGE,
                     memory_id=other.id,
                     before=stage_of("fact", other),
                     after=Stage.SUPERSEDED,
@@ -124,7 +124,7 @@ def _marks(session: Session) -> Iterator[UpkeepStep]:
             if successor and successor.chain != fact.chain:
                 continue  # A duplicate, which holds as it ever did.
             for memory, _ in marks(session, fact, but=(fact.id,)):
-                yield UpkeepStep(task=Task.MARK, memory_id=memory.id, other=fact.id)
+                yield UpkeepStep(task=UpkeepTask.MARK, memory_id=memory.id, other=fact.id)
 
 
 def _same(session: Session, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:

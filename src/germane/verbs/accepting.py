@@ -1,0 +1,53 @@
+"""remember, as it is called: judge what is said, let it meet what is known, and store it.
+
+Level: verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from germane.errors import InvalidInput
+from germane.model.draft import Draft, Remembered
+from germane.model.memory import as_utc
+from germane.model.upkeep import Reconcile
+from germane.verbs.outdated import checked_quotations
+from germane.verbs.reconciling import reconciled, rules_of
+from germane.verbs.remember import draft_of, keep, memory_of
+from germane.verbs.session import Session
+from germane.verbs.weighing import Quality, weighed
+
+__all__ = ["remember_many"]
+
+
+def remember_many(
+    session: Session,
+    drafts: Iterable[Draft | str | Mapping[str, Any]],
+    *,
+    revive: bool = True,
+    reconcile: bool | Reconcile = False,
+    quality: Quality = "mark",
+) -> tuple[Remembered, ...]:
+    """Store drafts in order. All of them are checked before the first is stored.
+
+    With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
+    UnknownKind or NotWorthKeeping.
+    """
+    if isinstance(drafts, str | Mapping):
+        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
+    rules = rules_of(reconcile)
+    now = as_utc(session.clock(), name="clock")
+    judged = weighed(session, [memory_of(session, draft_of(each), now=now) for each in drafts], quality)
+    memories = checked_quotations(session, [memory for memory, _ in judged])
+    if rules is None:
+        stored = keep(session, memories, revive=revive)
+    else:
+        stored = tuple(
+            reconciled(session, memory, rules) or keep(session, [memory], revive=revive)[0]
+            for memory in memories
+        )
+    return tuple(
+        replace(one, doubt=doubt) if doubt else one for one, (_, doubt) in zip(stored, judged, strict=True)
+    )

@@ -1,0 +1,184 @@
+"""Whatever happens to memories, with crashes between: no stage that isn't declared, and a whole log."""
+
+from __future__ import annotations
+
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+import germane
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.kinds import BUILT_IN
+from germane.lifecycle import LIFECYCLES, status_at
+from germane.model.memory import Memory, Status
+from germane.protocols import Living
+from germane.stores.sqlite import SqliteStore
+
+TEXTS = [
+    "The cache lives in Redis.",
+    "the cache lives in redis",
+    "The cache lives in memory.",
+    "Ana leads billing.",
+]
+KINDS = ["fact", "episode", "procedure", "censor", "decision", "note"]
+REFUSED = (InvalidInput, NotFound, StaleRevision)
+
+
+class Lives(RuleBasedStateMachine):
+    """One engine on a file; every rule may be refused, and no rule may break anything."""
+
+    crashes = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+        self.ids: list[str] = []
+        self.crash = 0
+        self.open()
+
+    def open(self) -> None:
+        self.store = SqliteStore(Path(self.folder.name) / "a.db", durability="relaxed")
+        self.engine = germane.open(self.store, agent="a", embedder=None, clock=lambda: self.now)
+
+    def teardown(self) -> None:
+        self.engine.close()
+        self.folder.cleanup()
+
+    def attempt(self, verb: str, *args: object, **named: object) -> None:
+        """Call a verb; where a crash is due, the transaction never commits and the file is opened anew."""
+        if self.crash:
+            self.crash_in(verb, *args, **named)
+            return
+        try:
+            result = getattr(self.engine, verb)(*args, **named)
+        except REFUSED:
+            return
+        if isinstance(result, Memory) and result.id not in self.ids:
+            self.ids.append(result.id)
+
+    def crash_in(self, verb: str, *args: object, **named: object) -> None:
+        """Let the database stop after some steps of its machine, in the middle of a transaction as a rule."""
+        before = self.snapshot()
+        writer = self.store._connections._the_writer()
+        writer.set_progress_handler(lambda: 1, self.crash)
+        self.crash = 0
+        try:
+            getattr(self.engine, verb)(*args, **named)
+        except REFUSED:
+            pass
+        except germane.StoreError:
+            # Whoever maintains does each step by itself; all else happens whole or not at all.
+            writer.set_progress_handler(None, 0)
+            assert verb == "maintain" or self.snapshot() == before
+        finally:
+            writer.set_progress_handler(None, 0)
+            self.engine.close()
+            self.open()
+
+    def snapshot(self) -> object:
+        everything = germane.Filter(statuses=tuple(Status))
+        return self.engine.memories(everything), self.engine.events()
+
+    @rule(text=st.sampled_from(TEXTS), kind=st.sampled_from(KINDS), subject=st.sampled_from([None, "cache"]))
+    def remember(self, text: str, kind: str, subject: str | None) -> None:
+        self.attempt("remember", text, kind=kind, subject=subject)
+
+    @precondition(lambda self: self.ids)
+    @rule(
+        data=st.data(),
+        verb=st.sampled_from(["confirm", "contradict", "triggered", "retire", "forget", "restore"]),
+    )
+    def move(self, data: st.DataObject, verb: str) -> None:
+        self.attempt(verb, data.draw(st.sampled_from(self.ids)))
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data(), false=st.booleans(), times=st.integers(1, 4))
+    def trigger(self, data: st.DataObject, *, false: bool, times: int) -> None:
+        censor = data.draw(st.sampled_from(self.ids))
+        for _ in range(times):
+            self.attempt("triggered", censor, false_positive=false)
+
+    @precondition(lambda self: self.ids)
+    @rule(
+        data=st.data(),
+        outcome=st.sampled_from(["success", "failure", "pending", "abandoned"]),
+        times=st.integers(1, 4),
+    )
+    def review(self, data: st.DataObject, outcome: str, times: int) -> None:
+        memory = data.draw(st.sampled_from(self.ids))
+        for _ in range(times):
+            self.attempt("review", memory, outcome)
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data(), text=st.sampled_from(TEXTS))
+    def revise(self, data: st.DataObject, text: str) -> None:
+        self.attempt("revise", data.draw(st.sampled_from(self.ids)), text)
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data())
+    def purge(self, data: st.DataObject) -> None:
+        self.attempt("purge", data.draw(st.sampled_from(self.ids)), confirm=True)
+
+    @rule(days=st.sampled_from([1, 29, 31, 100]))
+    def wait(self, days: int) -> None:
+        self.now += timedelta(days=days)
+
+    @rule(dry=st.booleans())
+    def maintain(self, *, dry: bool) -> None:
+        before = self.snapshot() if dry else None
+        self.attempt("maintain", dry_run=dry)
+        assert not dry or self.snapshot() == before
+
+    @precondition(lambda self: self.crashes)
+    @rule(steps=st.integers(20, 1500))
+    def crash_next(self, steps: int) -> None:
+        self.crash = steps
+
+    @invariant()
+    def every_stage_is_declared_and_agrees_with_its_status(self) -> None:
+        for memory in self.engine.memories(germane.Filter(statuses=tuple(Status))):
+            lifecycle = LIFECYCLES.get(BUILT_IN.require(memory.kind).lifecycle)
+            if lifecycle is None:
+                assert memory.stage is None
+                continue
+            assert memory.stage in lifecycle.stages
+            if memory.status is Status.ACTIVE and memory.stage is not None:
+                assert status_at(memory.stage) is Status.ACTIVE
+            assert 0 <= memory.confidence <= 1
+
+    @invariant()
+    def the_log_tells_of_each_step_as_the_tables_have_it(self) -> None:
+        events = self.engine.events()
+        assert [each.number for each in events] == sorted({each.number for each in events})
+        for event in events:
+            kind = self.engine.get(event.memory_id).kind
+            lifecycle = LIFECYCLES[BUILT_IN.require(kind).lifecycle]
+            assert any(
+                move.on is event.sign and event.before in move.of and (move.to or event.before) is event.after
+                for move in lifecycle.moves
+            )
+
+    @invariant()
+    def the_store_is_whole(self) -> None:
+        assert isinstance(self.store, Living)
+        assert self.engine.doctor() == ()
+
+
+class CrashingLives(Lives):
+    """The same, with transactions that end before they commit."""
+
+    crashes = True
+
+
+QUIET = settings(
+    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+TestLives = Lives.TestCase
+TestLives.settings = QUIET
+TestCrashingLives = CrashingLives.TestCase
+TestCrashingLives.settings = QUIET

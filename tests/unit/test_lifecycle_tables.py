@@ -1,0 +1,175 @@
+"""Every number of the lifecycles, at its edge, and the tables as a whole."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from types import MappingProxyType
+
+import pytest
+
+from germane.kinds import BUILT_IN
+from germane.lifecycle import (
+    LIFECYCLES,
+    UNSTAGED,
+    carries,
+    effectiveness,
+    first_stage,
+    next_standing,
+    stage_of,
+    status_at,
+    step,
+)
+from germane.model.memory import Outcome, Status
+from germane.model.stage import Sign, Stage, Standing
+from germane.testing.builders import START, make_memory
+
+FACT = make_memory()
+
+
+def after(lifecycle: str, *signs: Sign, at: timedelta = timedelta(0), action: str = "warn") -> list[str]:
+    """The stages that signs lead to, one by one."""
+    memory = make_memory(metadata=MappingProxyType({"action": action}))
+    standing = Standing(stage=first_stage(lifecycle, None))
+    stages = []
+    for sign in signs:
+        standing = step(lifecycle, standing, sign, memory=memory, at=START + at)
+        stages.append(str(standing.stage))
+    return stages
+
+
+def test_a_fact_is_confirmed_and_core_at_the_third_confirmation() -> None:
+    assert after("fact", *[Sign.CONFIRM] * 4) == ["confirmed", "confirmed", "core", "core"]
+    assert after("fact", Sign.PROMOTE, Sign.CONTRADICT) == ["core", "core"]
+    assert after("fact", Sign.SUPERSEDE, Sign.RETIRE) == ["superseded", "inactive"]
+    confirmed = [Sign.CONFIRM, Sign.RETIRE, Sign.RESTORE]
+    assert after("fact", *confirmed) == ["confirmed", "inactive", "confirmed"]
+    assert after("fact", Sign.RETIRE, Sign.RESTORE) == ["inactive", "new"]
+
+
+@pytest.mark.parametrize(
+    ("days", "stage"),
+    [(29.999, None), (30, "summarized"), (90, "summarized"), (90.001, "archived")],
+)
+def test_an_episode_ages_at_thirty_and_beyond_ninety_days(days: float, stage: str | None) -> None:
+    standing = Standing(stage=Stage.ACTIVE)
+    aged = next_standing("episode", standing, Sign.AGE, memory=FACT, at=START + timedelta(days=days))
+    assert (aged and aged.stage) == stage
+
+
+def test_an_archived_episode_that_is_restored_ages_anew() -> None:
+    old, at = Standing(stage=Stage.ARCHIVED), START + timedelta(days=200)
+    again = step("episode", old, Sign.RESTORE, memory=FACT, at=at)
+    assert next_standing("episode", again, Sign.AGE, memory=FACT, at=at + timedelta(days=29)) is None
+    aged = step("episode", again, Sign.AGE, memory=FACT, at=at + timedelta(days=91))
+    assert aged.stage is Stage.ARCHIVED
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "stage", "effective"),
+    [
+        (4, 0, "active", 5 / 6),  # Four outcomes are too few.
+        (5, 0, "effective", 6 / 7),
+        (4, 1, "effective", 5 / 7),
+        (3, 2, "active", 4 / 7),
+        (5, 3, "active", 0.6),  # Exactly 0.6 stays.
+        (6, 3, "effective", 7 / 11),
+        (2, 3, "active", 3 / 7),
+        (3, 5, "active", 0.4),  # Exactly 0.4 stays.
+        (3, 6, "ineffective", 4 / 11),
+        (1, 4, "ineffective", 2 / 7),
+        (0, 4, "active", 1 / 6),
+        (0, 5, "ineffective", 1 / 7),
+    ],
+)
+def test_a_procedure_is_judged_by_laplace_after_five_outcomes(
+    successes: int, failures: int, stage: str, effective: float
+) -> None:
+    standing = Standing(stage=Stage.ACTIVE, successes=successes, failures=failures)
+    settled = step("procedure", standing, Sign.SETTLE, memory=FACT, at=START)
+    assert settled.stage == stage
+    assert effectiveness(settled) == pytest.approx(effective)
+    last = Sign.SUCCEED if successes else Sign.FAIL
+    before = Standing(
+        stage=Stage.ACTIVE,
+        successes=successes - (last is Sign.SUCCEED),
+        failures=failures - (last is Sign.FAIL),
+    )
+    assert step("procedure", before, last, memory=FACT, at=START).stage == stage
+
+
+def test_a_procedure_without_outcomes_has_no_effectiveness() -> None:
+    assert effectiveness(Standing(stage=Stage.ACTIVE)) is None
+    assert after("procedure", Sign.RETIRE, Sign.RESTORE) == ["retired", "active"]
+
+
+def test_a_censor_escalates_at_the_third_trigger_and_false_alarms_do_not_count() -> None:
+    assert after("censor", *[Sign.TRIGGER] * 4) == ["active", "active", "escalated", "escalated"]
+    false = [Sign.FALSE_ALARM, Sign.TRIGGER, Sign.TRIGGER, Sign.TRIGGER]
+    assert after("censor", *false) == ["active", "active", "active", "escalated"]
+    for action in ("block", "absolute"):
+        assert after("censor", *[Sign.TRIGGER] * 3, action=action)[-1] == "active"
+
+
+@pytest.mark.parametrize(
+    ("false_alarms", "triggers", "stage"),
+    [
+        (4, 4, "active"),
+        (3, 5, "retired"),
+        (2, 5, "active"),
+        (3, 6, "active"),
+        (4, 7, "retired"),
+        (5, 5, "retired"),
+    ],
+)
+def test_a_censor_retires_when_more_than_half_of_five_triggers_were_false(
+    false_alarms: int, triggers: int, stage: str
+) -> None:
+    before = Standing(stage=Stage.ACTIVE, triggers=triggers - 1, false_alarms=false_alarms - 1)
+    blocks = make_memory(metadata=MappingProxyType({"action": "block"}))
+    assert step("censor", before, Sign.FALSE_ALARM, memory=blocks, at=START).stage == stage
+
+
+def test_a_restored_censor_begins_anew() -> None:
+    retired = Standing(stage=Stage.RETIRED, triggers=5, false_alarms=4)
+    again = step("censor", retired, Sign.RESTORE, memory=FACT, at=START)
+    assert again == Standing(stage=Stage.CREATED, renewed_at=START)
+
+
+def test_a_decision_waits_for_its_outcome_and_is_never_out_of_use() -> None:
+    assert after("decision", Sign.AWAIT, Sign.REVIEW, Sign.AWAIT) == ["pending", "reviewed", "pending"]
+    assert first_stage("decision", Outcome.PENDING) is Stage.PENDING
+    assert {first_stage("decision", each) for each in (Outcome.SUCCESS, Outcome.ABANDONED)} == {
+        Stage.REVIEWED
+    }
+    assert not any(
+        move.to is not None and status_at(move.to) is not Status.ACTIVE
+        for move in LIFECYCLES["decision"].moves
+    )
+
+
+def test_each_table_leads_only_to_its_own_stages_and_reaches_all_of_them() -> None:
+    for lifecycle in LIFECYCLES.values():
+        reached = {lifecycle.start} | {move.to for move in lifecycle.moves if move.to}
+        assert reached == set(lifecycle.stages)
+        assert {stage for move in lifecycle.moves for stage in move.of} <= set(lifecycle.stages)
+
+
+def test_every_built_in_kind_names_a_lifecycle_that_there_is() -> None:
+    assert {kind.lifecycle for kind in BUILT_IN} <= {*LIFECYCLES, *UNSTAGED}
+
+
+def test_what_was_stored_before_there_were_stages_stands_where_it_belongs() -> None:
+    superseded = FACT.evolve(status=Status.SUPERSEDED)
+    assert stage_of("fact", superseded) is Stage.SUPERSEDED
+    assert stage_of("fact", FACT) is Stage.NEW
+    assert stage_of("episode", FACT.evolve(status=Status.ARCHIVED)) is Stage.ARCHIVED
+    assert stage_of("decision", FACT.evolve(outcome=Outcome.FAILURE)) is Stage.REVIEWED
+    assert stage_of("permanent", FACT) is None
+
+
+def test_a_fact_that_says_something_else_begins_anew() -> None:
+    other = FACT.evolve(content="The cache lives in memory.")
+    assert not carries("fact", FACT, other)
+    assert carries("fact", FACT, FACT.evolve(tags=("a",)))
+    assert carries("procedure", FACT, other)
+    assert not carries("procedure", FACT, other.evolve(kind="note"))
