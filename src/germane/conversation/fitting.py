@@ -96,21 +96,19 @@ def window_of(
     cut = {group: form for group, form in forms.items() if form is not None}
     window = Window(start=start, forms=cut, pins=tuple(pins))
     if start == 0:
-        window = loosened(arranged, window, room, used, keep=current)
+        window = loosened(arranged, window, room, used)
     return window, start == 0
 
 
-def loosened(
-    arranged: Arrangement, window: Window, room: int, used: int, *, keep: Form | None = None
-) -> Window:
+def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Window:
     """The window with its results less cut, the latest first, as far as `room` tokens go.
 
-    The first that can't be whole is cut to what is left. With `keep`, the current group stays as it is.
+    `used` is what it costs as it is. One that can't be whole is cut to what is left.
     """
     forms = dict(window.forms)
     for group in reversed(window.groups(arranged)):
         form = forms.get(group)
-        if form is None or (keep is not None and group == arranged.current):
+        if form is None:
             continue
         left = room - used
         price = arranged.shown(group, form).tokens

@@ -235,7 +235,7 @@ def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
     if case.tokens(window, blocks) < case.full:
         # Room that no whole group takes goes to results that were cut, and then to older groups.
         room = most - slack - cost_of(arranged, blocks)
-        window = loosened(arranged, window, room, window.tokens(arranged), keep=must.form)
+        window = loosened(arranged, window, room, window.tokens(arranged))
     if case.tokens(window, blocks) < case.full:
         blocks = recalled_anew(case, window, slack, fill=True)
     return window, blocks
