@@ -299,3 +299,15 @@ def test_tool_output_is_cut_before_anything_is_hidden() -> None:
         assert proposed.after <= 4000 < proposed.before
         with pytest.raises(BudgetTooSmall):
             engine.compaction(talk, budget=100)
+
+
+def test_a_context_tells_what_stays_of_it() -> None:
+    with opened() as engine:
+        for text in ("The parser is written in Rust.", "The worker is written in Go."):
+            engine.remember(text, kind="fact")
+        before = engine.assemble("parser worker", budget=500)
+        assert before.reused_prefix(before) == before.tokens
+        assert before.reused_prefix(None) == 0
+        engine.remember("The parser and the worker fail on Fridays.", kind="episode")
+        after = engine.assemble("parser worker", budget=500)
+        assert 0 < after.reused_prefix(before) < after.tokens

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from germane.model.explanation import explain
 from germane.model.memory import Level, Memory
@@ -41,6 +42,24 @@ class Context:
 
     def __str__(self) -> str:
         return self.text
+
+    def reused_prefix(self, previous: Context | None) -> int:
+        """How many tokens of whole items stand at the beginning of the previous context as well.
+
+        A provider's prompt cache can keep at most these and the headings between them.
+        """
+        if previous is None:
+            return 0
+        if self.text == previous.text:
+            return self.tokens
+        pairs = zip(self.text, previous.text, strict=False)
+        same, place, tokens = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)), 0, 0
+        for item in self.items:
+            place = self.text.find(item.text, place) + len(item.text)
+            if place < len(item.text) or place > same:
+                break
+            tokens += item.tokens
+        return tokens
 
     def explain(self) -> str:
         """A table for people: what is in, at which level and why; what is out, why, and by how much."""
