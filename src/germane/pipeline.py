@@ -34,7 +34,7 @@ from germane.packing.render import render
 from germane.packing.warnings import notes_of_kinds
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind
-from germane.ranking.composite import Boosts
+from germane.ranking.composite import Boosts, with_associations
 from germane.ranking.diversity import of_each
 from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
@@ -53,9 +53,9 @@ class Request:
 
     `gated` has the gate judge what has to do with the question.
     `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
-    is what the frame is about, `left_out` says by memory id why one is not to be shown, and `frame` is the
-    one that the plan was built for. `lines` are those that were made before by
-    this counter. They save work and change no result.
+    is what the frame is about, `associated` says by memory id how near one is to what was found,
+    `left_out` why one is not to be shown, and `frame` is the one that the plan was built for. `lines` are
+    those that were made before by this counter. They save work and change no result.
     """
 
     plan: Plan
@@ -73,6 +73,7 @@ class Request:
     notes: tuple[Note, ...] = ()
     domain: tuple[str, ...] = ()
     usefulness: Mapping[str, float] = field(default_factory=dict)
+    associated: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, Reason] = field(default_factory=dict)
     frame: FrameChoice | None = None
     work: Work = field(default_factory=Work)
@@ -164,6 +165,9 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         weights=request.weights,
         boosts=_boosts(request),
     )
+    if request.associated:
+        order = with_associations(order, request.associated)
+        required |= request.associated.keys()
     passed = Gated(kept=order)
     if request.gated:
         passed = gate(

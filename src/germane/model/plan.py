@@ -84,7 +84,8 @@ class Section:
     no session come before them. `style` says how memories are written; only bullets stand under
     headings, and only a working set is written otherwise, in one section. With `reverse` the best
     stands last in such a list; which memories stand there is the same. Of the memories that are `alike`
-    at most `each` are shown, the best ones; those that lack what makes them alike are like none.
+    at most `each` are shown, the best ones; those that lack what makes them alike are like none. One that
+    `associates` takes in, where it would be empty, what is near to what the other sections show.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Section:
     reverse: bool = False
     alike: Alike | None = None
     each: int = 2
+    associates: bool = False
     where: Filter | None = None
 
     def __post_init__(self) -> None:

@@ -26,7 +26,7 @@ _DESIGN = (
     "architecture*|architectural|design|redesign*",
     "trade-off*|tradeoff*|pros and cons|versus|vs|alternative*|compare*",
     "migrat*|rewrite|rearchitect*|replace",
-    "scale|scaling|scalab*|consisten*|availability|fault-toleran*|latency budget",
+    "scale|scales|scaling|scalab*|consisten*|availability|fault-toleran*|latency budget",
     "long-term|long term|consequence*|irreversible|constraint*|requirement*",
 )
 _MANY = 2

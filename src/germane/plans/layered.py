@@ -40,6 +40,7 @@ _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
     ("episodes", "## Past Experience", 75, "tag", 2),
 )
 _UNKNOWN_PRIORITY = 0.5
+_CARED_FOR = 0.8
 _CONSTRAINTS = 1000
 """Far more than any budget holds, so that none which must stand there stays out unseen."""
 _IN_FOCUS = 20
@@ -142,6 +143,7 @@ def _flexible(
             by_session=name == "episodes",
             alike=alike,
             each=each,
+            associates=priorities.get(name, _UNKNOWN_PRIORITY) >= _CARED_FOR,
         )
         for name, heading, limit, alike, each in _HEADINGS
     )

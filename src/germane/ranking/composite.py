@@ -23,14 +23,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from germane.model.memory import Memory, Outcome
 from germane.model.query import Candidate
+from germane.model.trace import Ranked
 from germane.ranking.dialogue import is_turn
 
-__all__ = ["HIGHEST", "LOWEST", "Boosts", "factors_of", "multiply", "newton", "newton_v1", "usage_of"]
+__all__ = [
+    "HIGHEST",
+    "LOWEST",
+    "Boosts",
+    "factors_of",
+    "multiply",
+    "newton",
+    "newton_v1",
+    "usage_of",
+    "with_associations",
+]
 
 LOWEST, HIGHEST = -0.37, 1.045
 """The range of `newton_v1`."""
@@ -43,6 +54,7 @@ _HALF_LIFE = timedelta(days=30)
 _UNKNOWN_PRIORITY = 0.5
 _RECENCY_FACTOR = 0.1
 _DOMAIN_FACTOR = 0.1
+_ASSOCIATION = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +111,21 @@ def multiply(
             if factor != 1.0 and name not in without:
                 found[name] = score * (factor - 1.0)
                 score *= factor
+
+
+def with_associations(ranked: Sequence[Ranked], nearness: Mapping[str, float]) -> tuple[Ranked, ...]:
+    """The ranking with part `association` for what is near to what was found: half of how near it is."""
+    lifted = [
+        one
+        if one.memory.id not in nearness
+        else replace(
+            one,
+            parts={**one.parts, "association": _ASSOCIATION * nearness[one.memory.id]},
+            score=one.score + _ASSOCIATION * nearness[one.memory.id],
+        )
+        for one in ranked
+    ]
+    return tuple(sorted(lifted, key=lambda one: -one.score))
 
 
 def factors_of(memory: Memory, *, now: datetime, boosts: Boosts) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Stand-ins for what costs money, time or certainty: embedder, clock, counter, summarizer.
+"""Stand-ins for what costs money, time or certainty: embedder, clock, counter, summarizer, a damaged store.
 
 Level: testing (may import everything below integrations). All of it is deterministic.
 """
@@ -7,15 +7,27 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.model.change import Applied, Change
+from germane.model.memory import Memory
+from germane.model.query import Filter, Found, Order, Query
+from germane.model.stats import StoreStats
+from germane.protocols import Store
 
-__all__ = ["FailingEmbedder", "FirstSentenceSummarizer", "FixedClock", "HashEmbedder", "WordCounter"]
+__all__ = [
+    "FailingEmbedder",
+    "FailingStore",
+    "FirstSentenceSummarizer",
+    "FixedClock",
+    "HashEmbedder",
+    "WordCounter",
+]
 
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r".+?(?:[.!?。！？](?=\s|$|[^\x00-\x7f])|\n|$)", re.DOTALL)
@@ -68,6 +80,45 @@ class FailingEmbedder:
         if self.calls > self._after:
             raise self._error
         return self._inner.embed(texts)
+
+
+class FailingStore:
+    """A store whose searches for any of some kinds raise `error`, as a part of one may that is damaged.
+
+    Everything else is the inner store's. A search that asks for several sections at once fails whole.
+    """
+
+    def __init__(self, inner: Store, kinds: Iterable[str], error: Exception | None = None) -> None:
+        self._inner, self._kinds = inner, frozenset(kinds)
+        self._error = error or RuntimeError("this part of the store always fails")
+
+    def search(self, agent: str, query: Query) -> Found:
+        if any(self._kinds.intersection(part.kinds) for part in query.slices):
+            raise self._error
+        return self._inner.search(agent, query)
+
+    def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
+        return self._inner.apply(agent, changes)
+
+    def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
+        return self._inner.get(agent, ids)
+
+    def find(
+        self,
+        agent: str,
+        where: Filter,
+        *,
+        order: Order = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        return self._inner.find(agent, where, order=order, limit=limit, after=after)
+
+    def stats(self, agent: str) -> StoreStats:
+        return self._inner.stats(agent)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 class FixedClock:

@@ -19,6 +19,7 @@ from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.verbs.associating import associated
 from germane.verbs.checks import checked_count, checked_words
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
@@ -85,7 +86,13 @@ def assemble(
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
-    return assemble_context(request, found)
+    return _assembled(session, request, found, alone=not spaces)
+
+
+def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
+    context = assemble_context(request, found)
+    more = associated(session, request, found, context) if alone and request.gated else None
+    return context if more is None else assemble_context(*more)
 
 
 def _taught(session: Session, found: Found) -> Taught:

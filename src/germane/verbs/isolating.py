@@ -53,14 +53,15 @@ def found_apart(store: Store, agent: str, query: Query) -> Found:
 def failures(plan: Plan, found: Found, kinds: Kinds) -> Sequence[Note]:
     """A note for each section that could not be searched.
 
-    Raises the error of one whose memories may have to stand in the context, and of what was pinned: what
-    nobody could look for must not be missing without a word.
+    Raises the error of one whose memories may have to stand in the context, of what was pinned, and of the
+    first where all failed: what nobody could look for must not be missing without a word.
     """
     sections = [section for section in plan.sections if section.gathers]
     notes: list[Note] = []
     for place, error in sorted(found.failed.items()):
         section = sections[place] if place < len(sections) else None
-        if section is None or section.required or section.required_kinds or _strict(section, kinds):
+        alone = len(found.failed) >= len(sections)
+        if section is None or alone or section.required or section.required_kinds or _strict(section, kinds):
             raise error
         notes.append(
             Note(

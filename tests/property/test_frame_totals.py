@@ -1,0 +1,129 @@
+"""For any store, frame, question and budget: the total holds, and constraints are in or the error says so."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import germane
+from germane import BudgetTooSmall, Draft, Frame
+from germane.kinds import BUILT_IN
+from germane.plans.complexity import Complexity
+from germane.plans.frames import FRAMES
+from germane.plans.intent import Aim, Intent
+from germane.plans.layered import FLEXIBLE, budgeted, layered
+from germane.testing.fakes import FixedClock, HashEmbedder
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+WORDS = ["redis", "cache", "deploy", "error", "decide", "ideas", "yesterday", "hi", "thanks", "?", "why is"]
+texts = st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=8).map(" ".join)
+frames = st.sampled_from(FRAMES) | st.builds(
+    Frame,
+    name=st.sampled_from(["one", "two", "debug"]),
+    description=texts,
+    questions=st.lists(texts, max_size=3).map(tuple),
+    priorities=st.lists(st.sampled_from(FLEXIBLE), unique=True).flatmap(
+        lambda names: st.tuples(*(st.tuples(st.just(name), st.floats(0, 1)) for name in names))
+    ),
+    patterns=st.lists(st.sampled_from(["redis", "err*|deploy", "^why", "?"]), max_size=3).map(tuple),
+    precedence=st.integers(-5, 9),
+    budget=st.integers(2100, 20_000),
+    shares=st.lists(st.sampled_from(FLEXIBLE), unique=True).flatmap(
+        lambda names: st.tuples(*(st.tuples(st.just(name), st.integers(0, 9000)) for name in names))
+    ),
+)
+memories = st.lists(
+    st.builds(
+        Draft,
+        content=texts.filter(lambda text: any(each.isalnum() for each in text)),
+        kind=st.sampled_from([kind.name for kind in BUILT_IN]),
+        outcome=st.none() | st.sampled_from(germane.Outcome),
+        confidence=st.floats(0, 1),
+        pinned=st.booleans(),
+        subject=st.none() | st.sampled_from(WORDS),
+        tags=st.sampled_from([(), ("a",), ("b", "a")]),
+        metadata=st.fixed_dictionaries(
+            {},
+            optional={
+                "action": st.sampled_from(["absolute", "block", "warn"]),
+                "domain": st.just("operations"),
+            },
+        ),
+    ),
+    max_size=20,
+)
+intents = st.none() | st.builds(
+    Intent, aim=st.sampled_from(Aim), hints=st.lists(st.sampled_from(FLEXIBLE), unique=True).map(tuple)
+)
+
+
+@settings(max_examples=200)
+@given(frame=frames, complexity=st.sampled_from(Complexity), intent=intents)
+def test_the_shares_of_any_frame_add_up_to_its_total(
+    frame: Frame, complexity: Complexity, intent: Intent | None
+) -> None:
+    found = budgeted(frame, complexity=complexity, intent=intent)
+    assert sum(found.shares.values()) + found.spare == found.total <= frame.budget
+    assert min(found.spare, *found.shares.values()) >= 0
+    plan = layered(BUILT_IN, frame, complexity=complexity, intent=intent)
+    assert plan.spare + sum(section.share.weight for section in plan.sections) == found.total
+
+
+@settings(max_examples=60)
+@given(
+    memories=memories,
+    frame=frames | st.just("auto"),
+    query=texts,
+    budget=st.none() | st.integers(0, 600),
+    conversation=st.none() | texts,
+    semantic=st.booleans(),
+)
+def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
+    memories: list[Draft],
+    frame: Frame | str,
+    query: str,
+    budget: int | None,
+    conversation: str | None,
+    semantic: bool,
+) -> None:
+    embedder = HashEmbedder() if semantic else None
+    with germane.open(":memory:", clock=FixedClock(NOW), embedder=embedder) as engine:
+        engine.remember_many(memories)
+        must = {
+            memory.id
+            for memory in engine.memories()
+            if memory.pinned
+            or memory.kind == "identity"
+            or (memory.kind == "censor" and memory.metadata.get("action") in ("absolute", "block"))
+        }
+        try:
+            context = engine.assemble(query, frame=frame, budget=budget, conversation=conversation)
+        except BudgetTooSmall as error:
+            assert error.shortfall > 0
+            assert set(error.required) <= must
+            return
+        assert context.tokens <= context.trace.budget
+        assert must <= {item.memory.id for item in context.items}
+        refreshed = engine.refresh(context, query, frame=frame, room=context.tokens)
+        assert refreshed.context.tokens <= context.tokens
+
+
+@settings(max_examples=40)
+@given(memories=memories, query=texts, cut=st.integers(1, 400))
+def test_under_pressure_nothing_comes_in_and_constraints_stay(
+    memories: list[Draft], query: str, cut: int
+) -> None:
+    with germane.open(":memory:", clock=FixedClock(NOW), embedder=None) as engine:
+        engine.remember_many(memories)
+        context = engine.assemble(query)
+        room = max(0, context.tokens - cut)
+        try:
+            refreshed = engine.refresh(context, "", room=room)
+        except BudgetTooSmall:
+            return
+        assert refreshed.context.tokens <= room or not refreshed.needed
+        before = {item.memory.id for item in context.items}
+        assert {item.memory.id for item in refreshed.context.items} <= before
+        assert {entry.memory_id for entry in refreshed.context.trace.entries} >= before

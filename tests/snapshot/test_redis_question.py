@@ -1,0 +1,194 @@
+"""The question of the note on context management, asked of an agent that has lived through it."""
+
+# ruff: noqa: E501 - The lines of a context are as long as the memories in it.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from inline_snapshot import snapshot
+
+import germane
+from germane import Engine
+from germane.kinds import BUILT_IN
+from germane.plans.frames import frame_named
+from germane.plans.layered import layered
+from germane.testing.fakes import FixedClock
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+QUESTION = "Should we use Redis for caching in Newton?"
+
+# Kind, content, further fields, metadata, and its age in days.
+TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
+    ("identity", "Newton, an agent that weighs before it speaks and asks before it guesses.", {}, {}, 300),
+    (
+        "censor",
+        "Bringing in a service before its running cost is known",
+        {"importance": 9},
+        {"action": "block", "reason": "the message broker cost a night and solved nothing"},
+        250,
+    ),
+    (
+        "censor",
+        "Deciding with a single option on the table",
+        {},
+        {"action": "warn", "reason": "nothing to compare with, nothing to learn from"},
+        240,
+    ),
+    ("focus", "Laying out how Newton stores and serves what it remembers.", {}, {}, 2),
+    (
+        "decision",
+        "Keep vectors in Postgres with pgvector and drop the separate ChromaDB",
+        {"outcome": "success", "confidence": 0.85},
+        {"reasons": ["one system to back up and to watch", "one pool of connections"]},
+        180,
+    ),
+    (
+        "decision",
+        "Start on SQLite and migrate to Postgres once the load asks for it",
+        {"outcome": "success", "confidence": 0.8},
+        {"reasons": ["the storage layer was abstract from the first day, so the migration hurt nobody"]},
+        150,
+    ),
+    (
+        "decision",
+        "Turn Qdrant down and stay with pgvector",
+        {"outcome": "success", "confidence": 0.82},
+        {"reasons": ["simple to run beats fast on paper"]},
+        120,
+    ),
+    ("decision", "Serve lunch vegetarian at the summer party", {"outcome": "success"}, {}, 90),
+    ("decision", "Move the stand-up to half past nine", {}, {}, 40),
+    ("fact", "An UNLOGGED table in PostgreSQL skips the write-ahead log and serves as a cache.", {}, {}, 60),
+    ("fact", "Redis is one more service to run, to watch and to back up.", {}, {}, 60),
+    ("fact", "Newton's compose file starts three services: newton, postgres and the dashboard.", {}, {}, 30),
+    ("fact", "A hybrid query over pgvector takes 0.4 s at three hundred records.", {}, {}, 20),
+    ("fact", "The office plant wants water on Thursdays.", {}, {}, 10),
+    ("fact", "Tim's daughter starts school in September.", {}, {}, 10),
+    (
+        "procedure",
+        "Weigh a change of architecture",
+        {},
+        {
+            "name": "Architecture decision",
+            "steps": [
+                "Look up what was decided on the same question before.",
+                "Set at least two options side by side, caching none at all among them.",
+                "Write the decision and the confidence down before building.",
+            ],
+        },
+        200,
+    ),
+    ("procedure", "Book a meeting room", {}, {"name": "Rooms", "steps": ["Open the calendar."]}, 200),
+    (
+        "episode",
+        "Two hours with Tim on storage: Postgres with pgvector won over several caching services.",
+        {},
+        {"title": "Storage architecture", "duration": "2 h"},
+        180,
+    ),
+    ("episode", "Watched the football final with the whole team.", {}, {"title": "Football"}, 100),
+    ("calibration", "Accuracy 0.97, Brier 0.02: a little too modest; trust the analysis.", {}, {}, 5),
+]
+
+
+HEADINGS = snapshot(
+    [
+        "## Identity",
+        "## Active Constraints",
+        "## Current Approach: Decision",
+        "## Current Focus",
+        "## Relevant Past Decisions",
+        "## Known Information",
+        "## Procedure: Architecture decision",
+        "## Past Experience",
+        "## Note",
+    ]
+)
+EXPECTED = snapshot(
+    """\
+## Identity
+- Newton, an agent that weighs before it speaks and asks before it guesses.
+
+## Active Constraints
+- **BLOCK:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
+- **WARN:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
+
+## Current Approach: Decision
+Choosing between alternatives whose consequences last.
+Consider:
+- What is to be optimised?
+- What was decided before, and how did it turn out?
+- Which constraints hold?
+
+## Current Focus
+- Laying out how Newton stores and serves what it remembers.
+
+## Relevant Past Decisions
+- Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence] — one system to back up and to watch; one pool of connections
+- Turn Qdrant down and stay with pgvector [success, 0.82 confidence] — simple to run beats fast on paper
+- Start on SQLite and migrate to Postgres once the load asks for it [success, 0.80 confidence] — the storage layer was abstract from the first day, so the migration hurt nobody
+
+## Known Information
+- Redis is one more service to run, to watch and to back up.
+- Newton's compose file starts three services: newton, postgres and the dashboard.
+
+## Procedure: Architecture decision
+- Weigh a change of architecture
+- Look up what was decided on the same question before.
+- Set at least two options side by side, caching none at all among them.
+- Write the decision and the confidence down before building.
+
+## Past Experience
+- Storage architecture — Two hours with Tim on storage: Postgres with pgvector won over several caching services. (2 h)
+
+## Note
+- Accuracy 0.97, Brier 0.02: a little too modest; trust the analysis.\
+"""
+)
+
+
+@pytest.fixture(name="engine")
+def _engine() -> Iterator[Engine]:
+    with germane.open(":memory:", agent="newton", clock=FixedClock(NOW)) as engine:
+        for kind, content, fields, metadata, days in TOLD:
+            created_at = NOW - timedelta(days=days)
+            engine.remember(content, kind=kind, metadata=metadata, created_at=created_at, **fields)
+        yield engine
+
+
+def test_the_context_of_the_redis_question(engine: Engine) -> None:
+    context = engine.assemble(QUESTION, frame="auto")
+
+    assert (context.trace.frame, context.trace.budget) == ("decision", 12_000)
+    assert context.tokens < 2000
+    assert context.text == EXPECTED
+    headings = [line for line in context.text.splitlines() if line.startswith("## ")]
+    assert headings == HEADINGS
+
+
+def test_noise_stays_out_and_what_was_decided_is_in(engine: Engine) -> None:
+    text = engine.assemble(QUESTION, frame="auto").text
+    assert all(word in text for word in ("ChromaDB", "pgvector", "migrate to Postgres"))
+    assert "Architecture decision" in text
+    noise = ("lunch", "stand-up", "plant", "daughter", "meeting room", "football")
+    assert [word for word in noise if word in text.casefold()] == []
+
+
+def test_the_note_as_it_stands_is_there_by_name(engine: Engine) -> None:
+    plan = replace(layered(BUILT_IN, frame_named("decision")), fusion="newton_v1")
+    context = engine.assemble(QUESTION, plan=plan, budget=12_000)
+    ranked = [entry for entry in context.trace.included if entry.parts]
+    assert all(-0.37 <= entry.score <= 1.045 for entry in ranked)
+    assert {name for entry in ranked for name in entry.parts} == {
+        "semantic",
+        "type",
+        "recency",
+        "outcome",
+        "usage",
+        "confidence",
+    }

@@ -1,0 +1,192 @@
+"""When a context no longer serves: each rule by itself, and what refresh does about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+import germane
+from germane import Context, Engine, Frame, FrameChoice, InvalidInput, RefreshReason
+from germane.demo.loading import DEMO_NOW, DEMO_QUESTION, load_demo
+from germane.model.plan import Plan, Section, Share
+from germane.plans.frames import frame_named
+from germane.plans.refreshing import decision_point, frame_switch, new_topic, substance, token_pressure
+from germane.testing.fakes import FixedClock
+
+NO = (False, None)
+
+
+def choice(name: str, confidence: float = 1.0) -> FrameChoice:
+    return FrameChoice(frame=Frame(name=name, description=""), confidence=confidence, by="words")
+
+
+@pytest.mark.parametrize(
+    ("current", "chosen", "similarity", "switches"),
+    [
+        ("decision", choice("debug"), 1.0, True),
+        ("debug", choice("decision"), 1.0, True),
+        ("debug", choice("debug"), 0.0, False),
+        (None, choice("debug"), 0.0, False),
+        ("debug", choice("decision", 0.5), 1.0, True),
+        ("debug", choice("decision", 0.49), 1.0, False),
+        ("decision", choice("question"), 0.5, False),
+        ("decision", choice("question"), 0.49, True),
+        ("decision", choice("conversation"), None, False),
+    ],
+)
+def test_a_frame_switch(
+    current: str | None, chosen: FrameChoice, similarity: float | None, switches: bool
+) -> None:
+    expected = (True, RefreshReason.FRAME) if switches else NO
+    assert frame_switch(current, chosen, similarity=similarity) == expected
+
+
+@pytest.mark.parametrize(
+    ("similarity", "verdict"), [(None, NO), (0.5, NO), (1.0, NO), (0.49, (True, RefreshReason.TOPIC))]
+)
+def test_a_new_topic(similarity: float | None, verdict: object) -> None:
+    assert new_topic(similarity) == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "current", "acting", "acts"),
+    [
+        ("Go ahead with Redis.", "question", False, True),
+        ("ok, ship it", "task", False, True),
+        ("We should not go there", "task", False, False),
+        ("anything", "task", True, True),
+        ("go ahead", "decision", True, False),
+        ("go ahead", None, False, True),
+    ],
+)
+def test_a_decision_point(text: str, current: str | None, acting: bool, acts: bool) -> None:
+    expected = (True, RefreshReason.DECISION_POINT) if acts else NO
+    assert decision_point(text, current=current, acting=acting) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "room", "verdict"),
+    [
+        (10, None, NO),
+        (10, 10, NO),
+        (10, 9, (True, RefreshReason.PRESSURE)),
+        (1, 0, (True, RefreshReason.PRESSURE)),
+    ],
+)
+def test_token_pressure(tokens: int, room: int | None, verdict: object) -> None:
+    assert token_pressure(tokens, room) == verdict
+
+
+def test_the_substance_is_what_is_left_beside_the_word_to_act() -> None:
+    assert substance("Go ahead with Redis") == "with redis"
+
+
+@pytest.fixture(name="engine")
+def _engine() -> Iterator[Engine]:
+    with germane.open(":memory:", agent="newton", clock=FixedClock(DEMO_NOW)) as engine:
+        load_demo(engine)
+        yield engine
+
+
+@pytest.fixture(name="context")
+def _context(engine: Engine) -> Context:
+    return engine.assemble(DEMO_QUESTION, frame="auto")
+
+
+def test_without_a_context_there_is_a_first_one(engine: Engine, context: Context) -> None:
+    needed, reason, made = engine.refresh(None, DEMO_QUESTION)
+    assert (needed, reason) == (True, RefreshReason.FIRST)
+    assert made == context
+
+
+@pytest.mark.parametrize("said", ["And what would Redis cost us to run?", "ok, thanks!", "go on", ""])
+def test_what_goes_on_keeps_the_context(engine: Engine, context: Context, said: str) -> None:
+    refreshed = engine.refresh(context, said)
+    assert (refreshed.needed, refreshed.reason) == (False, None)
+    assert refreshed.context is context
+
+
+def test_another_frame_makes_another_context(engine: Engine, context: Context) -> None:
+    refreshed = engine.refresh(context, "The nightly backup job fails with an error")
+    assert (refreshed.reason, refreshed.context.trace.frame) == (RefreshReason.FRAME, "debug")
+    assert refreshed.context.trace.question.text == "The nightly backup job fails with an error"
+
+
+def test_another_topic_makes_another_context_in_the_same_frame(engine: Engine, context: Context) -> None:
+    refreshed = engine.refresh(context, "Should we hire a designer for the website?")
+    assert (refreshed.reason, refreshed.context.trace.frame) == (RefreshReason.TOPIC, "decision")
+    assert refreshed.similarity is not None
+    assert refreshed.similarity < 0.5
+
+
+def test_who_is_about_to_act_gets_what_decides(engine: Engine) -> None:
+    context = engine.assemble("How do we deploy a release?", frame="question")
+    refreshed = engine.refresh(context, "How do we deploy a release to production?", acting=True)
+    assert (refreshed.reason, refreshed.context.trace.frame) == (RefreshReason.DECISION_POINT, "decision")
+    assert engine.refresh(context, "How do we deploy a release to production?").needed is False
+
+
+def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
+    engine: Engine, context: Context
+) -> None:
+    room = context.tokens - 400
+    refreshed = engine.refresh(context, "And Redis?", room=room)
+    smaller = refreshed.context
+    assert (refreshed.reason, smaller.tokens <= room) == (RefreshReason.PRESSURE, True)
+    before = {item.memory.id: item for item in context.items}
+    stayed = {item.memory.id for item in smaller.items}
+    assert stayed < set(before)
+    evicted = {entry.memory_id for entry in smaller.trace.excluded}
+    assert stayed | evicted == set(before)
+    always = {"identity", "censors", "focus", "calibration"}
+    assert {each for each, item in before.items() if item.section in always} <= stayed
+    assert max(before[each].score for each in evicted) <= min(
+        before[each].score for each in stayed if before[each].section not in always
+    )
+    assert "## Current Approach: Decision" in smaller.text
+    assert "evicted" in [note.code for note in smaller.trace.notes]
+    # The same again needs nothing, and keeps its scores and their parts.
+    assert engine.refresh(smaller, "And Redis?", room=room).needed is False
+    assert all(entry in context.trace.included for entry in smaller.trace.included)
+
+
+def test_a_room_too_small_for_what_must_stay_is_an_error(engine: Engine, context: Context) -> None:
+    with pytest.raises(germane.BudgetTooSmall):
+        engine.refresh(context, "And Redis?", room=50)
+
+
+def test_a_new_context_keeps_within_the_room_as_well(engine: Engine, context: Context) -> None:
+    refreshed = engine.refresh(context, "The nightly backup job fails with an error", room=1500)
+    assert refreshed.context.tokens <= 1500 == refreshed.context.trace.budget
+
+
+def test_a_context_of_another_plan_needs_that_plan(engine: Engine) -> None:
+    plan = Plan(
+        name="mine",
+        sections=(Section(name="all", heading="# All", kinds=("fact", "decision"), share=Share(weight=1)),),
+    )
+    context = engine.assemble(DEMO_QUESTION, plan=plan)
+    with pytest.raises(InvalidInput, match="'mine'"):
+        engine.refresh(context, DEMO_QUESTION, room=context.tokens - 1)
+    smaller = engine.refresh(context, DEMO_QUESTION, room=context.tokens - 1, plan=plan)
+    assert smaller.context.tokens < context.tokens
+    relevant = engine.assemble(DEMO_QUESTION, plan="relevance", budget=2000)
+    made = engine.refresh(relevant, DEMO_QUESTION, room=1000)
+    assert made.context.tokens <= 1000
+
+
+@pytest.mark.parametrize("wrong", [{"room": -1}, {"budget": -1}])
+def test_what_is_no_count_is_refused(engine: Engine, context: Context, wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        engine.refresh(context, "x", **wrong)  # type: ignore[arg-type]  # Wrong on purpose.
+
+
+def test_similarity_is_words_alone_without_an_embedder() -> None:
+    clock = FixedClock(datetime(2026, 11, 21, tzinfo=UTC))
+    with germane.open(":memory:", embedder=None, clock=clock) as engine:
+        engine.remember("Redis keeps sessions.", kind="fact")
+        context = engine.assemble("Where does Redis run?", frame=frame_named("question"))
+        assert engine.refresh(context, "Redis sessions").similarity == pytest.approx(1.0)
+        assert engine.refresh(context, "holidays in Portugal").similarity == 0.0
