@@ -29,6 +29,7 @@ LEVELS: tuple[tuple[str, ...], ...] = (
         "germane.retrieval",
         "germane.stores",
         "germane.embedders",
+        "germane.summarizers",
     ),
     ("germane.plans",),
     ("germane.pipeline",),

@@ -17,6 +17,7 @@ from germane.integrations.cli.opening import (
     DEFAULT_DATABASE,
     id_of,
     moment_of,
+    open_to_change,
     open_to_read,
     text_of,
 )
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+_Record = Annotated[bool, typer.Option("--record", help="Keep an account in the ledger: `germane ledger`.")]
 _Query = Annotated[
     str, typer.Argument(metavar="[QUERY]", help="What it is about; without one the newest come first.")
 ]
@@ -53,6 +55,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         since: options.Since = None,
         until: options.Until = None,
         min_importance: options.MinImportance = None,
+        record: _Record = False,
         now: options.Now = None,
         database: options.Database = DEFAULT_DATABASE,
         agent: options.Agent = DEFAULT_AGENT,
@@ -76,6 +79,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             since=since,
             until=until,
             min_importance=min_importance,
+            record=record,
         )
         show(context, as_json=as_json)
 
@@ -120,13 +124,16 @@ def _context(
     pins: Sequence[str],
     since: str | None,
     until: str | None,
+    record: bool,
     **options: Any,
 ) -> Context:
     moment = moment_of(now, name="--now")
     said = None if talk is None else text_of(talk)
-    with open_to_read(database, agent, now=moment, frames=frames or ()) as engine:
+    opened = open_to_change if record else open_to_read
+    with opened(database, agent, now=moment, frames=frames or ()) as engine:
         return engine.assemble(
             query,
+            record=record,
             pins=[id_of(engine, pin) for pin in pins],
             since=moment_of(since, name="--since"),
             until=moment_of(until, name="--until"),

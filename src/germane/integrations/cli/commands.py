@@ -106,6 +106,18 @@ COMMANDS: Mapping[str, Command] = {
     "reembed": Command(
         "embedding", "Replace the vectors of every agent in the file by those of another model."
     ),
+    "ledger list": Command("accounts", "The assemblies that were recorded, the latest first."),
+    "ledger show": Command("accounts", "A recorded assembly: what was asked, and where each candidate went."),
+    "ledger diff": Command("accounts", "What differs between two recorded assemblies."),
+    "ledger replay": Command(
+        "accounts",
+        "Make an assembly again with the store as it was. Ends with 1 unless the bytes are the same.",
+        counts=True,
+    ),
+    "metrics": Command(
+        "accounts",
+        "How well contexts do: seven figures of what was recorded, 30 days back unless --since is given.",
+    ),
     "stats": Command("inspecting", "How many memories there are, of which kinds, in how much space."),
     "doctor": Command(
         "inspecting", "Look for damage in the store. Ends with 1 if there is any, and says what to do."
@@ -118,6 +130,7 @@ COMMANDS: Mapping[str, Command] = {
 """Every command by its name, in the order of the help."""
 
 GROUPS: Mapping[str, str] = {
+    "ledger": "What was assembled: list it, show it, compare it, make it again.",
     "working": "What an agent holds in mind: add to it, look at it, make room in it.",
     "chat": "Conversations: take in transcripts, look at them, make the request that fits.",
     "space": "Memories that agents share: make a space, join it, put something in.",

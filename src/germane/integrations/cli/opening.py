@@ -52,11 +52,13 @@ def open_to_write(database: Path, agent: str) -> Engine:
     return germane.open(database, agent=agent, embedder=chosen_embedder())
 
 
-def open_to_change(database: Path, agent: str, *, now: datetime | None = None) -> Engine:
+def open_to_change(
+    database: Path, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
+) -> Engine:
     """An engine that writes to a file that is there already, at a given moment if there is one."""
     check_is_there(database)
     clock = None if now is None else lambda: now
-    return germane.open(database, agent=agent, embedder=chosen_embedder(), clock=clock)
+    return germane.open(database, agent=agent, embedder=chosen_embedder(), clock=clock, frames=frames)
 
 
 def open_to_read(

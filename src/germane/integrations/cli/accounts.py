@@ -1,0 +1,252 @@
+"""ledger and metrics: what was assembled, whether it can be made again, and how well contexts do.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from germane import InvalidInput
+from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_read
+from germane.integrations.cli.options import Agent, Database, Json, Now, Since
+from germane.integrations.cli.output import print_json, print_table, print_text
+from germane.integrations.ledger_shapes import (
+    assembly_shape,
+    difference_shape,
+    metrics_shape,
+    replay_shape,
+)
+from germane.model.columns import line_of
+from germane.model.explanation import short_id, why_of
+
+if TYPE_CHECKING:
+    from germane import Difference, Engine, LedgerEntry, Metrics, Replay
+
+__all__ = ["COMMANDS"]
+
+_Id = Annotated[
+    str, typer.Argument(metavar="ID", help="An assembly, by its id or the beginning or end of it.")
+]
+_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many to list at most.")]
+_Plot = Annotated[
+    Path | None, typer.Option("--plot", metavar="FILE", help="Write the days as a picture (SVG) as well.")
+]
+
+_SHORTEST = 4
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_MOST_SPARKS = 60
+_SAYS = {
+    "relevance": ("Relevance of what stands in contexts", "{:.2f}", "above 0.6"),
+    "budget_use": ("Use of the budget", "{:.0%}", "50 to 90 %"),
+    "refreshes_per_turn": ("Contexts made for each turn", "{:.2f}", "below 0.3"),
+    "recall_precision": ("Shown memories that were used", "{:.0%}", "above 40 %"),
+    "cold_start": ("First context of an engine", "{:.3f} s", "below 0.5 s"),
+    "memory_growth": ("New memories a day", "{:.1f}", ""),
+    "fact_confirmation": ("Facts that were confirmed", "{:.0%}", "above 20 %"),
+}
+
+
+def _list(
+    *,
+    limit: _Limit = 20,
+    since: Since = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """The assemblies that were recorded, the latest first."""
+    with open_to_read(database, agent) as engine:
+        found = engine.ledger().list(since=moment_of(since, name="--since"), limit=limit)
+    if as_json:
+        print_json([assembly_shape(one, entries=False) for one in found])
+    elif found:
+        rows = [
+            (
+                short_id(one.id),
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.plan,
+                f"{one.tokens:,}/{one.budget:,}",
+                str(len(one.included)),
+                line_of(one.question),
+            )
+            for one in found
+        ]
+        print_table(("ID", "AT (UTC)", "PLAN", "TOKENS", "IN", "QUESTION"), rows, right=(3, 4))
+    else:
+        print_text("Nothing is recorded. `germane assemble --record` records an assembly.")
+
+
+def _show(
+    assembly: _Id,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """A recorded assembly: what was asked, and where each candidate went."""
+    with open_to_read(database, agent) as engine:
+        found = engine.ledger().show(_whole(engine, assembly))
+    if as_json:
+        print_json(assembly_shape(found, entries=True))
+        return
+    gone = f"; {found.purged} purged since" if found.purged else ""
+    print_text(
+        f"{found.id}\n{found.at:%Y-%m-%d %H:%M:%S} UTC, plan {found.plan}, {found.tokens:,} of "
+        f"{found.budget:,} tokens ({found.counter}); {len(found.included)} in of {found.candidates}{gone}\n"
+        f"Question: {line_of(found.question) or 'none'}\n"
+        f"SHA-256: {found.sha256 or 'gone with what was purged'}"
+    )
+    if found.entries:
+        _print_entries(found.entries)
+
+
+def _diff(
+    first: _Id,
+    second: _Id,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """What differs between two recorded assemblies."""
+    with open_to_read(database, agent) as engine:
+        difference = engine.ledger().diff(_whole(engine, first), _whole(engine, second))
+    if as_json:
+        print_json(difference_shape(difference))
+    else:
+        print_text("\n".join(_difference_lines(difference)))
+
+
+def _replay(
+    assembly: _Id,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Make an assembly again with the store as it was. Ends with 1 unless the bytes are the same."""
+    with open_to_read(database, agent) as engine:
+        replay = engine.ledger().replay(_whole(engine, assembly))
+    if as_json:
+        print_json(replay_shape(replay))
+    else:
+        print_text("\n".join(_replay_lines(replay)))
+    if not replay.same:
+        raise typer.Exit(1)
+
+
+def _metrics(
+    *,
+    since: Since = None,
+    plot: _Plot = None,
+    now: Now = None,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """How well contexts do: seven figures of what was recorded, 30 days back unless --since is given."""
+    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+        found = engine.metrics(since=moment_of(since, name="--since"))
+    if plot is not None:
+        from germane.evaluation.trend import trend  # noqa: PLC0415 - Only a picture needs it.
+
+        try:
+            plot.write_text(trend(found), encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"--plot {plot} can't be written: {error.strerror}.") from error
+    if as_json:
+        print_json(metrics_shape(found))
+    else:
+        _print_metrics(found)
+
+
+def _whole(engine: Engine, text: str) -> str:
+    """The whole id of the assembly that a text names. Raises InvalidInput for what names several."""
+    wanted = text.strip().lower()
+    found = [
+        one.id
+        for one in engine.ledger().list(limit=None)
+        if len(wanted) >= _SHORTEST and (one.id.startswith(wanted) or one.id.endswith(wanted))
+    ]
+    if len(found) > 1:
+        raise InvalidInput(f"{text!r} names {len(found)} assemblies. Give more of the id.")
+    return found[0] if found else text
+
+
+def _print_entries(entries: Sequence[LedgerEntry]) -> None:
+    rows = [
+        (
+            short_id(entry.memory_id),
+            entry.section,
+            str(entry.level or entry.reason),
+            f"{entry.tokens:,}",
+            f"{entry.score:.2f}" if entry.parts else "",
+            why_of(entry.parts, entry.score),
+        )
+        for entry in entries
+    ]
+    print_table(("MEMORY", "SECTION", "LEVEL OR REASON", "TOKENS", "SCORE", "WHY"), rows, right=(3, 4))
+
+
+def _difference_lines(difference: Difference) -> list[str]:
+    lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.asked]
+    lines += [f"+ {entry.memory_id} ({entry.section}, {entry.level})" for entry in difference.entered]
+    lines += [f"- {entry.memory_id} ({entry.section}, {entry.level})" for entry in difference.left]
+    lines += [
+        f"~ {before.memory_id} ({before.section}, {before.level} -> {after.section}, {after.level})"
+        for before, after in difference.altered
+    ]
+    if difference.moved:
+        lines.append(f"In another order: {len(difference.moved)} memories.")
+    lines.append("The same text." if difference.same_text else "Another text.")
+    return lines
+
+
+def _replay_lines(replay: Replay) -> list[str]:
+    since = f"{len(replay.alterations):,} things have happened to memories since."
+    if replay.same:
+        return [f"The same bytes, by their hash. {since}"]
+    lines = [f"Not proved to be the same bytes. {since}", *replay.why]
+    return lines + (_difference_lines(replay.difference) if replay.difference is not None else [])
+
+
+def _print_metrics(metrics: Metrics) -> None:
+    days: dict[str, list[float | None]] = {
+        "relevance": [day.relevance for day in metrics.per_day],
+        "budget_use": [day.budget_use for day in metrics.per_day],
+        "recall_precision": [day.recall_precision for day in metrics.per_day],
+        "memory_growth": [float(day.added) for day in metrics.per_day],
+    }
+    rows = []
+    for name, value in metrics.figures().items():
+        says, form, target = _SAYS[name]
+        reached = {True: "yes", False: "no", None: ""}[metrics.on_target(name)]
+        shown = "unknown" if value is None else form.format(value)
+        rows.append((says, shown, target, reached, _sparks(days.get(name, []))))
+    print_text(
+        f"From {metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}: {metrics.assemblies:,} assemblies "
+        f"recorded, {metrics.judged:,} fed back; {metrics.turns:,} turns of the user."
+    )
+    print_table(("FIGURE", "VALUE", "AIM", "REACHED", "BY DAY"), rows, right=(1,))
+
+
+def _sparks(values: Sequence[float | None]) -> str:
+    """A bar for each of the last days, by its share of the highest; a dot where none is known."""
+    shown = values[-_MOST_SPARKS:]
+    most = max((value for value in shown if value is not None), default=0.0)
+    steps = len(_BLOCKS) - 1
+    return "".join(
+        "·" if value is None else _BLOCKS[round(value / most * steps) if most else 0] for value in shown
+    )
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "ledger list": _list,
+    "ledger show": _show,
+    "ledger diff": _diff,
+    "ledger replay": _replay,
+    "metrics": _metrics,
+}
+"""The commands of this file by name."""
