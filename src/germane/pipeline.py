@@ -38,7 +38,7 @@ from germane.ranking.composite import Boosts, with_associations
 from germane.ranking.diversity import of_each
 from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
-from germane.ranking.kinds_first import precedence
+from germane.ranking.kinds_first import in_precedence
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
@@ -295,7 +295,7 @@ def _fit_to(
                 heading_cost=costs.heading,
                 text_cost=costs.text,
                 at_least=costs.at_least,
-                precedence=None if how is None else lambda one: precedence(one, how),
+                precedence=None if how is None else lambda several: in_precedence(several, how),
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.

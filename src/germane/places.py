@@ -24,7 +24,7 @@ from germane.model.scope import Scope
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-__all__ = ["PATHS", "SCOPES", "checked_path", "closeness", "covers", "further_places", "on_paths"]
+__all__ = ["PATHS", "SCOPES", "checked_path", "closeness", "covers", "further_places"]
 
 PATHS = "paths"
 """The metadata that lists the patterns of the paths a memory applies to, besides its scope."""
@@ -67,7 +67,7 @@ def further_places(memory: Memory) -> tuple[str, ...]:
     if memory.scope.name == _PATH:
         places.append(str(memory.scope))
     patterns = memory.metadata.get(PATHS)
-    if isinstance(patterns, list | tuple) and patterns and all(isinstance(each, str) for each in patterns):
+    if patterns and _are_patterns(patterns):
         places.append(_PATTERNS + json.dumps(list(patterns), ensure_ascii=False))
     return tuple(dict.fromkeys(places))
 
@@ -76,13 +76,8 @@ def covers(place: str, scopes: Collection[Scope]) -> bool:
     """Whether one of a memory's further places is among these scopes; a path counts when it is covered."""
     asked = tuple(scope.value for scope in scopes if scope.name == _PATH)
     if place.startswith((_PATTERNS, f"{_PATH}:")):
-        return any(_closeness(place, path) is not None for path in asked)
+        return any(_covers_path(place, path) for path in asked)
     return any(place == str(scope) for scope in scopes)
-
-
-def on_paths(memory: Memory) -> bool:
-    """Whether a memory stands on any path at all."""
-    return any(place.startswith((_PATTERNS, f"{_PATH}:")) for place in further_places(memory))
 
 
 def closeness(memory: Memory, paths: Iterable[str]) -> float:
@@ -90,21 +85,39 @@ def closeness(memory: Memory, paths: Iterable[str]) -> float:
 
     In between it is the share of the path's levels that the place names, less half a level for a pattern.
     """
-    places = [each for each in further_places(memory) if each.startswith((_PATTERNS, f"{_PATH}:"))]
-    found = [_closeness(place, path) for path in paths for place in places] if places else []
-    return max((each for each in found if each is not None), default=0.0)
+    patterns = memory.metadata.get(PATHS)
+    on_path = memory.scope.name == _PATH
+    if not patterns and not on_path:
+        return 0.0
+    best = 0.0
+    for path in paths:
+        if on_path:
+            best = max(best, _of_scope(memory.scope.value, path) or 0.0)
+        if patterns and _are_patterns(patterns):
+            best = max(best, _of_patterns(tuple(patterns), path) or 0.0)
+    return best
+
+
+def _covers_path(place: str, path: str) -> bool:
+    if place.startswith(_PATTERNS):
+        return _of_patterns(tuple(json.loads(place.removeprefix(_PATTERNS))), path) is not None
+    return _of_scope(place.removeprefix(f"{_PATH}:"), path) is not None
+
+
+def _are_patterns(listed: Any) -> bool:
+    return isinstance(listed, list | tuple) and all(isinstance(each, str) for each in listed)
 
 
 @lru_cache(maxsize=16_384)
-def _closeness(place: str, path: str) -> float | None:
-    """The same for one place and one path; None where it doesn't cover the path."""
-    if place.startswith(_PATTERNS):
-        patterns: list[str] = json.loads(place.removeprefix(_PATTERNS))
-        plain = _plain(patterns[0]) if len(patterns) == 1 else None
-        if plain is None:
-            return _by_patterns(tuple(patterns), path)
-        return _below(plain, path)
-    value = place.removeprefix(f"{_PATH}:")
+def _of_patterns(patterns: tuple[str, ...], path: str) -> float | None:
+    """How near a list of patterns is to a path; None where it doesn't cover it."""
+    plain = _plain(patterns[0]) if len(patterns) == 1 else None
+    return _by_patterns(patterns, path) if plain is None else _below(plain, path)
+
+
+@lru_cache(maxsize=16_384)
+def _of_scope(value: str, path: str) -> float | None:
+    """The same for the value of a path scope."""
     if _WILDCARD.search(value):
         return _by_patterns((value,), path)
     return _below(PurePosixPath(value.removeprefix("/")).as_posix(), path)

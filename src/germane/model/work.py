@@ -26,10 +26,6 @@ class KindsFirst:
     relevance: bool = True
     stale_after: timedelta | None = None
 
-    def priority(self, kind: str) -> int:
-        """The place of a kind; smaller comes first."""
-        return self.priorities.get(kind, self.others)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:

@@ -79,13 +79,16 @@ class Costs:
 
 
 class ContentCosts(Costs):
-    """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level."""
+    """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level.
+
+    Of `lines`, which another counter may have counted, only the texts are used.
+    """
 
     def line(self, section: Section, memory: Memory, level: Level) -> Line:
         """A memory as its section shows it, at the cost of its content."""
-        return Line(
-            level=level, text=item_lines(section, memory, level), tokens=self._counter.count(memory.content)
-        )
+        known = self._lines.get(memory, level, own_heading=section.own_heading)
+        text = item_lines(section, memory, level) if known is None else known.text
+        return Line(level=level, text=text, tokens=self._counter.count(memory.content))
 
     def at_least(self, memory: Memory, level: Level) -> int:  # noqa: ARG002 - As of all costs.
         """Nothing is known without counting."""

@@ -90,8 +90,8 @@ LineOf = Callable[[Section, Memory, Level], Line]
 """What a memory looks like at a level and costs there; a line without text can't be shown."""
 AtLeast = Callable[[Memory, Level], int]
 """Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
-Precedence = Callable[[Ranked], tuple[float, ...]]
-"""What orders memories whatever their section; smaller comes first."""
+Precedence = Callable[[list[Ranked]], Sequence[Ranked]]
+"""Orders memories whatever their section."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
@@ -235,19 +235,29 @@ class _Packer:
 
     def backfill(self, blocks: Sequence[Block], budget: int, precedence: Precedence) -> None:
         """Give all that is left to what was left out, then to longer levels, whatever the section."""
-        waiting = [(block, choice) for block in blocks for choice in block.choices]
-        waiting.sort(key=lambda pair: precedence(pair[1].ranked))
         left = budget - sum(block.used for block in blocks)
         for grows in (False, True):
-            for block, choice in waiting:
+            # Few can still come in, or grow: only these are worth putting in order.
+            waiting = {
+                choice.ranked.candidate.memory.id: (block, choice)
+                for block in blocks
+                for choice in block.choices
+                if self._could_use(block, choice, left, grows=grows)
+            }
+            for one in precedence([choice.ranked for _, choice in waiting.values()]):
+                block, choice = waiting[one.candidate.memory.id]
                 before = block.used
-                if grows:
-                    self._lengthen(block, choice, self._under_ceiling(block, left))
-                elif choice.line is None and choice.reason is _OVER_BUDGET:
-                    self._try(block, choice, self._under_ceiling(block, left))
+                step = self._lengthen if grows else self._try
+                step(block, choice, self._under_ceiling(block, left))
                 left -= block.used - before
         for block in blocks:
             block.flowed = max(block.flowed, block.used - block.share)
+
+    def _could_use(self, block: Block, choice: Choice, room: int, *, grows: bool) -> bool:
+        """Whether so many tokens could bring a memory in, or lengthen one that stands already."""
+        if not grows:
+            return choice.line is None and choice.reason is _OVER_BUDGET and choice.tokens <= room
+        return choice.line is not None and choice.line.level is not block.section.levels[0]
 
     def _under_ceiling(self, block: Block, room: int) -> int:
         ceiling = block.section.share.ceiling

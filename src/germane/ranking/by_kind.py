@@ -13,7 +13,7 @@ from germane.model.query import Candidate, Found, Query
 from germane.model.trace import Ranked
 from germane.model.work import KindsFirst, Work
 from germane.protocols import Scorer
-from germane.ranking.gate import Gated, gate
+from germane.ranking.gate import LEAST_COSINE, Gated, gate
 from germane.ranking.kinds_first import each_once, kinds_first
 from germane.ranking.relevance import rank
 
@@ -40,7 +40,7 @@ def by_kind(
     relevant: Mapping[str, Ranked] = {}
     if how.relevance and found.by_relevance:
         ranked = rank(
-            [candidate for section in kept for candidate in section],
+            [one for section in kept for one in section if not gated or _may_pass(one)],
             lexical_bound=found.lexical_bound,
             now=now,
             scorer=scorer,
@@ -52,3 +52,11 @@ def by_kind(
             passed = gate(ranked, information=query.information)
         relevant = {} if passed.unsure else {one.memory.id: one for one in passed.kept}
     return [Gated(kept=kinds_first(section, how, relevant=relevant, work=work, now=now)) for section in kept]
+
+
+def _may_pass(candidate: Candidate) -> bool:
+    """Whether the gate could let it pass: it shares a word with the task, or is near to it in meaning."""
+    signals = candidate.signals
+    return bool(signals.get("coverage") or signals.get("lexical")) or (
+        signals.get("semantic", 0.0) >= LEAST_COSINE
+    )

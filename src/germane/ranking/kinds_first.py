@@ -10,8 +10,9 @@ with the task, how work turned out with it, and whether it may be out of date.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from germane.model.explanation import short_id
 from germane.model.memory import Memory
@@ -24,9 +25,9 @@ __all__ = [
     "MOST_OUTCOME",
     "MOST_STALE",
     "each_once",
+    "in_precedence",
     "kinds_first",
     "kinds_first_notes",
-    "precedence",
 ]
 
 MOST_OUTCOME = 0.5
@@ -39,6 +40,7 @@ _A_KIND = 10.0
 """What a kind counts more than the next: more than all that can be said of a memory within its kind."""
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
+_UPDATED = attrgetter("candidate.memory.updated_at", "candidate.memory.id")
 
 
 def kinds_first(
@@ -49,26 +51,33 @@ def kinds_first(
     work: Work,
     now: datetime,
 ) -> tuple[Ranked, ...]:
-    """The candidates in the order of `precedence`, with the parts of their scores.
+    """The candidates in the order of `in_precedence`, with the parts of their scores.
 
     `relevant` are those that have to do with the task, by id. The parts are `kind`, those of relevance,
     `path` (how closely its places fit the nearest path, from 0 to 1), `outcome` and `stale`. The order of
     the candidates doesn't matter.
     """
-    ranked = [_ranked(one, how, relevant=relevant, work=work, now=now) for one in candidates]
-    return tuple(sorted(ranked, key=lambda one: precedence(one, how)))
+    oldest = None if how.stale_after is None else now - how.stale_after
+    ranked = [_ranked(one, how, relevant, work, oldest) for one in candidates]
+    return tuple(in_precedence(ranked, how))
 
 
-def precedence(one: Ranked, how: KindsFirst) -> tuple[int, float, float, float, int]:
-    """What orders memories whatever their section: smaller comes first. No two memories share one."""
-    memory = one.candidate.memory
-    return (
-        how.priority(memory.kind),
-        -one.parts.get("path", 0.0),
-        -one.score,
-        -memory.updated_at.timestamp(),
-        -_number(memory.id),
+def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
+    """The memories in the order of their kinds, paths, scores and times, whatever their section.
+
+    Of two that are alike in all of these the greater id comes first, so the order is total.
+    """
+    ordered = sorted(ranked, key=_UPDATED, reverse=True)
+    # Sorting is stable, so that the times decide where all of this is the same.
+    priorities, others = how.priorities, how.others
+    ordered.sort(
+        key=lambda one: (
+            priorities.get(one.candidate.memory.kind, others),
+            -one.parts.get("path", 0.0),
+            -one.score,
+        )
     )
+    return ordered
 
 
 def each_once(sections: Sequence[Sequence[Candidate]]) -> list[list[Candidate]]:
@@ -111,31 +120,27 @@ def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: da
 
 
 def _ranked(
-    candidate: Candidate, how: KindsFirst, *, relevant: Mapping[str, Ranked], work: Work, now: datetime
+    candidate: Candidate, how: KindsFirst, relevant: Mapping[str, Ranked], work: Work, oldest: datetime | None
 ) -> Ranked:
     memory = candidate.memory
-    known = relevant.get(memory.id)
-    parts = {"kind": _A_KIND * (how.others - how.priority(memory.kind))}
-    if known is not None:
+    parts = {"kind": _A_KIND * (how.others - how.priorities.get(memory.kind, how.others))}
+    if relevant and (known := relevant.get(memory.id)) is not None:
         parts |= known.parts
     if work.paths and (near := closeness(memory, work.paths)):
         parts["path"] = near
-    if lean := work.leanings.get(memory.id):
+    if work.leanings and (lean := work.leanings.get(memory.id)):
         parts["outcome"] = MOST_OUTCOME * lean
-    if stale := _staleness(memory, how, work, now):
+    if oldest is not None and (stale := _staleness(memory, how, work, oldest)):
         parts["stale"] = -stale
     return Ranked(candidate=candidate, score=math.fsum(parts.values()), parts=parts)
 
 
-def _staleness(memory: Memory, how: KindsFirst, work: Work, now: datetime) -> float:
-    """From 0 to MOST_STALE."""
-    if how.stale_after is None:
-        return 0.0
-    stale = _CHANGED if _changed_since(memory, work.changed) else 0.0
-    age = now - memory.updated_at
-    if age > how.stale_after:
+def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:
+    """From 0 to MOST_STALE; what was updated after `oldest` isn't stale for its age."""
+    stale = _CHANGED if work.changed and _changed_since(memory, work.changed) else 0.0
+    if how.stale_after is not None and memory.updated_at < oldest:
         # Rises from 0 where it begins, to half of the most at twice that age.
-        stale += _AGE * (1.0 - how.stale_after / age)
+        stale += _AGE * (1.0 - how.stale_after / (oldest - memory.updated_at + how.stale_after))
     return stale
 
 
@@ -161,8 +166,3 @@ def _why_stale(memory: Memory, work: Work, now: datetime) -> str:
 
 def _version(memory: Memory) -> tuple[int, datetime, str]:
     return memory.version, memory.updated_at, memory.id
-
-
-def _number(memory_id: str) -> int:
-    """An id as a number that orders as the text does."""
-    return int.from_bytes(memory_id.encode(), "big")

@@ -23,7 +23,7 @@ from germane.pipeline import assemble as assemble_context
 from germane.places import checked_path
 from germane.plans.scoped import EXACT, SCOPED, Scoped, scoped
 from germane.protocols import Scorer, TokenCounter
-from germane.tokens import CachedCounter, get_counter
+from germane.tokens import get_counter
 from germane.verbs.assemble import named_pins
 from germane.verbs.checks import checked_count, checked_moment, checked_text, checked_words
 from germane.verbs.isolating import failures
@@ -114,7 +114,7 @@ def assemble_scoped(
         weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=(*asked.notes, *notes),
         work=_work(how, aim, (session, *spaces), now),
-        lines=session.lines if own is session.counter and not spaces else RememberedLines(),
+        lines=session.lines if (own is session.counter or how.exact) and not spaces else RememberedLines(),
     )
     return assemble_context(request, found)
 
@@ -208,4 +208,4 @@ def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> 
 def _counted_by(session: Session, how: Scoped, counter: TokenCounter) -> TokenCounter:
     """The counter that was asked for; where nobody asked for one, the exact plan counts in its own unit."""
     exact = how.exact and counter is session.counter
-    return CachedCounter(get_counter("bytes_div_4_floor")) if exact else counter
+    return get_counter("bytes_div_4_floor") if exact else counter
