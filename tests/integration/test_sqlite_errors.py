@@ -93,8 +93,10 @@ def test_a_newer_schema(path: Path) -> None:
 def test_a_damaged_file(path: Path) -> None:
     memories = filled(path, 300)
     data = bytearray(path.read_bytes())
-    # Past the schema's own pages, without which no file opens.
-    data[4096 * 36 : 4096 * 72] = b"\xff" * (4096 * 36)
+    # Only pages that hold texts of memories: without the schema's own no file opens.
+    pages = {data.find(each.content.encode()) // 4096 for each in memories}
+    for page in pages - {-1}:
+        data[4096 * page : 4096 * (page + 1)] = b"\xff" * 4096
     path.write_bytes(data)
     store = SqliteStore(path)
     with pytest.raises(StoreUnavailable, match="damaged"):

@@ -22,6 +22,7 @@ from germane.exchange.outline import outline
 from germane.exchange.sections import passages
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.scope import GLOBAL, Scope
+from germane.model.stage import Stage
 
 texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12)
@@ -55,6 +56,7 @@ memories = st.builds(
     chain=names,
     version=counts,
     status=st.sampled_from(Status),
+    stage=st.none() | st.sampled_from(Stage),
     scope=scopes,
     subject=st.none() | texts,
     tags=st.lists(texts, max_size=3).map(tuple),

@@ -15,6 +15,7 @@ from germane.exchange.fields import FieldError, as_moment, number_of, text_of
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.scope import Scope
+from germane.model.stage import Stage
 
 __all__ = ["FORMAT", "MARKER", "RenditionsOf", "memory_from_json", "memory_to_json"]
 
@@ -56,6 +57,7 @@ def memory_to_json(memory: Memory) -> dict[str, Any]:
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "status": str(memory.status),
+        "stage": str(memory.stage) if memory.stage else None,
         "scope": str(memory.scope),
         "subject": memory.subject,
         "tags": list(memory.tags),
@@ -97,6 +99,7 @@ def memory_from_json(
         supersedes=_optional_text(fields, "supersedes"),
         superseded_by=_optional_text(fields, "superseded_by"),
         status=_name(fields, "status", Status, Status.ACTIVE),
+        stage=_name(fields, "stage", Stage, None),
         scope=Scope.parse(_text(fields, "scope", "global")),
         subject=_optional_text(fields, "subject"),
         tags=_tags(fields),
