@@ -41,6 +41,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",
         "Item", "Feedback", "Lessons", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
     ),
+    "How memories live": (
+        "Stage", "Standing", "Sign", "Cause", "LifeEvent", "Upkeep", "UpkeepStep", "UpkeepTask", "Reconcile", "Doubt",
+        "Judgement",
+    ),
     "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
     "Working sets": (
         "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
@@ -55,7 +59,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Conversing", "Holding", "Learning", "LearningState", "Example", "Multilingual", "Sharing",
+        "Store", "Checkable", "Conversing", "Holding", "Learning", "Living", "LearningState", "Example", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),

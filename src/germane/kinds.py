@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from germane.errors import InvalidInput, UnknownKind
+from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
 __all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
@@ -92,6 +93,11 @@ class Kind:
         if not self.name or not self.name.replace("_", "").replace("-", "").isalnum():
             raise InvalidInput(
                 f"Kind name {self.name!r} can't be used: take letters, digits, '-' and '_', such as 'ticket'."
+            )
+        if self.lifecycle not in (*LIFECYCLES, *UNSTAGED):
+            raise InvalidInput(
+                f"lifecycle={self.lifecycle!r} of kind {self.name!r} is unknown: take one of "
+                f"{', '.join((*LIFECYCLES, *UNSTAGED))}."
             )
 
 

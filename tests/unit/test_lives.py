@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -216,3 +217,26 @@ def test_turns_of_dialogue_and_what_has_a_subject_are_not_judged(engine: Engine)
     assert engine.remember("ok", scope="session:s1").metadata == {}
     assert engine.remember("42", kind="fact", subject="answer").metadata == {}
     assert engine.remember("Hello!", kind="identity").metadata == {}
+
+
+def test_what_is_archived_or_abandoned_is_found_on_request_only(engine: Engine) -> None:
+    old = engine.remember("Talked of the Redis cache.", kind="episode", created_at=NOW - timedelta(days=100))
+    decision = engine.remember("Put the cache into Redis", kind="decision", confidence=0.5)
+    engine.review(decision.id, "abandoned")
+    engine.maintain()
+
+    def found(**asked: Any) -> set[str]:
+        return {one.memory.kind for one in engine.recall("the Redis cache", **asked)}
+
+    assert found() == set()
+    assert found(include_archived=True) == {"episode"}
+    assert found(include_abandoned=True) == {"decision"}
+    # Whoever asks for a time asks for what is old.
+    assert found(since=NOW - timedelta(days=120)) == {"episode"}
+    assert {one.memory.id for one in engine.recall("the Redis cache in February 2026")} == {old.id}
+    assert "Redis" not in engine.assemble("the Redis cache", budget=2000).text.replace("the Redis cache", "")
+
+
+def test_a_kind_can_not_name_a_lifecycle_that_there_is_not() -> None:
+    with pytest.raises(InvalidInput, match="lifecycle='for ever'"):
+        germane.Kind(name="ticket", lifecycle="for ever")

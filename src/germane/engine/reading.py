@@ -71,6 +71,8 @@ class Reading(Refreshing):
         until: datetime | None = None,
         min_importance: float | None = None,
         include_superseded: bool = False,
+        include_archived: bool = False,
+        include_abandoned: bool = False,
         gate: bool = True,
         scorer: Scorer | None = None,
         ranker: Ranker | str = DEFAULT_RANKER,
@@ -94,16 +96,13 @@ class Reading(Refreshing):
             until=until,
             min_importance=min_importance,
             include_superseded=include_superseded,
+            include_archived=include_archived,
+            include_abandoned=include_abandoned,
         )
+        own = self._session
+        beside = verbs.together.entered_spaces(own, spaces)
         found = verbs.recall.recall(
-            self._session,
-            query,
-            where=where,
-            limit=limit,
-            scorer=scorer,
-            ranker=ranker,
-            gated=gate,
-            spaces=verbs.together.entered_spaces(self._session, spaces),
+            own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
         )
         if held is not None:
             held.add_recalled(found)

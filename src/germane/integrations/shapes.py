@@ -67,6 +67,7 @@ def memory_shape(memory: Memory) -> Shape:
         "tags": list(memory.tags),
         "scope": str(memory.scope),
         "status": str(memory.status),
+        "stage": None if memory.stage is None else str(memory.stage),
         "importance": memory.importance,
         "confidence": memory.confidence,
         "outcome": None if memory.outcome is None else str(memory.outcome),

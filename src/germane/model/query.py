@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.errors import InvalidInput
-from germane.model.memory import Memory, Status
+from germane.model.memory import Memory, Outcome, Status
 from germane.model.scope import Scope
 from germane.model.vector import Vector
 
@@ -54,7 +54,8 @@ class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
-    them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows.
+    them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
+    `without` leaves out what turned out in one of these ways.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.places`).
@@ -70,6 +71,7 @@ class Filter:
     embedded: bool | None = None
     applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
+    without: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from germane.errors import EmbeddingFailed, InvalidInput
-from germane.model.memory import Status
+from germane.model.memory import Outcome, Status
 from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
@@ -73,7 +73,7 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
         if session.set_aside:
             notes = (_set_aside(session.set_aside),)
     elif when is not None:
-        where = replace(where, when=when)
+        where = _at(where, when)
     return Asked(
         question=question,
         vector=vector,
@@ -101,7 +101,7 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
     if preferred is None:
         return found_apart(session.store, session.agent, query_of(asked, slices))
     narrow = [
-        replace(part, where=replace(part.where or asked.where, when=preferred))
+        replace(part, where=_at(part.where or asked.where, preferred))
         for part in slices
         if part.order is None
     ]
@@ -114,6 +114,11 @@ def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
     # Where only the search for that time failed, the one for any time stands.
     failed = {place: error for place, error in found.failed.items() if place < len(slices)}
     return replace(found, slices=united, failed=failed)
+
+
+def _at(where: Filter, when: TimeRange) -> Filter:
+    """The filter for a time that the question names, which asks for what is archived as well."""
+    return replace(where, when=when, statuses=tuple(dict.fromkeys((*where.statuses, Status.ARCHIVED))))
 
 
 def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
@@ -132,8 +137,13 @@ def filter_of(
     until: datetime | None = None,
     min_importance: float | None = None,
     include_superseded: bool = False,
+    include_archived: bool = False,
+    include_abandoned: bool = False,
 ) -> Filter:
-    """A filter from the forms that callers use. Raises InvalidInput."""
+    """A filter from the forms that callers use. Raises InvalidInput.
+
+    Whoever asks for a time asks for what is archived as well.
+    """
     when = None
     if since is not None or until is not None:
         when = TimeRange(
@@ -142,7 +152,9 @@ def filter_of(
         )
     if min_importance is not None:
         checked_number(min_importance, 0, 10, name="min_importance")
-    statuses = (Status.ACTIVE, Status.SUPERSEDED) if include_superseded else (Status.ACTIVE,)
+    statuses = [Status.ACTIVE]
+    statuses += [Status.SUPERSEDED] if include_superseded else []
+    statuses += [Status.ARCHIVED] if include_archived or when is not None else []
     return Filter(
         kinds=checked_words(kinds, name="kinds"),
         tags=checked_tags(tags),
@@ -150,7 +162,8 @@ def filter_of(
         subject=None if subject is None else checked_text(subject, name="subject"),
         when=when,
         min_importance=min_importance,
-        statuses=statuses,
+        statuses=tuple(statuses),
+        without=() if include_abandoned else (Outcome.ABANDONED,),
     )
 
 

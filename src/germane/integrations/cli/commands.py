@@ -57,6 +57,15 @@ COMMANDS: Mapping[str, Command] = {
     "forget": Command("remembering", "Keep a memory out of every result until it is restored."),
     "restore": Command("remembering", "Undo a forget."),
     "purge": Command("remembering", "Remove a memory for good."),
+    "confirm": Command("living", "Say that a fact was met again."),
+    "contradict": Command("living", "Say that something speaks against a fact: its confidence falls by 0.2."),
+    "review": Command("living", "Say how a decision turned out, or whether a procedure worked.", counts=True),
+    "triggered": Command("living", "Say that a censor was triggered.", counts=True),
+    "retire": Command("living", "Take a fact, a procedure or a censor out of use, or archive an episode."),
+    "events": Command("living", "What moved a memory from stage to stage, by whom and why."),
+    "maintain": Command(
+        "living", "Age episodes, settle what was counted, merge duplicates, mark outdated quotations."
+    ),
     "working add": Command("working", "Take memories into a working set; others make room if they must."),
     "working show": Command("working", "What a working set holds, the latest last."),
     "working touch": Command("working", "Say that a held memory was used just now."),

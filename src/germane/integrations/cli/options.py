@@ -17,6 +17,7 @@ __all__ = [
     "Counter",
     "CreatedAt",
     "Database",
+    "Force",
     "FrameName",
     "FramesFile",
     "Importance",
@@ -32,6 +33,7 @@ __all__ = [
     "Pins",
     "PlanName",
     "QueryText",
+    "Reconciling",
     "ScopeName",
     "Scopes",
     "Since",
@@ -55,6 +57,11 @@ Agent = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
+Force = Annotated[bool, typer.Option("--force", help="Store it even if it is hardly worth keeping.")]
+Reconciling = Annotated[
+    bool,
+    typer.Option("--reconcile", help="A fact confirms a known one that says the same, or replaces one."),
+]
 Target = Annotated[
     str, typer.Argument(metavar="ID", help="A memory's id, or its beginning or end (4 characters or more).")
 ]

@@ -53,11 +53,17 @@ def _remember(
     pinned: options.Pinned = False,
     created_at: options.CreatedAt = None,
     meta: options.Meta = None,
+    reconcile: options.Reconciling = False,
+    force: options.Force = False,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
     as_json: options.Json = False,
 ) -> None:
-    """Store a memory. The same one said again is counted, not doubled."""
+    """Store a memory. The same one said again is counted, not doubled.
+
+    What is hardly worth keeping (empty talk, a passing state, an answer that answers nothing, an episode told
+    twice within two days) is refused unless --force is given.
+    """
     from germane import Draft  # noqa: PLC0415 - The other commands of this file make none.
 
     draft = Draft(
@@ -76,7 +82,7 @@ def _remember(
         metadata=fields_of(meta or ()),
     )
     with open_to_write(database, agent) as engine:
-        done = engine.remember_many([draft])[0]
+        done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
     if as_json:
         print_json({"created": done.created, "memory": memory_shape(done.memory)})
     else:

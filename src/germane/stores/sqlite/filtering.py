@@ -71,6 +71,7 @@ def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
         "scopes": [(each.name, each.value) for each in where.scopes],
         "applies_to": [(each.name, each.value) for each in where.applies_to],
         "tags": [(each,) for each in where.tags],
+        "without": [(each.value,) for each in where.without],
     }
 
 

@@ -277,6 +277,10 @@ AND (scope, scope_value) IN (VALUES :scopes)
 -- A condition for {filter}.
 AND subject = :subject
 
+-- name: where_without
+-- A condition for {filter}.
+AND (outcome IS NULL OR outcome NOT IN (:without))
+
 -- name: where_since
 -- A condition for {filter}.
 AND created_at >= :since
