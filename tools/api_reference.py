@@ -72,6 +72,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 ROOMS = (
     "germane.exchange",
     "germane.embedders",
+    "germane.summarizers",
     "germane.evaluation",
     "germane.testing.fakes",
     "germane.testing.builders",
