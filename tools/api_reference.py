@@ -49,6 +49,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Working sets": (
         "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
     ),
+    "The ledger and figures": (
+        "Ledger", "Assembly", "LedgerEntry", "Difference", "Changed", "Replay", "Alteration", "Altered",
+        "Observed", "Metrics", "Day",
+    ),
     "Conversations": (
         "Conversation", "Message", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart", "Provider",
         "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers", "ConversationInfo",
@@ -59,7 +63,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Conversing", "Holding", "Learning", "Living", "LearningState", "Example", "Multilingual", "Sharing",
+        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "Living", "LearningState", "Example", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
