@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "What you get back": (
         "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",
         "Item", "Feedback", "Lessons", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
+        "LargeMemory", "Validation", "diff",
     ),
     "How memories live": (
         "Stage", "Standing", "Sign", "Cause", "LifeEvent", "Upkeep", "UpkeepStep", "UpkeepTask", "Reconcile", "Doubt",
@@ -61,9 +62,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
         "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
+        "Scoped", "Profile", "KindsFirst", "Work",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "Living", "LearningState", "Example", "Multilingual", "Sharing",
+        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "Validating", "Attested", "Evidence", "Living", "LearningState", "Example", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
