@@ -31,7 +31,7 @@ from germane.verbs.together import gather_together
 if TYPE_CHECKING:
     from germane.verbs.conversation import Conversation
 
-__all__ = ["assemble", "named_pins"]
+__all__ = ["assemble", "named_pins", "said_in"]
 
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
@@ -81,7 +81,7 @@ def assemble(
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*asked.notes, *framing.notes, *failures(framing.plan, found, session.kinds)),
-        left_out=_said(session, found, conversation),
+        left_out=said_in(session, found, conversation),
         domain=() if framing.choice is None else framing.choice.frame.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
@@ -130,7 +130,8 @@ def _spread(found: Found, sought: Sequence[bool]) -> Found:
     return replace(found, slices=slices, failed=failed)
 
 
-def _said(session: Session, found: Found, conversation: str | Conversation | None) -> Mapping[str, Reason]:
+def said_in(session: Session, found: Found, conversation: str | Conversation | None) -> Mapping[str, Reason]:
+    """Why memories are left out that a running conversation contains already, by their ids."""
     if conversation is None:
         return {}
     from germane.verbs.said import said_already  # noqa: PLC0415 - Most calls name no conversation.

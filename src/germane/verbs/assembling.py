@@ -39,14 +39,17 @@ def assemble(
 ) -> Context:
     """The best context by a plan, within `budget` tokens by `counter`.
 
-    `framing` is what only plans take that go by a question. Raises InvalidInput for a task or paths where
-    the plan doesn't go by them, and whatever the plan's verb raises.
+    `framing` is what plans take that go by a question; of it a scoped plan has only the `conversation`.
+    Raises InvalidInput for a task or paths where the plan doesn't go by them, and what the plan's verb raises.
     """
     aim = Aim(task=task, paths=paths or (), changed=changed or {})
     shared: dict[str, Any] = {"where": where, "pins": pins, "scorer": scorer, "spaces": spaces}
     how = scoped_named(plan)
     if how is not None:
-        return assemble_scoped(session, query, how=how, aim=aim, budget=budget, counter=counter, **shared)
+        said = framing.get("conversation")
+        return assemble_scoped(
+            session, query, how=how, aim=aim, budget=budget, counter=counter, conversation=said, **shared
+        )
     check_unaimed(aim, plan)
     assert not isinstance(plan, Scoped)  # noqa: S101 - Such a plan names itself; this tells the checker.
     return assemble_by_question(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput
 from germane.model.context import Context
@@ -24,12 +25,15 @@ from germane.places import checked_path
 from germane.plans.scoped import EXACT, SCOPED, Scoped, scoped
 from germane.protocols import Scorer, TokenCounter
 from germane.tokens import get_counter
-from germane.verbs.assemble import named_pins
+from germane.verbs.assemble import named_pins, said_in
 from germane.verbs.checks import checked_count, checked_moment, checked_text, checked_words
 from germane.verbs.isolating import failures
 from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
+
+if TYPE_CHECKING:
+    from germane.verbs.conversation import Conversation
 
 __all__ = ["Aim", "assemble_scoped", "check_unaimed", "scoped_named"]
 
@@ -80,11 +84,11 @@ def assemble_scoped(
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
+    conversation: str | Conversation | None = None,
 ) -> Context:
-    """What is known for the work at hand within `budget` tokens, 8,000 unless given. Reading changes nothing.
+    """What is known for the work at hand within `budget` tokens, 8,000 unless given.
 
-    The scopes that `where` names say where the work is, besides task and paths. Raises BudgetTooSmall,
-    InvalidInput, InvalidPlan, UnknownKind or NotFound.
+    The scopes of `where` say where it is, besides task and paths. Raises what `engine.assemble` raises.
     """
     tokens = checked_count(_USUAL_BUDGET if budget is None else budget, name="budget")
     now = as_utc(session.clock(), name="clock")
@@ -113,6 +117,7 @@ def assemble_scoped(
         gated=scorer is None and found.by_relevance,
         weights=session.known_weights.of(session.store, session.agent) if weighs else None,
         notes=(*asked.notes, *notes),
+        left_out=said_in(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),
         lines=session.lines if (own is session.counter or how.exact) and not spaces else RememberedLines(),
     )
