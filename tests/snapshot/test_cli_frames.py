@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - what is printed stands on one line.
 """`germane frames`, and what a frame changes of `germane assemble`."""
 
 from __future__ import annotations

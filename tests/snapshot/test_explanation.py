@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 from germane import Emptiness, Entry, Level, Note, Question, Reason, SectionUse, TimeRange, Trace
 from germane.model.columns import width
-from germane.model.explanation import explain, sentence_of
+from germane.model.explanation import explain, sentence_of, why_of
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -182,3 +182,12 @@ def test_no_line_is_wider_than_110_columns() -> None:
 
 def test_a_budget_of_nothing_is_explained_too() -> None:
     assert "0 of 0 tokens, counted by o200k" in explain(trace(budget=0), tokens=0)
+
+
+def test_what_standing_adds_is_one_number() -> None:
+    parts = {"lexical": 0.5, "semantic": 1.0, "frame": 0.2, "outcome": -0.05, "recency": -0.01}
+    assert why_of(parts, sum(parts.values())) == "lexical 0.50 + semantic 1.00 + standing 0.14"
+    assert (
+        why_of({"semantic": 1.0, "lexical": 0.0, "recency": -0.001}, 0.999) == "lexical 0.00 + semantic 1.00"
+    )
+    assert why_of({"importance": 2.0, "recency": 0.5}, 1.0) == "importance 2.00, recency 0.50"

@@ -19,6 +19,8 @@ _BAR = 24
 _INCLUDED_PER_SECTION = 12
 _EXCLUDED_PER_REASON = 8
 _NEARLY = 1e-6
+_SHOWN = 0.005
+_STANDING = frozenset({"frame", "recency", "outcome", "usage", "confidence", "domain", "useful"})
 
 _REASONS = {
     Reason.OVER_BUDGET: "no level of it fitted what its section had left",
@@ -70,10 +72,16 @@ def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
     """The parts of a score, each with its number; one part alone is the score and needs none.
 
     Where they are not what adds up to `score`, but factors and what these rest on, no sum is written.
+    What a memory's standing adds to relevance is one number here, and each by itself in the trace.
     """
     if len(parts) == 1:
         return next(iter(parts))
     adds_up = score is None or math.isclose(math.fsum(parts.values()), score, abs_tol=_NEARLY)
+    standing = [name for name in parts if name in _STANDING]
+    if adds_up and standing and ("semantic" in parts or "lexical" in parts) and "access" not in parts:
+        kept = {name: value for name, value in parts.items() if name not in _STANDING}
+        together = math.fsum(parts[name] for name in standing)
+        parts = kept if abs(together) < _SHOWN else {**kept, "standing": together}
     return (" + " if adds_up else ", ").join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
 
 
