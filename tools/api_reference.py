@@ -61,12 +61,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
-        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "Kind", "Piece",
+        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "Refreshed", "RefreshReason",
+        "Kind", "Piece",
         "Scoped", "Profile", "KindsFirst", "Work",
     ),
     "Doors for parts of your own": (
         "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "Validating", "Attested", "Evidence", "Living", "LearningState", "Example", "Multilingual", "Sharing",
-        "Embedder", "Summarizer", "TokenCounter", "Scorer", "Clock", "Candidate", "Query",
+        "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(
