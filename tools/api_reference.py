@@ -43,8 +43,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "LargeMemory", "Validation", "diff",
     ),
     "How memories live": (
-        "Stage", "Standing", "Sign", "Cause", "LifeEvent", "Upkeep", "UpkeepStep", "UpkeepTask", "Reconcile", "Doubt",
-        "Judgement",
+        "Stage", "Standing", "Sign", "Cause", "LifeEvent", "Upkeep", "UpkeepStep", "UpkeepTask", "Reconcile",
+        "Doubt", "Judgement",
     ),
     "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
     "Working sets": (
@@ -56,17 +56,18 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Conversations": (
         "Conversation", "Message", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart", "Provider",
-        "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers", "ConversationInfo",
-        "Request", "PartUse", "RequestShares", "Calibration", "Compaction",
+        "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers",
+        "ConversationInfo", "Request", "PartUse", "RequestShares", "Calibration", "Compaction",
     ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
     "Plans, frames and kinds": (
-        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "Refreshed", "RefreshReason",
-        "Kind", "Piece",
+        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "Refreshed",
+        "RefreshReason", "Kind", "Piece",
         "Scoped", "Profile", "KindsFirst", "Work",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "Validating", "Attested", "Evidence", "Living", "LearningState", "Example", "Multilingual", "Sharing",
+        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "LearningState", "Example",
+        "Validating", "Attested", "Evidence", "Living", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),
@@ -193,9 +194,7 @@ def _awaited() -> Iterator[str]:
     yield "The same surface with await: each verb of the engine, run on a worker thread."
     yield _code(f"await {_signature('aio.open', aio.open)}")
     parts = reversed(aio.AsyncEngine.__mro__)
-    verbs = [
-        name for part in parts for name, verb in vars(part).items() if inspect.iscoroutinefunction(verb)
-    ]
+    verbs = [name for part in parts for name, verb in vars(part).items() if inspect.iscoroutinefunction(verb)]
     named = ", ".join(f"`{name}`" for name in verbs if not name.startswith("_"))
     yield f"{_words(aio.AsyncEngine)} Awaited, with the arguments, results and errors of `Engine`: {named}."
 

@@ -99,8 +99,8 @@ class NotWorthKeeping(InvalidInput):
         self.reason = reason
         shown = text if len(text) <= 60 else text[:60] + "…"  # noqa: PLR2004 - enough to tell which.
         super().__init__(
-            f"{shown!r} isn't worth keeping ({reason.replace('_', ' ')}), and nothing was stored. Remember it "
-            "all the same with force=True (--force on the command line)."
+            f"{shown!r} isn't worth keeping ({reason.replace('_', ' ')}), and nothing was stored. Remember "
+            "it all the same with force=True (--force on the command line)."
         )
 
 

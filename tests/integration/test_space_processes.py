@@ -13,10 +13,10 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from integration.space_child import looks
 
 import germane
 from germane import Happening, SpaceEvent
+from integration.space_child import looks
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("space_child.py")

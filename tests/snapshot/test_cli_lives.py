@@ -44,19 +44,21 @@ def test_events(db: Path) -> None:
     run("confirm", fact, db=db)
     value = printed("events", fact, db=db)
     assert list(value[0]) == fields("Life event")
-    assert value == snapshot([
-    {
-        "number": 1,
-        "memory_id": "<id 1>",
-        "sign": "confirm",
-        "before": "new",
-        "after": "confirmed",
-        "cause": "asked",
-        "by": "default",
-        "at": "<moment>",
-        "other": None,
-    }
-])
+    assert value == snapshot(
+        [
+            {
+                "number": 1,
+                "memory_id": "<id 1>",
+                "sign": "confirm",
+                "before": "new",
+                "after": "confirmed",
+                "cause": "asked",
+                "by": "default",
+                "at": "<moment>",
+                "other": None,
+            }
+        ]
+    )
     assert run("events", first(db, "episode"), db=db).out == "Nothing has happened to it yet.\n"
 
 
@@ -64,27 +66,29 @@ def test_maintain(db: Path) -> None:
     plan = printed("maintain", "--dry-run", db=db)
     assert list(plan) == fields("`germane maintain`")
     assert list(plan["steps"][0]) == fields("Step of upkeep")
-    assert plan == snapshot({
-    "dry_run": True,
-    "steps": [
+    assert plan == snapshot(
         {
-            "task": "age",
-            "memory_id": "<id 1>",
-            "before": "active",
-            "after": "archived",
-            "other": None,
-        },
-        {
-            "task": "merge",
-            "memory_id": "<id 2>",
-            "before": "new",
-            "after": "superseded",
-            "other": "<id 3>",
-        },
-    ],
-    "done": 0,
-    "flagged": [],
-})
+            "dry_run": True,
+            "steps": [
+                {
+                    "task": "age",
+                    "memory_id": "<id 1>",
+                    "before": "active",
+                    "after": "archived",
+                    "other": None,
+                },
+                {
+                    "task": "merge",
+                    "memory_id": "<id 2>",
+                    "before": "new",
+                    "after": "superseded",
+                    "other": "<id 3>",
+                },
+            ],
+            "done": 0,
+            "flagged": [],
+        }
+    )
     assert run("events", db=db).out == "Nothing has happened yet.\n"
     assert run("maintain", db=db).out.splitlines()[-1] == "2 of 2 steps done."
     assert run("maintain", db=db).out == "0 of 0 steps done.\n"
@@ -92,10 +96,12 @@ def test_maintain(db: Path) -> None:
 
 def test_what_is_hardly_worth_keeping_is_refused_and_can_be_forced(db: Path) -> None:
     refused = run("remember", "Thanks, sounds good!", db=db)
-    assert (refused.code, refused.err) == snapshot((
-    2,
-    "germane: 'Thanks, sounds good!' isn't worth keeping (empty talk), and nothing was stored. Remember it all the same with force=True (--force on the command line).\n",
-))
+    assert (refused.code, refused.err) == snapshot(
+        (
+            2,
+            "germane: 'Thanks, sounds good!' isn't worth keeping (empty talk), and nothing was stored. Remember it all the same with force=True (--force on the command line).\n",
+        )
+    )
     assert run("remember", "Thanks, sounds good!", "--force", db=db).code == 0
 
 

@@ -46,7 +46,8 @@ def test_it_equals_the_tuple_of_its_entries_and_reads_like_it(context: Context) 
     assert account == written
     assert written == account
     assert account != written[1:]
-    assert account != list(written)
+    unequal: object = list(written)  # As a tuple, it never equals a list.
+    assert account != unequal
     assert (account[0], account[-1], account[2:4]) == (written[0], written[-1], written[2:4])
     assert repr(account) == repr(written)
     assert replace(context.trace, entries=written) == context.trace

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from germane.model.stage import Stage
 
-__all__ = ["Reconcile", "UpkeepTask", "Upkeep", "UpkeepStep"]
+__all__ = ["Reconcile", "Upkeep", "UpkeepStep", "UpkeepTask"]
 
 
 class UpkeepTask(StrEnum):

@@ -40,7 +40,7 @@ def assemble(
     """The best context by a plan, within `budget` tokens by `counter`.
 
     `framing` is what plans take that go by a question; of it a scoped plan has only the `conversation`.
-    Raises InvalidInput for a task or paths where the plan doesn't go by them, and what the plan's verb raises.
+    Raises InvalidInput for a task or paths where the plan doesn't go by them, and what its verb raises.
     """
     aim = Aim(task=task, paths=paths or (), changed=changed or {})
     shared: dict[str, Any] = {"where": where, "pins": pins, "scorer": scorer, "spaces": spaces}

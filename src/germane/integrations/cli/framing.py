@@ -31,7 +31,8 @@ def _frames(
     if as_json:
         print_json([frame_shape(frame) for frame in known])
         return
-    rows: list[tuple[str, ...]] = [("FRAME", "total", "decisions", "facts", "procedures", "episodes", "what for")]
+    head = ("FRAME", "total", "decisions", "facts", "procedures", "episodes", "what for")
+    rows: list[tuple[str, ...]] = [head]
     for frame in known:
         shares = dict(frame.shares)
         given = [f"{shares.get(name, 0):,}" for name in rows[0][2:6]]
