@@ -85,9 +85,9 @@ def closeness(memory: Memory, paths: Iterable[str]) -> float:
 
     In between it is the share of the path's levels that the place names, less half a level for a pattern.
     """
-    patterns = memory.metadata.get(PATHS)
     on_path = memory.scope.name == _PATH
-    if not patterns and not on_path:
+    patterns = memory.metadata.get(PATHS) if memory.metadata else None
+    if not on_path and not patterns:
         return 0.0
     best = 0.0
     for path in paths:

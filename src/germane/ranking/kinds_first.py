@@ -58,7 +58,8 @@ def kinds_first(
     the candidates doesn't matter.
     """
     oldest = None if how.stale_after is None else now - how.stale_after
-    ranked = [_ranked(one, how, relevant, work, oldest) for one in candidates]
+    scores = {kind: _A_KIND * (how.others - place) for kind, place in how.priorities.items()}
+    ranked = [_ranked(one, scores, how, relevant=relevant, work=work, oldest=oldest) for one in candidates]
     return tuple(in_precedence(ranked, how))
 
 
@@ -120,19 +121,33 @@ def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: da
 
 
 def _ranked(
-    candidate: Candidate, how: KindsFirst, relevant: Mapping[str, Ranked], work: Work, oldest: datetime | None
+    candidate: Candidate,
+    scores: Mapping[str, float],
+    how: KindsFirst,
+    *,
+    relevant: Mapping[str, Ranked],
+    work: Work,
+    oldest: datetime | None,
 ) -> Ranked:
+    # Written out, and plain for the many of which nothing is known but their kind.
     memory = candidate.memory
-    parts = {"kind": _A_KIND * (how.others - how.priorities.get(memory.kind, how.others))}
+    score = scores.get(memory.kind, 0.0)
+    parts = {"kind": score}
     if relevant and (known := relevant.get(memory.id)) is not None:
         parts |= known.parts
     if work.paths and (near := closeness(memory, work.paths)):
         parts["path"] = near
     if work.leanings and (lean := work.leanings.get(memory.id)):
         parts["outcome"] = MOST_OUTCOME * lean
-    if oldest is not None and (stale := _staleness(memory, how, work, oldest)):
+    if (
+        oldest is not None
+        and (work.changed or memory.updated_at < oldest)
+        and (stale := _staleness(memory, how, work, oldest))
+    ):
         parts["stale"] = -stale
-    return Ranked(candidate=candidate, score=math.fsum(parts.values()), parts=parts)
+    return Ranked(
+        candidate=candidate, score=math.fsum(parts.values()) if len(parts) > 1 else score, parts=parts
+    )
 
 
 def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:

@@ -190,7 +190,7 @@ def _united(*parts: Sequence[Candidate]) -> tuple[Candidate, ...]:
 
 def _with_pinned(found: Found, pinned: Sequence[Memory]) -> Found:
     """What was found, and in the last section what is pinned and stands in none."""
-    known = {one.memory.id for part in found.slices for one in part}
+    known = {one.memory.id for part in found.slices for one in part} if pinned else set()
     guests = {memory.id: Candidate(memory=memory) for memory in pinned if memory.id not in known}
     if not guests:
         return found
