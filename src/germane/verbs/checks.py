@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from germane.errors import InvalidInput
 from germane.model.memory import as_utc
 from germane.model.names import is_tenant
+from germane.model.recalled import own_text
 
 __all__ = [
     "MAX_CONTENT",
@@ -53,8 +54,17 @@ def checked_agent(agent: object) -> str:
 
 
 def checked_content(content: object) -> str:
-    """A text with something in it, storable in UTF-8, of at most MAX_CONTENT characters."""
-    text = checked_text(content, name="content")
+    """A text with something in it, storable in UTF-8, of at most MAX_CONTENT characters.
+
+    What stands in the fence of recalled text is left out, so that no memory is learned again as new.
+    """
+    given = checked_text(content, name="content")
+    text = own_text(given)
+    if text != given and not text.strip():
+        raise InvalidInput(
+            f"content={_short(given)} came from memory as a whole, as its fence says, and isn't learned "
+            "again. Remember what was concluded from it, or take the fence away."
+        )
     if not any(character.isprintable() and not character.isspace() for character in text):
         raise InvalidInput(f"content={_short(text)} is empty: a memory needs at least one visible character.")
     if len(text) > MAX_CONTENT:
