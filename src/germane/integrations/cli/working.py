@@ -112,68 +112,25 @@ def _show(
         print_table(("ID", "IMPORTANCE", "TOKENS", "TOUCHES", "", "MEMORY"), rows, right=(1, 2, 3))
 
 
-def _touch(
-    target: Target,
-    *,
-    name: Name = "default",
-    space: SpaceName = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Say that a held memory was used just now."""
-    with changing(database, agent, name, space) as (owner, held):
-        memory_id = id_of(owner, target)
-        held.touch(memory_id)
-        _tell(held, memory_id, "touched", as_json=as_json)
+def _moving(done: str, move: Callable[[WorkingSet, str], object], *, says: str) -> Callable[..., None]:
+    """A command that does one thing to one memory of a set."""
 
+    def command(
+        target: Target,
+        *,
+        name: Name = "default",
+        space: SpaceName = None,
+        database: Database = DEFAULT_DATABASE,
+        agent: Agent = DEFAULT_AGENT,
+        as_json: Json = False,
+    ) -> None:
+        with changing(database, agent, name, space) as (owner, held):
+            memory_id = id_of(owner, target)
+            move(held, memory_id)
+            _tell(held, memory_id, done, as_json=as_json)
 
-def _remove(
-    target: Target,
-    *,
-    name: Name = "default",
-    space: SpaceName = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Take a memory out of a working set; it stays stored."""
-    with changing(database, agent, name, space) as (owner, held):
-        memory_id = id_of(owner, target)
-        held.remove(memory_id)
-        _tell(held, memory_id, "removed", as_json=as_json)
-
-
-def _pin(
-    target: Target,
-    *,
-    name: Name = "default",
-    space: SpaceName = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Keep a held memory from making room for others."""
-    with changing(database, agent, name, space) as (owner, held):
-        memory_id = id_of(owner, target)
-        held.pin(memory_id)
-        _tell(held, memory_id, "pinned", as_json=as_json)
-
-
-def _unpin(
-    target: Target,
-    *,
-    name: Name = "default",
-    space: SpaceName = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Undo a pin."""
-    with changing(database, agent, name, space) as (owner, held):
-        memory_id = id_of(owner, target)
-        held.unpin(memory_id)
-        _tell(held, memory_id, "unpinned", as_json=as_json)
+    command.__doc__ = says
+    return command
 
 
 def _clear(
@@ -324,10 +281,18 @@ def _label(text: str) -> str:
 COMMANDS: dict[str, Callable[..., Any]] = {
     "working add": _add,
     "working show": _show,
-    "working touch": _touch,
-    "working remove": _remove,
-    "working pin": _pin,
-    "working unpin": _unpin,
+    "working touch": _moving(
+        "touched", lambda held, one: held.touch(one), says="Say that a held memory was used just now."
+    ),
+    "working remove": _moving(
+        "removed",
+        lambda held, one: held.remove(one),
+        says="Take a memory out of a working set; it stays stored.",
+    ),
+    "working pin": _moving(
+        "pinned", lambda held, one: held.pin(one), says="Keep a held memory from making room for others."
+    ),
+    "working unpin": _moving("unpinned", lambda held, one: held.unpin(one), says="Undo a pin."),
     "working clear": _clear,
     "working evict": _evict,
     "working assemble": _assemble,
