@@ -3,9 +3,10 @@
 300 random conversations (English, CJK, code, JSON tool results, long messages, mixed; parallel calls) are
 fitted to windows of 1,000 and 4,000 tokens. Told are, of the results: the share over the budget in OpenAI's
 chat format (contents, names and arguments, 4 for each message and 3), the share with a call parted from
-its result, the share without the last question, how much of the budget is used where more was on offer, how many
-use less than 90 % of it, and how many were refused by an error. Beside germane take part, where they are installed: langchain-core's
-`trim_messages` with an exact counter and the settings of its documentation, and LlamaIndex's buffer.
+its result, the share without the last question, how much of the budget is used where more was on offer,
+how many use less than 90 % of it, and how many were refused by an error. Beside germane take part, where
+they are installed: langchain-core's `trim_messages` with an exact counter and the settings of its
+documentation, and LlamaIndex's buffer.
 
 With --speed: a request of a conversation of 10,000 messages, warm, turn after turn.
 """
