@@ -57,9 +57,16 @@ def main() -> None:
     for budget in (1000, 4000):
         longer = [talk for talk in talks if chat_tokens(talk) > budget]
         print(f"{len(longer)} conversations of more than {budget:,} tokens")
-        print(
-            f"  {'':<26}{'over':>7}{'worst':>8}{'parted':>8}{'no question':>13}{'used':>7}{'under 90 %':>12}{'refused':>9}"
+        columns = (
+            ("over", 7),
+            ("worst", 8),
+            ("parted", 8),
+            ("no question", 13),
+            ("used", 7),
+            ("under 90 %", 12),
         )
+        titles = "".join(f"{title:>{width}}" for title, width in (*columns, ("refused", 9)))
+        print(f"  {'':<26}{titles}")
         for name, fit in fits.items():
             print(f"  {name:<26}" + measured(longer, budget, fit))
 
