@@ -61,6 +61,40 @@ def test_learning_is_switched_and_reset(db: Path) -> None:
     assert run("learn", "--json", db=db).json()["examples"] == 0
 
 
+def test_an_answer_says_itself_what_was_used(db: Path) -> None:
+    unrecorded = run("observe", "It caches sessions.", db=db)
+    assert (unrecorded.code, "germane assemble --record" in " ".join(unrecorded.err.split())) == (2, True)
+    run("assemble", "redis", "--record", db=db)
+    (one,) = run("ledger", "list", "--json", db=db).json()
+
+    looked = run("observe", "It caches sessions.", "--dry-run", db=db)
+    counted = run("observe", "-", "--assembly", one["id"][-8:], db=db, stdin="It caches sessions.")
+    again = run("observe", "It caches sessions.", db=db)
+
+    assert looked.out.splitlines()[-1] == "The answer draws on 1 of 3 memories shown. Nothing was counted."
+    assert counted.out.splitlines()[-1] == "The answer draws on 1 of 3 memories shown. Uses counted: 1."
+    assert again.out.splitlines()[-1].endswith("Uses counted: 0; known already: 1.")
+    assert [line.split()[:1] for line in counted.out.splitlines()[:2]] == [["USED"], ["yes"]]
+
+
+@pytest.mark.parametrize("command", ["assemble", "recall"])
+def test_an_answer_is_held_against_what_json_says(db: Path, command: str) -> None:
+    file, _ = shown(db, command)
+    found = run("observe", "It caches sessions.", "--context", str(file), "--json", db=db).json()
+    assert list(found) == fields("`germane observe`")
+    assert (len(found["used"]), found["counted"], len(found["scores"])) == (1, 1, 3)
+    assert run("show", found["used"][0], "--json", db=db).json()["memory"]["access_count"] == 1
+
+
+def test_only_one_thing_says_what_was_shown(db: Path) -> None:
+    file, _ = shown(db, "assemble")
+    both = run("observe", "x", "--context", str(file), "--assembly", "12345678", db=db)
+    twice = run("observe", "-", "--context", "-", db=db, stdin="{}")
+    wrong = run("observe", "x", "--context", "-", db=db, stdin="[]")
+    assert [ran.code for ran in (both, twice, wrong)] == [2, 2, 2]
+    assert "Give one of them" in both.err
+
+
 def test_only_some_may_be_named_as_ignored(db: Path) -> None:
     run("learn", "on", db=db)
     file, ids = shown(db, "recall")

@@ -95,6 +95,43 @@ def test_looking_without_counting_changes_nothing(engine: germane.Engine) -> Non
     assert all(memory.access_count == 0 for memory in engine.memories())
 
 
+def test_a_recorded_assembly_is_observed_as_the_context_is(engine: germane.Engine) -> None:
+    context = engine.assemble("What about Mara?", record=True)
+    answer = "No peanuts: she is allergic."
+    seen = engine.observe(context, answer, count=False)
+    (assembly,) = engine.ledger().list()
+    assert engine.observe(assembly, answer, count=False) == seen
+    engine.purge(next(one for one in seen.scores if one not in seen.used), confirm=True)
+
+    observed = engine.observe(assembly, answer)
+
+    assert observed.used == seen.used
+    assert len(observed.scores) == len(seen.scores) - 1
+    assert [entry.used for entry in engine.ledger().show(assembly.id).entries].count(True) == 1
+    # What the ledger says was shown, feedback takes as well, and knows that it was told.
+    assert engine.feedback(assembly, used=observed.used).counted == 0
+
+
+def test_what_is_left_of_a_context_is_read_at_the_level_that_was_shown(engine: germane.Engine) -> None:
+    long = "The summer party is on the roof. " + "Nobody knows more of it yet. " * 40 + "Bring a tambourine."
+    memory = engine.remember(long, kind="fact")
+    answer = "Bring your tambourine."
+    shown = germane.Shown(key="0" * 32, parts={memory.id: {}})
+    assert engine.observe(shown, answer, question="party?").used == (memory.id,)
+    short = germane.Shown(key="1" * 32, parts={memory.id: {}}, levels={memory.id: germane.Level.MICRO})
+    assert engine.observe(short, answer, question="party?").used == ()
+
+
+def test_what_a_space_gave_is_found_and_left_to_the_space() -> None:
+    with germane.open(":memory:", embedder=None) as engine, engine.space("team", create=True) as space:
+        theirs = space.remember("The demo takes place in Lisbon.", kind="fact")
+        context = engine.assemble("Where is the demo?", spaces=["team"])
+        observed = engine.observe(context, "The demo takes place in Lisbon.")
+        assert observed.used == (theirs.id,)
+        assert observed.feedback is None
+        assert space.get(theirs.id).access_count == 0
+
+
 def test_what_is_no_context_is_refused(engine: germane.Engine) -> None:
     with pytest.raises(germane.InvalidInput):
         engine.observe(engine.assemble("Mara"), 5)  # type: ignore[arg-type] # That is what is proved.

@@ -13,6 +13,8 @@ from germane.engine.surface import Surface
 
 if TYPE_CHECKING:
     from germane.model.context import Context
+    from germane.model.learning import Shown
+    from germane.model.ledger import Assembly
     from germane.model.metrics import Metrics
     from germane.model.observed import Observed
     from germane.verbs.ledger import Ledger
@@ -31,14 +33,23 @@ class Accounting(Surface):
         """
         return verbs.ledger.ledger(self._session)
 
-    def observe(self, context: Context | Recalled, response: str, *, count: bool = True) -> Observed:
+    def observe(
+        self,
+        context: Context | Recalled | Assembly | Shown,
+        response: str,
+        *,
+        count: bool = True,
+        question: str | None = None,
+    ) -> Observed:
         """Which memories of a context or a recall an answer draws on, by the telling words that it has.
 
         They are told to `feedback` as used, and all others as ignored; not with `count` False, or for an
         answer that says nothing. It is a guess from words, whose precision and recall are measured in the
-        documentation; where somebody knows, call `feedback`. Raises InvalidInput or NotFound.
+        documentation; where somebody knows, call `feedback`. An assembly of the ledger will do as well,
+        its texts read from the store. A `Shown` knows no question, so that `question` gives it.
+        Raises InvalidInput or NotFound.
         """
-        return verbs.observe.observe(self._session, context, response, count=count)
+        return verbs.observe.observe(self._session, context, response, count=count, question=question)
 
     def metrics(self, *, since: datetime | None = None) -> Metrics:
         """How well contexts do since then (30 days unless given), from what was recorded and fed back.

@@ -14,6 +14,7 @@ from germane.engine.surface import Surface
 if TYPE_CHECKING:
     from germane.model.context import Context
     from germane.model.learning import Feedback, Lessons, Shown, Validation
+    from germane.model.ledger import Assembly
     from germane.model.memory import Outcome
     from germane.verbs.feedback import Named
     from germane.verbs.recall import Recalled
@@ -26,7 +27,7 @@ class Teaching(Surface):
 
     def feedback(
         self,
-        context: Context | Recalled | Shown,
+        context: Context | Recalled | Assembly | Shown,
         used: Iterable[Named],
         *,
         ignored: Iterable[Named] | None = None,
@@ -41,7 +42,7 @@ class Teaching(Surface):
 
     def outcome(
         self,
-        context: Context | Recalled | Shown,
+        context: Context | Recalled | Assembly | Shown,
         outcome: Outcome | str,
         *,
         memories: Iterable[Named] | None = None,

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from germane import Alteration, Assembly, Changed, Day, Difference, LedgerEntry, Metrics, Replay
+    from germane import (
+        Alteration,
+        Assembly,
+        Changed,
+        Day,
+        Difference,
+        LedgerEntry,
+        Metrics,
+        Observed,
+        Replay,
+    )
 
-__all__ = ["assembly_shape", "difference_shape", "metrics_shape", "replay_shape"]
+__all__ = ["assembly_shape", "difference_shape", "metrics_shape", "observed_shape", "replay_shape"]
 
 _DIGITS = 6
 
@@ -69,6 +79,17 @@ def replay_shape(replay: Replay) -> dict[str, Any]:
         "makers": [_changed(each) for each in replay.makers],
         "alterations": [_alteration(each) for each in replay.alterations],
         "difference": None if replay.difference is None else difference_shape(replay.difference),
+    }
+
+
+def observed_shape(observed: Observed) -> dict[str, Any]:
+    """What an answer was found to draw on, and what counting it changed."""
+    told = observed.feedback
+    return {
+        "used": list(observed.used),
+        "scores": _rounded(observed.scores),
+        "counted": None if told is None else told.counted,
+        "examples": None if told is None else told.examples,
     }
 
 

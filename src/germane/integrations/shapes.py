@@ -43,6 +43,7 @@ __all__ = [
     "frame_shape",
     "lessons_shape",
     "memory_shape",
+    "question_from",
     "ranked_shape",
     "recalled_shape",
     "renditions_shape",
@@ -173,12 +174,21 @@ def shown_from(shape: Any) -> Shown:
             kind, account = "context", shape["trace"]
             parts = {one["id"]: one["parts"] for one in account["entries"] if one["included"]}
         question, now = account["question"]["text"], datetime.fromisoformat(account["now"])
-        return Shown.of(kind, question=question, now=now, parts=parts, weights=account["weights"])
+        levels = {one["id"]: Level(one["level"]) for one in account.get("entries", ()) if one["included"]}
+        return Shown.of(
+            kind, question=question, now=now, parts=parts, weights=account["weights"], levels=levels
+        )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
             "`germane recall --json` printed."
         ) from error
+
+
+def question_from(shape: Any) -> str:
+    """The question of a context, a trace or a recall, from JSON that `shown_from` takes."""
+    account = shape if "results" in shape else shape["trace"]
+    return str(account["question"]["text"])
 
 
 def feedback_shape(feedback: Feedback) -> Shape:

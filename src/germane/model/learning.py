@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
-from germane.model.memory import Memory
+from germane.model.memory import Level, Memory
 
 __all__ = [
     "Attested",
@@ -32,11 +32,14 @@ __all__ = [
 class Shown:
     """What a context or a recall showed: its key, and by memory id the unweighted parts of each score.
 
-    `Context` and `Recalled` are read by themselves; `Shown.of` makes one where only their JSON is left.
+    `levels` says at which level each memory stood; one that it doesn't name stood there whole.
+    `Context`, `Recalled` and a recorded `Assembly` are read by themselves; `Shown.of` makes one where only
+    their JSON is left.
     """
 
     key: str
     parts: Mapping[str, Mapping[str, float]]
+    levels: Mapping[str, Level] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -47,13 +50,15 @@ class Shown:
         now: datetime,
         parts: Mapping[str, Mapping[str, float]],
         weights: Mapping[str, float],
+        levels: Mapping[str, Level] | None = None,
     ) -> Self:
         """What a "context" or a "recall" showed at a moment, its parts as they were before any weights."""
         unweighed = {
             memory_id: {name: part / weights.get(name, 1.0) for name, part in of_one.items()}
             for memory_id, of_one in parts.items()
         }
-        return cls(key=context_key(kind, question=question, now=now, ids=parts), parts=unweighed)
+        key = context_key(kind, question=question, now=now, ids=parts)
+        return cls(key=key, parts=unweighed, levels=levels or {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

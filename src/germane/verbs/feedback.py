@@ -13,6 +13,7 @@ from germane.model.change import Judge
 from germane.model.context import Context, Item
 from germane.model.held import Held
 from germane.model.learning import Feedback, Lessons, Shown
+from germane.model.ledger import Assembly
 from germane.model.memory import Memory, as_utc
 from germane.model.trace import Ranked
 from germane.protocols import Learning
@@ -29,7 +30,7 @@ Named: TypeAlias = str | Memory | Item | Ranked | Held
 
 def feedback(
     session: Session,
-    context: Context | Recalled | Shown,
+    context: Context | Recalled | Assembly | Shown,
     *,
     used: Iterable[Named],
     ignored: Iterable[Named] | None = None,
@@ -41,7 +42,7 @@ def feedback(
     counts nothing twice, and what was used once stays used. Raises InvalidInput for a memory that
     wasn't shown or is named as both, and NotFound for a used one that was purged since.
     """
-    shown = context if isinstance(context, Shown) else shown_of(context)
+    shown = shown_of(context)
     used_ids = ids_shown(used, shown, name="used")
     ignored_ids = [one for one in shown.parts if one not in used_ids]
     if ignored is not None:
@@ -71,8 +72,12 @@ def feedback(
     )
 
 
-def shown_of(context: Context | Recalled) -> Shown:
+def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
     """What a context or a recall showed, with the parts of scores as they were before any weights."""
+    if isinstance(context, Shown):
+        return context
+    if isinstance(context, Assembly):
+        return _recorded(context)
     if isinstance(context, Context):
         trace = context.trace
         return Shown.of(
@@ -81,6 +86,7 @@ def shown_of(context: Context | Recalled) -> Shown:
             now=trace.now,
             parts={entry.memory_id: entry.parts for entry in trace.included},
             weights=trace.weights,
+            levels={entry.memory_id: entry.level for entry in trace.included if entry.level},
         )
     if isinstance(context, Recalled):
         return Shown.of(
@@ -91,7 +97,18 @@ def shown_of(context: Context | Recalled) -> Shown:
             weights=context.weights,
         )
     raise InvalidInput(
-        f"{type(context).__name__} showed no memories. Pass what `assemble` or `recall` returned."
+        f"{type(context).__name__} showed no memories. Pass what `assemble` or `recall` returned, or an "
+        "assembly of the ledger."
+    )
+
+
+def _recorded(assembly: Assembly) -> Shown:
+    # Of weights the ledger keeps a hash alone, so what was weighed by them tells of uses and no more.
+    weighed = bool(assembly.makers.get("weights"))
+    return Shown(
+        key=assembly.key,
+        parts={entry.memory_id: {} if weighed else entry.parts for entry in assembly.included},
+        levels={entry.memory_id: entry.level for entry in assembly.included if entry.level},
     )
 
 

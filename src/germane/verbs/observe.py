@@ -17,11 +17,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from germane.model.context import Context
+from germane.model.learning import Shown
+from germane.model.ledger import Assembly
+from germane.model.memory import Level, Memory
 from germane.model.observed import Observed
 from germane.retrieval.informative import english_idf
 from germane.retrieval.terms import query_terms, term_hash
 from germane.verbs.checks import checked_flag, checked_text
-from germane.verbs.feedback import feedback
+from germane.verbs.feedback import feedback, shown_of
 from germane.verbs.recall import Recalled
 from germane.verbs.session import Session
 
@@ -42,15 +45,29 @@ _USUAL = 6.5
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
-def observe(session: Session, context: Context | Recalled, response: str, *, count: bool) -> Observed:
-    """Which memories an answer draws on, told to `feedback` where `count` is set. Raises InvalidInput."""
+def observe(
+    session: Session,
+    context: Context | Recalled | Assembly | Shown,
+    response: str,
+    *,
+    count: bool,
+    question: str | None = None,
+) -> Observed:
+    """Which memories an answer draws on, told to `feedback` where `count` is set. Raises InvalidInput.
+
+    Those of a space are found, and not told: their uses are the space's own.
+    """
     checked_flag(count, name="count")
     answer = checked_text(response, name="response")
-    question = context.trace.question.text if isinstance(context, Context) else context.question.text
-    scores = contained(_texts(context), answer, question=question, language=session.language)
+    asked = _question(context) if question is None else checked_text(question, name="question")
+    shown = shown_of(context)
+    texts, owned = _texts(session, context, shown)
+    scores = contained(texts, answer, question=asked, language=session.language)
     used = tuple(one for one, score in scores.items() if score >= USED_FROM)
     said = bool(query_terms(answer, language=session.language))
-    told = feedback(session, context, used=used) if count and said and scores else None
+    told = None
+    if count and said and owned:
+        told = feedback(session, shown, used=[one for one in used if one in owned])
     return Observed(used=used, scores=scores, feedback=told)
 
 
@@ -90,8 +107,31 @@ def _weights(terms: Sequence[str], language: str) -> dict[str, float]:
     return dict(zip(terms, english_idf().of(hashes).tolist(), strict=True)) if terms else {}
 
 
-def _texts(context: Context | Recalled) -> dict[str, str]:
-    """What was shown of each memory: an answer can draw on nothing else."""
+def _question(context: Context | Recalled | Assembly | Shown) -> str:
     if isinstance(context, Context):
-        return {item.memory.id: item.memory.renditions.at(item.level).text for item in context.items}
-    return {one.memory.id: one.memory.content for one in context}
+        return context.trace.question.text
+    if isinstance(context, Shown):
+        return ""
+    return context.question if isinstance(context, Assembly) else context.question.text
+
+
+def _texts(
+    session: Session, context: Context | Recalled | Assembly | Shown, shown: Shown
+) -> tuple[dict[str, str], set[str]]:
+    """What was shown of each memory, for an answer can draw on nothing else, and which are the agent's own.
+
+    Where only ids and levels were kept, the store has the texts; a memory that was purged has none.
+    """
+    if isinstance(context, Context):
+        memories = [item.memory for item in context.items]
+    elif isinstance(context, Recalled):
+        memories = [one.memory for one in context]
+    else:
+        found = session.store.get(session.agent, list(shown.parts))
+        memories = [one for one in found if one is not None]
+    texts = {one.id: _at(one, shown.levels.get(one.id)) for one in memories}
+    return texts, {one.id for one in memories if one.agent == session.agent}
+
+
+def _at(memory: Memory, level: Level | None) -> str:
+    return memory.content if level is None else memory.renditions.at(level).text

@@ -11,6 +11,7 @@ from germane.errors import InvalidInput
 from germane.model.change import Attest
 from germane.model.context import Context
 from germane.model.learning import Shown, Validation
+from germane.model.ledger import Assembly
 from germane.model.memory import Outcome, as_utc
 from germane.protocols import Validating
 from germane.ranking.outcomes import NAMED, SHOWN
@@ -26,7 +27,7 @@ _WORTH = {Outcome.SUCCESS: 1.0, Outcome.PARTIAL: 0.5, Outcome.FAILURE: 0.0}
 
 def outcome(
     session: Session,
-    context: Context | Recalled | Shown,
+    context: Context | Recalled | Assembly | Shown,
     result: Outcome | str,
     *,
     memories: Iterable[Named] | None = None,
@@ -45,7 +46,7 @@ def outcome(
             f"{type(session.store).__name__} keeps no outcomes. Use a SQLite store, or give it the method of "
             "germane.Validating."
         )
-    shown = context if isinstance(context, Shown) else shown_of(context)
+    shown = shown_of(context)
     now = as_utc(session.clock(), name="clock")
     ids = list(shown.parts) if memories is None else ids_shown(memories, shown, name="memories")
     weight = SHOWN if memories is None else NAMED

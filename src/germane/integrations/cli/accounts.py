@@ -15,6 +15,7 @@ from germane import InvalidInput
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_read
 from germane.integrations.cli.options import Agent, Database, Json, Now, Since
 from germane.integrations.cli.output import print_json, print_table, print_text
+from germane.integrations.cli.recorded import whole_assembly_id
 from germane.integrations.ledger_shapes import (
     assembly_shape,
     difference_shape,
@@ -25,7 +26,7 @@ from germane.model.columns import line_of
 from germane.model.explanation import short_id, why_of
 
 if TYPE_CHECKING:
-    from germane import Difference, Engine, LedgerEntry, Metrics, Replay
+    from germane import Difference, LedgerEntry, Metrics, Replay
 
 __all__ = ["COMMANDS"]
 
@@ -37,7 +38,6 @@ _Plot = Annotated[
     Path | None, typer.Option("--plot", metavar="FILE", help="Write the days as a picture (SVG) as well.")
 ]
 
-_SHORTEST = 4
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_SPARKS = 60
 _SAYS = {
@@ -89,7 +89,7 @@ def _show(
 ) -> None:
     """A recorded assembly: what was asked, and where each candidate went."""
     with open_to_read(database, agent) as engine:
-        found = engine.ledger().show(_whole(engine, assembly))
+        found = engine.ledger().show(whole_assembly_id(engine, assembly))
     if as_json:
         print_json(assembly_shape(found, entries=True))
         return
@@ -113,7 +113,7 @@ def _diff(
 ) -> None:
     """What differs between two recorded assemblies."""
     with open_to_read(database, agent) as engine:
-        difference = engine.ledger().diff(_whole(engine, first), _whole(engine, second))
+        difference = engine.ledger().diff(whole_assembly_id(engine, first), whole_assembly_id(engine, second))
     if as_json:
         print_json(difference_shape(difference))
     else:
@@ -128,7 +128,7 @@ def _replay(
 ) -> None:
     """Make an assembly again with the store as it was. Ends with 1 unless the bytes are the same."""
     with open_to_read(database, agent) as engine:
-        replay = engine.ledger().replay(_whole(engine, assembly))
+        replay = engine.ledger().replay(whole_assembly_id(engine, assembly))
     if as_json:
         print_json(replay_shape(replay))
     else:
@@ -160,19 +160,6 @@ def _metrics(
         print_json(metrics_shape(found))
     else:
         _print_metrics(found)
-
-
-def _whole(engine: Engine, text: str) -> str:
-    """The whole id of the assembly that a text names. Raises InvalidInput for what names several."""
-    wanted = text.strip().lower()
-    found = [
-        one.id
-        for one in engine.ledger().list(limit=None)
-        if len(wanted) >= _SHORTEST and (one.id.startswith(wanted) or one.id.endswith(wanted))
-    ]
-    if len(found) > 1:
-        raise InvalidInput(f"{text!r} names {len(found)} assemblies. Give more of the id.")
-    return found[0] if found else text
 
 
 def _print_entries(entries: Sequence[LedgerEntry]) -> None:

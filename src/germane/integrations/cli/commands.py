@@ -47,6 +47,9 @@ COMMANDS: Mapping[str, Command] = {
         "Say how work turned out with what a context showed, so that the scoped plan learns from it.",
     ),
     "feedback": Command("learning", "Say which memories of a context were used."),
+    "observe": Command(
+        "learning", "Find out which memories of a context an answer draws on, and count their use."
+    ),
     "learn": Command("learning", "Let the ranking learn from feedback, or not, or forget what it learned."),
     "show": Command("recalling", "One memory: its fields, its texts and its versions."),
     "history": Command(

@@ -1,4 +1,4 @@
-"""feedback and learn: what was used of what was shown, and what the ranking learns from it.
+"""feedback, observe and learn: what was used of what was shown, and what the ranking learns from it.
 
 Level: integrations.
 """
@@ -22,15 +22,20 @@ from germane.integrations.cli.opening import (
     open_to_read,
 )
 from germane.integrations.cli.options import Agent, Database, Json
-from germane.integrations.cli.output import print_json, print_text
-from germane.integrations.shapes import feedback_shape, lessons_shape, shown_from
+from germane.integrations.cli.output import print_json, print_table, print_text
+from germane.integrations.cli.recorded import recorded
+from germane.integrations.ledger_shapes import observed_shape
+from germane.integrations.shapes import feedback_shape, lessons_shape, question_from, shown_from
+from germane.model.columns import cut, line_of
+from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
-    from germane import Lessons, Shown
+    from germane import Engine, Lessons, Observed, Shown
 
-__all__ = ["COMMANDS", "read_shown", "whole_ids"]
+__all__ = ["COMMANDS", "read_json", "read_shown", "whole_ids"]
 
 _SHORTEST = 4
+_LABEL = 60
 
 
 class _Switch(StrEnum):
@@ -90,6 +95,56 @@ def _feedback(
     )
 
 
+def _observe(
+    answer: Annotated[
+        str, typer.Argument(metavar="ANSWER", help="What was answered; - reads it from the standard input.")
+    ],
+    *,
+    assembly: Annotated[
+        str | None,
+        typer.Option(
+            "--assembly", metavar="ID", help="The recorded assembly that was shown; the latest if not said."
+        ),
+    ] = None,
+    context: Annotated[
+        Path | None,
+        typer.Option(
+            "--context", metavar="FILE", help="What `assemble --json` or `recall --json` printed instead."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Count nothing, and say what would be counted.")
+    ] = False,
+    database: Database = DEFAULT_DATABASE,
+    agent: Agent = DEFAULT_AGENT,
+    as_json: Json = False,
+) -> None:
+    """Find out which memories of a context an answer draws on, and count their use.
+
+    It goes by the telling words of the answer, so it misses what is said in other words. What was shown is
+    the latest assembly in the ledger (`germane assemble --record`), or what --context holds.
+    """
+    if assembly is not None and context is not None:
+        raise InvalidInput("--assembly and --context both say what was shown. Give one of them.")
+    if answer == "-" and str(context) == "-":
+        raise InvalidInput("ANSWER and --context can't both be the standard input. Give one as a file.")
+    said = sys.stdin.read() if answer == "-" else answer
+    given = None if context is None else read_json(context)
+    with (open_to_read if dry_run else open_to_change)(database, agent) as engine:
+        if given is None:
+            found = engine.observe(recorded(engine, assembly), said, count=not dry_run)
+        else:
+            shown = shown_from(given)
+            found = engine.observe(shown, said, count=not dry_run, question=question_from(given))
+        rows = () if as_json else [_observed_row(engine, one, found) for one in _by_score(found)]
+    if as_json:
+        print_json(observed_shape(found))
+        return
+    if rows:
+        print_table(("USED", "SHARE", "MEMORY", "TEXT"), rows, right=(1,))
+    print_text(_said(found))
+
+
 def _learn(
     switch: Annotated[
         _Switch | None,
@@ -120,11 +175,13 @@ def _learn(
 
 def read_shown(file: Path) -> Shown:
     """What the JSON in a file says was shown, or that on the standard input for a dash."""
+    return shown_from(read_json(file))
+
+
+def read_json(file: Path) -> Any:
+    """The JSON in a file, or that on the standard input for a dash. Raises InvalidInput."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
-        return shown_from(json.loads(text))
-    except InvalidInput:
-        raise
+        return json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidInput(f"--context {file} can't be read: {error.strerror}.") from error
     except ValueError as error:
@@ -148,6 +205,26 @@ def whole_ids(texts: Sequence[str], shown: Shown) -> list[str]:
     return found
 
 
+def _by_score(found: Observed) -> list[str]:
+    """What was shown, the most of which stands in the answer first."""
+    return sorted(found.scores, key=lambda one: (-found.scores[one], one))
+
+
+def _observed_row(engine: Engine, memory_id: str, found: Observed) -> list[str]:
+    text = cut(line_of(engine.get(memory_id).renditions.micro.text), _LABEL)
+    used = "yes" if memory_id in found.used else ""
+    return [used, f"{found.scores[memory_id]:.2f}", short_id(memory_id), text]
+
+
+def _said(found: Observed) -> str:
+    drawn = f"The answer draws on {len(found.used)} of {len(found.scores)} memories shown."
+    if found.feedback is None:
+        return f"{drawn} Nothing was counted."
+    known = len(found.feedback.used) - found.feedback.counted
+    more = f"; known already: {known}" if known else ""
+    return f"{drawn} Uses counted: {found.feedback.counted}{more}."
+
+
 def _told(lessons: Lessons) -> str:
     if not lessons.on:
         return f"Learning is off. Examples kept: {lessons.examples:,}."
@@ -159,5 +236,5 @@ def _told(lessons: Lessons) -> str:
     return f"Learning is on. {named}, from {weights.examples:,} examples in {contexts}."
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {"feedback": _feedback, "learn": _learn}
+COMMANDS: dict[str, Callable[..., Any]] = {"feedback": _feedback, "observe": _observe, "learn": _learn}
 """The commands of this file by name."""
