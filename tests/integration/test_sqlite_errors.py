@@ -107,14 +107,14 @@ def test_a_damaged_file(path: Path) -> None:
 def test_a_full_disk_leaves_nothing_behind(path: Path) -> None:
     store = SqliteStore(path)
     store.apply(AGENT, [Insert(memory=make_memory("kept"))])
-    with store._connections.alone() as connection:
+    with store._file.alone() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     with pytest.raises(StoreUnavailable, match="full"):
         store.apply(AGENT, [Insert(memory=each) for each in make_memories(200)])
     assert [each.content for each in store.find(AGENT, Filter())] == ["kept"]
     assert store.check(AGENT) == ()
-    with store._connections.alone() as connection:
+    with store._file.alone() as connection:
         connection.execute("PRAGMA max_page_count = 100000")
     store.apply(AGENT, [Insert(memory=each) for each in make_memories(200)])
     assert store.stats(AGENT).memories == 201

@@ -64,7 +64,7 @@ class Lives(RuleBasedStateMachine):
     def crash_in(self, verb: str, *args: object, **named: object) -> None:
         """Let the database stop after some steps of its machine, in the middle of a transaction as a rule."""
         before = self.snapshot()
-        writer = self.store._connections._the_writer()
+        writer = self.store._file._the_writer()
         writer.set_progress_handler(lambda: 1, self.crash)
         self.crash = 0
         try:

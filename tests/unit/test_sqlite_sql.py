@@ -11,8 +11,8 @@ import pytest
 from germane.model.query import Filter, TimeRange
 from germane.model.scope import GLOBAL
 from germane.stores import sql
+from germane.stores.relational.filtering import filtered
 from germane.stores.sql import migrations, queries, schema, statements
-from germane.stores.sqlite.filtering import filtered
 from germane.stores.sqlite.schema import VERSION
 from germane.testing.builders import START
 
@@ -71,7 +71,7 @@ def test_every_query_is_commented_and_used() -> None:
     files = (folder / "sqlite").glob("queries*.sql")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     assert re.findall(r"-- name: (\w+)\n(?!-- \w)", text) == []
-    modules = (folder.parent / "sqlite").glob("*.py")
+    modules = [each for room in ("relational", "sqlite") for each in (folder.parent / room).glob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in modules)
     unused = [
         name
@@ -115,7 +115,7 @@ def test_every_query_runs(name: str) -> None:
         min_importance=1.0,
         embedded=True,
     )
-    text, values = filtered(name, everything)
+    text, values = filtered("sqlite", name, everything)
     connection.execute(
         f"EXPLAIN {text}",
         (1,) * text.count("?") if "?" in text else dict.fromkeys(re.findall(r":(\w+)", text), 1) | values,
@@ -138,7 +138,7 @@ def test_every_query_runs(name: str) -> None:
 )
 def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
     connection = connect()
-    text, values = filtered(name, Filter())
+    text, values = filtered("sqlite", name, Filter())
     values = dict.fromkeys(re.findall(r":(\w+)", text), 1) | values
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     connection.close()

@@ -15,6 +15,9 @@ from threading import Lock, RLock
 from typing import Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
+from germane.stores.relational.connection import Connection
+from germane.stores.sqlite.connection import SqliteConnection
+from germane.stores.sqlite.erasing import erase, note_erasure
 from germane.stores.sqlite.failures import is_busy, translated
 from germane.stores.sqlite.turns import Turns, pause_before_asking_again
 
@@ -65,12 +68,17 @@ class Connections:
         self._guard = Lock()
         self._memory_lock = RLock()
         self._turns = Turns()
-        self._readers: list[sqlite3.Connection] = []
-        self._writer: sqlite3.Connection | None = None
-        self._inherited: list[sqlite3.Connection | None] = []
+        self._readers: list[SqliteConnection] = []
+        self._writer: SqliteConnection | None = None
+        self._inherited: list[SqliteConnection | None] = []
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(
+        self,
+        agent: str | None = None,  # noqa: ARG002 - A file doesn't keep agents apart.
+        *,
+        acting: str | None = None,  # noqa: ARG002 - As above.
+    ) -> Iterator[SqliteConnection]:
         """A read transaction: everything read inside comes from one snapshot. Never waits for writers."""
         with translated(self.location):
             self._check_usable()
@@ -86,7 +94,12 @@ class Connections:
                 self._give_reader(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(
+        self,
+        agent: str | None = None,  # noqa: ARG002 - A file doesn't keep agents apart.
+        *,
+        acting: str | None = None,  # noqa: ARG002 - As above.
+    ) -> Iterator[SqliteConnection]:
         """A write transaction, in turn with the other threads and processes that write.
 
         Raises StoreBusy when the turn hasn't come within the timeout.
@@ -97,10 +110,18 @@ class Connections:
             self._turns.ended()
 
     @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
+    def alone(self) -> Iterator[SqliteConnection]:
         """The writing connection outside any transaction, for what can't run inside one."""
         with translated(self.location), self._turn() as connection:
             yield connection
+
+    def note_purge(self, connection: Connection) -> None:
+        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
+        note_erasure(connection)
+
+    def erase(self) -> None:
+        """Leave nothing in the file or its log of what was purged. Raises StoreBusy or StoreUnavailable."""
+        erase(self)
 
     def rewrite(self) -> None:
         """Write the whole file anew from what is stored, so that nothing else is left in its pages.
@@ -169,7 +190,7 @@ class Connections:
         return time.monotonic() + self.timeout
 
     @contextmanager
-    def _turn(self) -> Iterator[sqlite3.Connection]:
+    def _turn(self) -> Iterator[SqliteConnection]:
         self._check_usable()
         if self.read_only:
             raise StoreUnavailable(
@@ -187,7 +208,7 @@ class Connections:
         finally:
             self._turns.give()
 
-    def _the_writer(self) -> sqlite3.Connection:
+    def _the_writer(self) -> SqliteConnection:
         writer = self._writer
         if writer is None:
             self._check_usable()
@@ -195,23 +216,23 @@ class Connections:
             self._writer = writer
         return writer
 
-    def _take_reader(self) -> sqlite3.Connection:
+    def _take_reader(self) -> SqliteConnection:
         with self._guard:
             if self._readers:
                 return self._readers.pop()
         return self._open_reader()
 
-    def _give_reader(self, connection: sqlite3.Connection) -> None:
+    def _give_reader(self, connection: SqliteConnection) -> None:
         with self._guard:
             if not self._closed:
                 self._readers.append(connection)
                 return
         connection.close()
 
-    def _open_memory(self) -> sqlite3.Connection:
+    def _open_memory(self) -> SqliteConnection:
         return _connect(MEMORY, timeout=0, settings=_SETTINGS)
 
-    def _open_writer(self) -> sqlite3.Connection:
+    def _open_writer(self) -> SqliteConnection:
         self._check_place()
         uri = f"{Path(self.location).as_uri()}?mode=rwc"
         settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
@@ -225,7 +246,7 @@ class Connections:
             raise
         return connection
 
-    def _open_reader(self) -> sqlite3.Connection:
+    def _open_reader(self) -> SqliteConnection:
         self._check_place()
         uri = f"{Path(self.location).as_uri()}?mode={'ro' if self.read_only else 'rw'}"
         if not self.read_only:
@@ -240,7 +261,7 @@ class Connections:
         # on the disk is all there is.
         return _connect(f"{uri}&immutable=1", timeout=self.timeout, settings=_SETTINGS)
 
-    def _use_log(self, connection: sqlite3.Connection) -> None:
+    def _use_log(self, connection: SqliteConnection) -> None:
         # SQLite doesn't wait here when several processes open a new file at once.
         if not _until(self._deadline(), lambda: _succeeds(connection, "PRAGMA journal_mode = WAL")):
             raise StoreBusy(f"Other processes held the store {self.location} for longer than the timeout.")
@@ -265,7 +286,7 @@ class Connections:
             )
 
 
-def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> sqlite3.Connection:
+def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> SqliteConnection:
     connection = sqlite3.connect(
         target,
         uri=True,
@@ -273,6 +294,7 @@ def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> sqlit
         isolation_level=None,
         check_same_thread=False,
         cached_statements=256,
+        factory=SqliteConnection,
     )
     try:
         for each in settings:
@@ -285,7 +307,7 @@ def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> sqlit
 
 @contextmanager
 def _transaction(
-    connection: sqlite3.Connection, begin: str, *, turns: Turns | None = None, deadline: float = 0.0
+    connection: SqliteConnection, begin: str, *, turns: Turns | None = None, deadline: float = 0.0
 ) -> Iterator[None]:
     if turns is None:
         connection.execute(begin)
@@ -312,7 +334,7 @@ def _until(deadline: float, attempt: Callable[[], bool]) -> bool:
     return True
 
 
-def _truncate(connection: sqlite3.Connection) -> bool:
+def _truncate(connection: SqliteConnection) -> bool:
     try:
         return not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.OperationalError as error:
@@ -321,7 +343,7 @@ def _truncate(connection: sqlite3.Connection) -> bool:
         raise
 
 
-def _succeeds(connection: sqlite3.Connection, statement: str) -> bool:
+def _succeeds(connection: SqliteConnection, statement: str) -> bool:
     """Whether the statement ran; False when somebody else holds the file just now."""
     try:
         connection.execute(statement).fetchall()

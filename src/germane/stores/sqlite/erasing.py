@@ -6,12 +6,23 @@ Level: stores (imports errors only).
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from germane.errors import StoreBusy, StoreError
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.settings import note_erasure, owes_erasure
+from germane.stores.relational.settings import set_setting
 
-__all__ = ["erase", "finish_erasure", "settle_log"]
+if TYPE_CHECKING:
+    from germane.stores.relational.connection import Connection
+    from germane.stores.sqlite.connections import Connections
+
+__all__ = ["erase", "finish_erasure", "note_erasure", "settle_log"]
+
+_ERASURE: Final = "owes_erasure"
+
+
+def note_erasure(connection: Connection) -> None:
+    """Note that the file has to be rewritten after a purge."""
+    set_setting(connection, _ERASURE, "1")
 
 
 def erase(connections: Connections) -> None:
@@ -36,7 +47,7 @@ def erase(connections: Connections) -> None:
             "store again to finish."
         )
     with connections.writing() as connection:
-        note_erasure(connection, owed=False)
+        connection.run("remove_setting", {"name": _ERASURE})
 
 
 def finish_erasure(connections: Connections) -> None:
@@ -65,4 +76,4 @@ def settle_log(connections: Connections) -> None:
 
 def _owes(connections: Connections) -> bool:
     with connections.reading() as connection:
-        return owes_erasure(connection)
+        return _ERASURE in dict(connection.run("settings").fetchall())

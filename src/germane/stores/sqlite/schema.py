@@ -5,10 +5,9 @@ Level: stores (imports retrieval and what is above it).
 
 from __future__ import annotations
 
-import sqlite3
-
 from germane.errors import SchemaTooNew, StoreUnavailable
-from germane.stores.sql import migrations, queries, schema, statements
+from germane.stores.sql import migrations, schema, statements
+from germane.stores.sqlite.connection import SqliteConnection
 from germane.stores.sqlite.connections import Connections
 
 __all__ = ["APPLICATION", "VERSION", "prepare", "version_of"]
@@ -49,7 +48,7 @@ def prepare(connections: Connections) -> None:
                 _record(connection, migration.number, migration.name)
 
 
-def version_of(connection: sqlite3.Connection) -> int:
+def version_of(connection: SqliteConnection) -> int:
     """The schema version of a file; 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
@@ -67,12 +66,12 @@ def _install(connections: Connections) -> None:
             _record(connection, migration.number, migration.name)
 
 
-def _record(connection: sqlite3.Connection, number: int, name: str) -> None:
-    connection.execute(queries("sqlite")["record_migration"], {"number": number, "name": name})
+def _record(connection: SqliteConnection, number: int, name: str) -> None:
+    connection.run("record_migration", {"number": number, "name": name})
     connection.execute(f"PRAGMA user_version = {number}")
 
 
-def _check_ours(connection: sqlite3.Connection, location: str) -> None:
+def _check_ours(connection: SqliteConnection, location: str) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application != APPLICATION and (application or tables):

@@ -5,7 +5,6 @@ Level: stores (imports retrieval and what is above it).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,14 +16,15 @@ from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
 from germane.retrieval.vectors import Compared, VectorRows
+from germane.stores.relational.cache import AgentCache
+from germane.stores.relational.connection import Connection
 from germane.stores.signals import Coverage, Lexical, Semantic, Signal, WindowSemantic
-from germane.stores.sqlite.cache import AgentCache
 
 __all__ = ["search"]
 
 
 def search(
-    connection: sqlite3.Connection,
+    connection: Connection,
     cache: AgentCache,
     query: Query,
     *,
@@ -47,7 +47,7 @@ def search(
 
 
 def _signals(
-    connection: sqlite3.Connection, cache: AgentCache, query: Query, compared: Compared | None
+    connection: Connection, cache: AgentCache, query: Query, compared: Compared | None
 ) -> tuple[list[Signal], dict[str, float]]:
     """The signals that the query asks for, and the bounds of the lexical ones.
 
@@ -81,7 +81,7 @@ def _coverage(cache: AgentCache, terms: Sequence[str]) -> Coverage:
 
 
 def _compared(
-    connection: sqlite3.Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
+    connection: Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
 ) -> Compared | None:
     if query.vector is None:
         return None
@@ -99,7 +99,7 @@ def _compared(
 
 
 def _choose(
-    connection: sqlite3.Connection, cache: AgentCache, part: Slice, where: Filter, signals: Sequence[Signal]
+    connection: Connection, cache: AgentCache, part: Slice, where: Filter, signals: Sequence[Signal]
 ) -> NDArray[np.int64]:
     """The ordinals of one slice, ascending by id."""
     columns = cache.columns
@@ -114,7 +114,7 @@ def _choose(
 
 
 def _candidates(
-    connection: sqlite3.Connection,
+    connection: Connection,
     cache: AgentCache,
     chosen: Sequence[NDArray[np.int64]],
     signals: Sequence[Signal],

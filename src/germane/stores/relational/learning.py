@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from germane.errors import InvalidInput
 from germane.model.learning import Example, LearningState
-from germane.stores.sql import queries
-from germane.stores.sqlite.rows import id_text, microseconds
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.rows import id_text, microseconds
 
 if TYPE_CHECKING:
     from germane.model.change import Judge
@@ -27,7 +26,7 @@ _DIGITS: Final = 6
 _KEY_BYTES: Final = 16
 
 
-def judge(connection: sqlite3.Connection, agent: int, num: int, change: Judge) -> bool:
+def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
     """Store one judgement; returns whether it tells of a use that wasn't known.
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
@@ -35,33 +34,31 @@ def judge(connection: sqlite3.Connection, agent: int, num: int, change: Judge) -
     values = {"agent": agent, "num": num, "context": key_of(change.context)}
     learns = state_of(connection, agent).on
     parts = _packed(change) if learns and change.parts else None
-    known = connection.execute(queries("sqlite")["judgement"], values).fetchone()
+    known = connection.run("judgement", values).fetchone()
     counts = change.used and not (known and known[0])
     if not counts and (parts is None or (known and known[1] is not None)):
         return False
-    connection.execute(queries("sqlite")["count_judgement"], {"agent": agent})
-    connection.execute(
-        queries("sqlite")["insert_judgement"], {**values, "used": int(change.used), "parts": parts}
-    )
-    connection.execute(queries("sqlite")["remove_old_judgements"], {"agent": agent, "most": MOST_JUDGED})
+    connection.run("count_judgement", {"agent": agent})
+    connection.run("insert_judgement", {**values, "used": int(change.used), "parts": parts})
+    connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
     if counts:
         at = microseconds(change.at, name="at")
-        connection.execute(queries("sqlite")["use_memory"], {"agent": agent, "num": num, "at": at})
+        connection.run("use_memory", {"agent": agent, "num": num, "at": at})
     return counts
 
 
-def state_of(connection: sqlite3.Connection, agent: int) -> LearningState:
+def state_of(connection: Connection, agent: int) -> LearningState:
     """Whether an agent learns; one that isn't known doesn't."""
-    row = connection.execute(queries("sqlite")["learning"], {"agent": agent}).fetchone()
+    row = connection.run("learning", {"agent": agent}).fetchone()
     return LearningState(on=bool(row and row[0]), stamp=row[1] if row else 0)
 
 
-def set_learning(connection: sqlite3.Connection, agent: int, *, on: bool) -> None:
+def set_learning(connection: Connection, agent: int, *, on: bool) -> None:
     """Switch an agent's learning on or off; its examples stay."""
-    connection.execute(queries("sqlite")["set_learning"], {"agent": agent, "on": int(on)})
+    connection.run("set_learning", {"agent": agent, "on": int(on)})
 
 
-def examples_of(connection: sqlite3.Connection, agent: int) -> tuple[Example, ...]:
+def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
     """The agent's examples, by context and then by memory."""
     return tuple(
         Example(
@@ -71,18 +68,16 @@ def examples_of(connection: sqlite3.Connection, agent: int) -> tuple[Example, ..
             parts=json.loads(parts),
             given=given,
         )
-        for context, raw, used, parts, given in connection.execute(
-            queries("sqlite")["examples"], {"agent": agent}
-        )
+        for context, raw, used, parts, given in connection.run("examples", {"agent": agent})
     )
 
 
-def unlearn(connection: sqlite3.Connection, agent: int) -> int:
+def unlearn(connection: Connection, agent: int) -> int:
     """Remove the agent's examples and return how many there were; that uses were counted stays known."""
-    (count,) = connection.execute(queries("sqlite")["count_examples"], {"agent": agent}).fetchone()
-    connection.execute(queries("sqlite")["remove_unused"], {"agent": agent})
-    connection.execute(queries("sqlite")["remove_parts"], {"agent": agent})
-    connection.execute(queries("sqlite")["count_judgement"], {"agent": agent})
+    (count,) = connection.run("count_examples", {"agent": agent}).fetchone()
+    connection.run("remove_unused", {"agent": agent})
+    connection.run("remove_parts", {"agent": agent})
+    connection.run("count_judgement", {"agent": agent})
     return int(count)
 
 

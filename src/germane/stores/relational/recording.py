@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from germane.stores.sqlite.connections import Connections
+from germane.stores.relational.connection import Connections
 
 if TYPE_CHECKING:
     from germane.model.ledger import Alteration, Assembly
-    from germane.stores.sqlite.ledger import LedgerIn
+    from germane.stores.relational.ledger import LedgerIn
 
 __all__ = ["Recordings"]
 
@@ -47,6 +47,6 @@ class Recordings:
 
     @property
     def _recorded_in(self) -> LedgerIn:
-        from germane.stores.sqlite.ledger import LedgerIn  # noqa: PLC0415 - Most processes record nothing.
+        from germane.stores.relational.ledger import LedgerIn  # noqa: PLC0415 - Most processes record nothing.
 
         return LedgerIn(self._connections)

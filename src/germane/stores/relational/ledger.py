@@ -6,7 +6,6 @@ Level: stores (imports retrieval and what is above it). No text of a memory is k
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -16,11 +15,10 @@ from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry
 from germane.model.memory import Level
 from germane.model.trace import Reason
 from germane.stores.recorded import asked_json, fields_of
-from germane.stores.sql import queries
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.learning import key_of
-from germane.stores.sqlite.past import POINT, last_of
-from germane.stores.sqlite.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.learning import key_of
+from germane.stores.relational.past import POINT, last_of
+from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
 
 __all__ = ["MOST_ASSEMBLIES", "LedgerIn"]
 
@@ -37,24 +35,24 @@ _WHAT: Final = {
 
 
 class LedgerIn:
-    """What `germane.stores.sqlite.recording.Recordings` offers, done with a store's connections."""
+    """What `germane.stores.relational.recording.Recordings` offers, done with a store's connections."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     def record(self, agent: str, assembly: Assembly) -> None:
         """Keep an assembly. The oldest leave where there are more than 2,000."""
-        with self._connections.writing() as connection:
-            connection.execute(queries("sqlite")["add_agent"], {"name": agent})
+        with self._connections.writing(agent) as connection:
+            connection.run("add_agent", {"name": agent})
             _insert(connection, _number(connection, agent), assembly)
 
     def recorded(self, agent: str, assembly_id: str) -> Assembly | None:
         """The agent's assembly of that id, with the entries of memories that are still stored."""
         raw = try_id_bytes(assembly_id)
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             values = {"agent": number, "id": raw}
-            row = raw and connection.execute(queries("sqlite")["assembly"], values).fetchone()
+            row = raw and connection.run("assembly", values).fetchone()
             return _assembly(connection, number, agent, row) if row else None
 
     def recordings(
@@ -63,12 +61,12 @@ class LedgerIn:
         """The agent's assemblies made at `since` or later, the latest first, after the one of that id."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             before = None
             if after is not None:
                 values = {"agent": number, "id": try_id_bytes(after)}
-                row = connection.execute(queries("sqlite")["assembly"], values).fetchone()
+                row = connection.run("assembly", values).fetchone()
                 if row is None:
                     raise NotFound(after, agent)
                 before = row[0]
@@ -78,32 +76,31 @@ class LedgerIn:
                 "before": before,
                 "limit": -1 if limit is None else limit,
             }
-            rows = connection.execute(queries("sqlite")["assemblies"], values).fetchall()
+            rows = connection.run("assemblies", values).fetchall()
             return tuple(_assembly(connection, number, agent, row) for row in rows)
 
     def point(self, agent: str) -> Mapping[str, int]:
         """How far the agent's memories have come: equal points, equal memories."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             values = {"agent": _number(connection, agent)}
-            row = connection.execute(queries("sqlite")["point"], values).fetchone()
+            row = connection.run("point", values).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
     def altered(self, agent: str, point: Mapping[str, int]) -> tuple[Alteration, ...]:
         """What happened since a point to memories that were there then, and which were added."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             values = {"agent": number, "seq": point["seq"], "last": last_of(number, point)}
             found = [
                 Alteration(what=_what(what, status), memory_id=raw and id_text(raw))
-                for what, raw, status in connection.execute(queries("sqlite")["altered"], values)
+                for what, raw, status in connection.run("altered", values)
                 if raw is not None or what == "reindex"
             ]
-            (gone,) = connection.execute(queries("sqlite")["count_purged"], values).fetchone()
+            (gone,) = connection.run("count_purged", values).fetchone()
             return (*found, *(Alteration(what=Altered.PURGED) for _ in range(gone)))
 
 
-def _insert(connection: sqlite3.Connection, agent: int, assembly: Assembly) -> None:
-    run = queries("sqlite")
+def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
     row = {
         "agent": agent,
         "id": id_bytes(assembly.id),
@@ -115,24 +112,24 @@ def _insert(connection: sqlite3.Connection, agent: int, assembly: Assembly) -> N
         "asked": asked_json(assembly),
     }
     try:
-        connection.execute(run["insert_assembly"], row)
-    except sqlite3.IntegrityError as error:
+        connection.run("insert_assembly", row)
+    except connection.refusal as error:
         raise InvalidInput(
             f"The assembly {assembly.id!r} is recorded already, or its figures can't be kept ({error})."
         ) from error
-    (number,) = connection.execute(run["latest_assembly"], {"agent": agent}).fetchone()
+    (number,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
     entries = [
         {"agent": agent, "number": number, "place": place, **_entry_row(entry)}
         for place, entry in enumerate(assembly.entries)
     ]
     gone = False
     for each in entries:
-        kept = connection.execute(run["insert_assembled"], each).rowcount
+        kept = connection.run("insert_assembled", each).rowcount
         gone = gone or (not kept and each["reason"] is None)
     if gone:
         # Purged between the search and now: what the trigger does for those that are purged later.
-        connection.execute(run["withhold_hash"], {"agent": agent, "number": number})
-    connection.execute(run["remove_old_assemblies"], {"agent": agent, "most": MOST_ASSEMBLIES})
+        connection.run("withhold_hash", {"agent": agent, "number": number})
+    connection.run("remove_old_assemblies", {"agent": agent, "most": MOST_ASSEMBLIES})
 
 
 def _entry_row(entry: LedgerEntry) -> dict[str, Any]:
@@ -150,10 +147,10 @@ def _entry_row(entry: LedgerEntry) -> dict[str, Any]:
     }
 
 
-def _assembly(connection: sqlite3.Connection, number: int, agent: str, row: tuple[Any, ...]) -> Assembly:
+def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, ...]) -> Assembly:
     place, raw, at, context, sha256, tokens, candidates, asked = row
     values = {"agent": number, "number": place, "context": context}
-    entries = connection.execute(queries("sqlite")["assembled"], values)
+    entries = connection.run("assembled", values)
     return Assembly(
         id=id_text(raw),
         agent=agent,
@@ -191,6 +188,6 @@ def _what(what: str, status: str | None) -> Altered:
     return _WHAT[what]
 
 
-def _number(connection: sqlite3.Connection, agent: str) -> int:
-    row = connection.execute(queries("sqlite")["agent"], {"name": agent}).fetchone()
+def _number(connection: Connection, agent: str) -> int:
+    row = connection.run("agent", {"name": agent}).fetchone()
     return int(row[0]) if row else 0

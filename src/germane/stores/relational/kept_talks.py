@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from germane.stores.sqlite.talk import Talk
+    from germane.stores.relational.talk import Talk
 
 __all__ = ["KeptTalks"]
 

@@ -7,7 +7,6 @@ are asked in the very transaction that counts. No text is kept: words, numbers a
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,10 +16,9 @@ from germane.lifecycle import CONTRADICTED, next_standing, stage_of, status_at, 
 from germane.model.living import Live
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
-from germane.stores.sql import queries
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.in_sets import gone_from_sets
-from germane.stores.sqlite.rows import id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.in_sets import gone_from_sets
+from germane.stores.relational.rows import id_text, microseconds, moment, try_id_bytes
 
 __all__ = ["LivedIn", "live", "sign_of_repetition"]
 
@@ -36,7 +34,7 @@ class LivedIn:
 
     def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
         """How memories stand, in the order asked; None where there is no such memory."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             return tuple(_standing(connection, number, try_id_bytes(each)) for each in ids)
 
@@ -46,7 +44,7 @@ class LivedIn:
         """What happened to a memory, or to every memory, after the event `since`, in order."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             nums = None if memory_id is None else _versions(connection, number, agent, memory_id)
             values = {
@@ -55,11 +53,11 @@ class LivedIn:
                 "nums": None if nums is None else json.dumps(nums),
                 "limit": -1 if limit is None else limit,
             }
-            return tuple(_event(row) for row in connection.execute(queries("sqlite")["life_events"], values))
+            return tuple(_event(row) for row in connection.run("life_events", values))
 
 
 def live(
-    connection: sqlite3.Connection,
+    connection: Connection,
     agent: int,
     num: int,
     memory: Memory,
@@ -84,13 +82,12 @@ def live(
     if change.sign is Sign.CONTRADICT:
         confidence = max(0.0, round(confidence - CONTRADICTED, _DIGITS))
     values = {"agent": agent, "num": num}
-    run = queries("sqlite")
     staged = {"stage": after.stage.value, "status": status.value, "confidence": confidence}
-    connection.execute(run["set_stage"], {**values, **staged})
+    connection.run("set_stage", {**values, **staged})
     if replace(after, stage=before.stage) != before:
         renewed = after.renewed_at and microseconds(after.renewed_at, name="at")
         counts = {name: getattr(after, name) for name in _COUNTS}
-        connection.execute(run["set_life"], {**values, **counts, "renewed_at": renewed})
+        connection.run("set_life", {**values, **counts, "renewed_at": renewed})
     event = {
         "sign": change.sign.value,
         "before": before.stage.value,
@@ -100,8 +97,8 @@ def live(
         "other": other,
         "at": microseconds(change.at, name="at"),
     }
-    connection.execute(run["count_life_event"], {"agent": agent})
-    connection.execute(run["insert_life_event"], {**values, **event})
+    connection.run("count_life_event", {"agent": agent})
+    connection.run("insert_life_event", {**values, **event})
     return after
 
 
@@ -115,20 +112,20 @@ def sign_of_repetition(lifecycle: str, memory: Memory) -> Sign | None:
     return None
 
 
-def _before(connection: sqlite3.Connection, agent: int, memory: Memory, lifecycle: str) -> Standing:
+def _before(connection: Connection, agent: int, memory: Memory, lifecycle: str) -> Standing:
     found = _standing(connection, agent, try_id_bytes(memory.id))
     standing = found or Standing(stage=None)
     return replace(standing, stage=stage_of(lifecycle, memory))
 
 
-def _number(connection: sqlite3.Connection, agent: str) -> int:
-    row = connection.execute(queries("sqlite")["agent"], {"name": agent}).fetchone()
+def _number(connection: Connection, agent: str) -> int:
+    row = connection.run("agent", {"name": agent}).fetchone()
     return int(row[0]) if row else 0
 
 
-def _standing(connection: sqlite3.Connection, agent: int, raw: bytes | None) -> Standing | None:
+def _standing(connection: Connection, agent: int, raw: bytes | None) -> Standing | None:
     values = {"agent": agent, "id": raw}
-    row = connection.execute(queries("sqlite")["standing"], values).fetchone()
+    row = connection.run("standing", values).fetchone()
     if row is None:
         return None
     stage, *counts, renewed_at = row
@@ -139,13 +136,13 @@ def _standing(connection: sqlite3.Connection, agent: int, raw: bytes | None) -> 
     )
 
 
-def _versions(connection: sqlite3.Connection, agent: int, name: str, memory_id: str) -> list[int]:
+def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> list[int]:
     raw = try_id_bytes(memory_id)
-    row = connection.execute(queries("sqlite")["chain"], {"agent": agent, "id": raw}).fetchone()
+    row = connection.run("chain", {"agent": agent, "id": raw}).fetchone()
     if row is None:
         raise NotFound(memory_id, name)
     values = {"agent": agent, "chain": row[0]}
-    return [num for num, *_ in connection.execute(queries("sqlite")["nums_by_chain"], values)]
+    return [num for num, *_ in connection.run("nums_by_chain", values)]
 
 
 def _event(row: tuple[Any, ...]) -> LifeEvent:

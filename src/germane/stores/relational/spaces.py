@@ -9,11 +9,11 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Self
 
-from germane.stores.sqlite.connections import Connections
+from germane.stores.relational.connection import Connections
 
 if TYPE_CHECKING:
     from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-    from germane.stores.sqlite.sharing import SharedIn
+    from germane.stores.relational.sharing import SharedIn
 
 __all__ = ["Spaces"]
 
@@ -41,7 +41,7 @@ class Spaces:
 
     def entered(self, space: str, agent: str) -> Self:
         """The store as a member of a space uses it, for the space's own memories and working sets."""
-        from germane.stores.sqlite.entering import Entrance  # noqa: PLC0415 - Most processes share nothing.
+        from germane.stores.relational.entering import Entrance  # noqa: PLC0415 - Most processes share nothing.
 
         seen = copy.copy(self)
         seen._connections = Entrance(  # noqa: SLF001 - It is a store of this very class.
@@ -61,6 +61,6 @@ class Spaces:
 
     @property
     def _shared_in(self) -> SharedIn:
-        from germane.stores.sqlite.sharing import SharedIn  # noqa: PLC0415 - Most processes share nothing.
+        from germane.stores.relational.sharing import SharedIn  # noqa: PLC0415 - Most processes share nothing.
 
         return SharedIn(self._connections)

@@ -8,14 +8,14 @@ without a proof of his own.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from typing import Final
 
 from germane.lifecycle import status_at
 from germane.model.stage import Stage
-from germane.stores.sql import queries
-from germane.stores.sqlite.rows import AGENT_SHIFT
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.rows import AGENT_SHIFT
+from germane.stores.sqlite.connection import SqliteConnection
 
 __all__ = ["POINT", "copy_past", "last_of"]
 
@@ -44,13 +44,11 @@ def last_of(agent: int, point: Mapping[str, int]) -> int:
     return (agent << AGENT_SHIFT) + point["seq"]
 
 
-def copy_past(
-    source: sqlite3.Connection, target: sqlite3.Connection, agent: int, point: Mapping[str, int]
-) -> None:
+def copy_past(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
     """Fill an empty store with one agent's memories as they were."""
     values = {**point, "agent": agent, "last": last_of(agent, point)}
     for table, query in _TABLES.items():
-        rows = source.execute(queries("sqlite")[query], values)
+        rows = source.run(query, values)
         names = [each[0] for each in rows.description]
         marks = ", ".join("?" * len(names))
         columns = ", ".join(names)
@@ -58,23 +56,22 @@ def copy_past(
         while some := rows.fetchmany(_ROWS_AT_ONCE):
             target.executemany(statement, some)
     _undo(source, target, values)
-    target.execute(queries("sqlite")["set_point"], values)
+    target.run("set_point", values)
 
 
-def _undo(source: sqlite3.Connection, target: sqlite3.Connection, values: Mapping[str, int]) -> None:
+def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
     """Take back what happened to the memories after the point."""
-    run = queries("sqlite")
     agent = values["agent"]
-    superseded = {num for (num,) in source.execute(run["superseded_since"], values)}
-    stages = dict(source.execute(run["stages_then"], values).fetchall())
+    superseded = {num for (num,) in source.run("superseded_since", values)}
+    stages = dict(source.run("stages_then", values).fetchall())
     for num in superseded:
-        target.execute(run["be_head"], {"agent": agent, "num": num})
-    for (num,) in source.execute(run["moved_since"], values).fetchall():
+        target.run("be_head", {"agent": agent, "num": num})
+    for (num,) in source.run("moved_since", values).fetchall():
         # Only the life of a memory tells where it stood; of the others most were active.
         status = status_at(Stage(stages[num])) if num in stages else None
         stood = status.value if status is not None else "active"
-        target.execute(run["be_at"], {"agent": agent, "num": num, "status": stood, "stage": None})
+        target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
     for num, stage in stages.items():
-        target.execute(run["be_at"], {"agent": agent, "num": num, "status": None, "stage": stage})
-    for num, uses in source.execute(run["uses_since"], values).fetchall():
-        target.execute(run["unuse"], {"agent": agent, "num": num, "uses": uses})
+        target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})
+    for num, uses in source.run("uses_since", values).fetchall():
+        target.run("unuse", {"agent": agent, "num": num, "uses": uses})

@@ -5,7 +5,6 @@ Level: stores (imports model and errors). The log holds ids, numbers and times, 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,8 +13,8 @@ from typing import Any, Final
 from germane.errors import InvalidInput, NotFound, NotHeld
 from germane.model.holding import Clear, Enter, HeldChange, Leave, MoveKind, Pin, Resize, Touch
 from germane.model.memory import Status
-from germane.stores.sql import queries
-from germane.stores.sqlite.rows import id_text, microseconds, try_id_bytes
+from germane.stores.relational.connection import Connection, Rows
+from germane.stores.relational.rows import id_text, microseconds, try_id_bytes
 
 __all__ = ["KEPT_TOUCHES", "Moving"]
 
@@ -29,7 +28,7 @@ _PRUNED_AT_ONCE: Final = 1000
 class Moving:
     """One transaction's moves in one owner's working sets; `finish` ends it."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     agent: int
     by: int
     owner: str = ""
@@ -71,7 +70,7 @@ class Moving:
         self.number += 1
         when = microseconds(at, name="at")
         row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
-        self.connection.execute(queries("sqlite")["insert_move"], row)
+        self.connection.run("insert_move", row)
         self.touched_sets[working_set] = self.number
         return self.number
 
@@ -87,9 +86,9 @@ class Moving:
             above = self.before - KEPT_TOUCHES - 2 * _PRUNED_AT_ONCE
             self.run("prune_touches", above=above, below=below)
 
-    def run(self, query: str, **values: Any) -> sqlite3.Cursor:
+    def run(self, query: str, **values: Any) -> Rows:
         """Run a statement about this owner."""
-        return self.connection.execute(queries("sqlite")[query], {"agent": self.agent, **values})
+        return self.connection.run(query, {"agent": self.agent, **values})
 
     def id_of(self, num: int) -> bytes:
         """The id that a memory's number stands for."""

@@ -7,15 +7,15 @@ placeholders are added.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from germane.errors import InvalidInput
 from germane.model.query import Filter
 from germane.places import covers
+from germane.stores.relational.connection import Connection, Dialect
+from germane.stores.relational.rows import microseconds
 from germane.stores.sql import queries
-from germane.stores.sqlite.rows import microseconds
 
 __all__ = ["MOST_VALUES", "filtered", "places_for"]
 
@@ -23,12 +23,14 @@ MOST_VALUES = 1000
 """How many values a filter may name in one field; SQLite limits the placeholders of a statement."""
 
 
-def filtered(query: str, where: Filter, places: Sequence[str] = ()) -> tuple[str, dict[str, Any]]:
+def filtered(
+    dialect: Dialect, query: str, where: Filter, places: Sequence[str] = ()
+) -> tuple[str, dict[str, Any]]:
     """The named query with the filter's conditions in place, and the values of their placeholders.
 
     `places` are those that `places_for` finds for the filter.
     """
-    known = queries("sqlite")
+    known = queries(dialect)
     conditions: list[str] = []
     values: dict[str, Any] = {}
     for name, given in _lists(where).items():
@@ -37,9 +39,9 @@ def filtered(query: str, where: Filter, places: Sequence[str] = ()) -> tuple[str
                 f"The filter names {len(given)} {name}, more than {MOST_VALUES}. Ask in several calls."
             )
         if given:
-            rows, bound = _placeholders(name, given)
+            rows, bound = _placeholders(dialect, name, given)
             condition = "tags_of_few" if name == "tags" and query == "admitted_among" else name
-            conditions.append(known[f"where_{condition}"].replace(f":{name}", rows))
+            conditions.append(known[f"where_{condition}"].replace(_mark(dialect, name), rows))
             values.update(bound)
     for condition, name, value in _scalars(where):
         if value is not None:
@@ -56,11 +58,11 @@ def filtered(query: str, where: Filter, places: Sequence[str] = ()) -> tuple[str
     return text.replace("{filter}", "\n".join(conditions)), values
 
 
-def places_for(connection: sqlite3.Connection, agent: int, where: Filter) -> list[str]:
+def places_for(connection: Connection, agent: int, where: Filter) -> list[str]:
     """The places among those of the agent's memories that a filter's `applies_to` means."""
     if not where.applies_to:
         return []
-    rows = connection.execute(queries("sqlite")["places"], {"agent": agent})
+    rows = connection.run("places", {"agent": agent})
     return [place for (place,) in rows if covers(place, where.applies_to)]
 
 
@@ -87,13 +89,19 @@ def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
     )
 
 
-def _placeholders(name: str, given: Sequence[tuple[str, ...]]) -> tuple[str, dict[str, str]]:
+def _placeholders(
+    dialect: Dialect, name: str, given: Sequence[tuple[str, ...]]
+) -> tuple[str, dict[str, str]]:
     # One column stands in an IN list or in a list of VALUES, which takes rows in parentheses.
     bound: dict[str, str] = {}
     rows: list[str] = []
     for number, row in enumerate(given):
         keys = [f"{name}_{number}_{column}" for column in range(len(row))]
         bound.update(zip(keys, row, strict=True))
-        written = ", ".join(f":{key}" for key in keys)
+        written = ", ".join(_mark(dialect, key) for key in keys)
         rows.append(f"({written})" if name in {"scopes", "tags", "applies_to"} else written)
     return ", ".join(rows), bound
+
+
+def _mark(dialect: Dialect, name: str) -> str:
+    return f":{name}" if dialect == "sqlite" else f"%({name})s"

@@ -5,14 +5,13 @@ Level: stores (imports model and errors). No text is kept: hashes and numbers.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import TYPE_CHECKING, Final
 
 from germane.errors import InvalidInput
 from germane.model.learning import Attested, Evidence
-from germane.stores.sql import queries
-from germane.stores.sqlite.learning import key_of
-from germane.stores.sqlite.rows import id_text, microseconds, moment
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.learning import key_of
+from germane.stores.relational.rows import id_text, microseconds, moment
 
 if TYPE_CHECKING:
     from germane.model.change import Attest
@@ -23,7 +22,7 @@ MOST_OUTCOMES: Final = 5000
 """Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
 
 
-def attest(connection: sqlite3.Connection, agent: int, num: int, change: Attest) -> bool:
+def attest(connection: Connection, agent: int, num: int, change: Attest) -> bool:
     """Store one outcome; returns whether it tells what wasn't known.
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
@@ -34,23 +33,23 @@ def attest(connection: sqlite3.Connection, agent: int, num: int, change: Attest)
             "1, and weight above 0 and at most 1."
         )
     values = {"agent": agent, "num": num, "context": key_of(change.context)}
-    known = connection.execute(queries("sqlite")["outcome"], values).fetchone()
+    known = connection.run("outcome", values).fetchone()
     if known == (change.worth, change.weight):
         return False
     told = {"worth": change.worth, "weight": change.weight, "at": microseconds(change.at, name="at")}
-    connection.execute(queries("sqlite")["count_outcome"], {"agent": agent})
-    connection.execute(queries("sqlite")["insert_outcome"], values | told)
-    connection.execute(queries("sqlite")["remove_old_outcomes"], {"agent": agent, "most": MOST_OUTCOMES})
+    connection.run("count_outcome", {"agent": agent})
+    connection.run("insert_outcome", values | told)
+    connection.run("remove_old_outcomes", {"agent": agent, "most": MOST_OUTCOMES})
     return True
 
 
-def evidence_of(connection: sqlite3.Connection, agent: int, known: int | None) -> Evidence | None:
+def evidence_of(connection: Connection, agent: int, known: int | None) -> Evidence | None:
     """What is attested for an agent, unless its stamp is the one that is known."""
-    row = connection.execute(queries("sqlite")["attested"], {"agent": agent}).fetchone()
+    row = connection.run("attested", {"agent": agent}).fetchone()
     stamp = row[0] if row else 0
     if stamp == known:
         return None
-    rows = connection.execute(queries("sqlite")["outcomes"], {"agent": agent})
+    rows = connection.run("outcomes", {"agent": agent})
     return Evidence(
         stamp=stamp,
         attested=tuple(

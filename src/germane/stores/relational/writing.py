@@ -6,7 +6,6 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -22,12 +21,12 @@ from germane.model.vector import Vector
 from germane.places import further_places
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
-from germane.stores.sql import queries
-from germane.stores.sqlite.embedded import packed_vector
-from germane.stores.sqlite.in_sets import gone_from_sets, revised_in_sets
-from germane.stores.sqlite.learning import judge
-from germane.stores.sqlite.living import live, sign_of_repetition
-from germane.stores.sqlite.rows import (
+from germane.stores.relational.connection import Connection, Rows
+from germane.stores.relational.embedded import packed_vector
+from germane.stores.relational.in_sets import gone_from_sets, revised_in_sets
+from germane.stores.relational.learning import judge
+from germane.stores.relational.living import live, sign_of_repetition
+from germane.stores.relational.rows import (
     AGENT_SHIFT,
     id_bytes,
     id_text,
@@ -38,8 +37,8 @@ from germane.stores.sqlite.rows import (
     texts_row,
     try_id_bytes,
 )
-from germane.stores.sqlite.sameness import check_continues, is_same, seen_again
-from germane.stores.sqlite.validating import attest
+from germane.stores.relational.sameness import check_continues, is_same, seen_again
+from germane.stores.relational.validating import attest
 
 __all__ = ["Writing", "purges"]
 
@@ -53,7 +52,7 @@ def purges(changes: Sequence[Change]) -> bool:
 class Writing:
     """One transaction's work for one agent: the change number moves with every change."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     agent: int
     name: str
     seq: int
@@ -288,8 +287,9 @@ class Writing:
         ]
         waiting = [(num, agent) for num, _, vector in new if vector is None]
         try:
-            self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
-        except sqlite3.IntegrityError as error:
+            with self.connection.attempt():
+                self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
+        except self.connection.refusal as error:
             self._explain_taken_id([(num, memory) for num, memory, _ in new], error)
             raise
         self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
@@ -379,7 +379,7 @@ class Writing:
         if head != memory_id:
             raise StaleRevision(memory_id, head or memory_id)
 
-    def _explain_taken_id(self, new: Sequence[tuple[int, Memory]], error: sqlite3.IntegrityError) -> None:
+    def _explain_taken_id(self, new: Sequence[tuple[int, Memory]], error: Exception) -> None:
         for num, memory in new:
             holder = self._run("num", {"agent": self.agent, "id": id_bytes(memory.id)}).fetchone()
             if holder and holder[0] != num:
@@ -388,9 +388,9 @@ class Writing:
                     "Give each memory an id of its own."
                 ) from error
 
-    def _run(self, query: str, values: dict[str, Any]) -> sqlite3.Cursor:
-        return self.connection.execute(queries("sqlite")[query], values)
+    def _run(self, query: str, values: dict[str, Any]) -> Rows:
+        return self.connection.run(query, values)
 
     def _many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            self.connection.executemany(queries("sqlite")[query], rows)
+            self.connection.many(query, rows)

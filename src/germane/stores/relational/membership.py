@@ -5,14 +5,13 @@ Level: stores (imports the pure rules and model).
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 
 from germane.errors import UnknownSpace
 from germane.model.space import Member, Right, Role, SpaceInfo
 from germane.spaces import tenant_of
-from germane.stores.sql import queries
-from germane.stores.sqlite.rows import microseconds, moment
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.rows import microseconds, moment
 
 __all__ = ["KeptSpace", "keep_members", "kept_space", "required_space"]
 
@@ -26,13 +25,13 @@ class KeptSpace:
     info: SpaceInfo
 
 
-def kept_space(connection: sqlite3.Connection, name: str) -> KeptSpace | None:
+def kept_space(connection: Connection, name: str) -> KeptSpace | None:
     """The space of that name; None where there is none, or none any more."""
-    row = connection.execute(queries("sqlite")["space"], {"name": tenant_of(name)}).fetchone()
+    row = connection.run("space", {"name": tenant_of(name)}).fetchone()
     if row is None:
         return None
     number, admits, created_at, joined, happened = row
-    rows = connection.execute(queries("sqlite")["members"], {"space": number}).fetchall()
+    rows = connection.run("members", {"space": number}).fetchall()
     if not rows:
         return None
     info = SpaceInfo(
@@ -45,7 +44,7 @@ def kept_space(connection: sqlite3.Connection, name: str) -> KeptSpace | None:
     return KeptSpace(number=number, happened=happened, info=info)
 
 
-def required_space(connection: sqlite3.Connection, name: str) -> KeptSpace:
+def required_space(connection: Connection, name: str) -> KeptSpace:
     """The space of that name. Raises UnknownSpace."""
     known = kept_space(connection, name)
     if known is None:
@@ -53,25 +52,25 @@ def required_space(connection: sqlite3.Connection, name: str) -> KeptSpace:
     return known
 
 
-def keep_members(connection: sqlite3.Connection, before: SpaceInfo | None, after: SpaceInfo) -> None:
+def keep_members(connection: Connection, before: SpaceInfo | None, after: SpaceInfo) -> None:
     """Store what differs between a space as it was, None for a new one, and as it is now."""
     tenant = tenant_of(after.name)
     for name in (tenant, *(one.agent for one in after.members)):
-        connection.execute(queries("sqlite")["add_agent"], {"name": name})
+        connection.run("add_agent", {"name": name})
     values = {
         "name": tenant,
         "admits": after.admits,
         "created_at": microseconds(after.created_at, name="created_at"),
         "joined": after.joined,
     }
-    connection.execute(queries("sqlite")["set_space"], values)
-    (number, *_) = connection.execute(queries("sqlite")["space"], {"name": tenant}).fetchone()
+    connection.run("set_space", values)
+    (number, *_) = connection.run("space", {"name": tenant}).fetchone()
     known = set(before.members) if before else set()
     for gone in {one.agent for one in known} - {one.agent for one in after.members}:
-        connection.execute(queries("sqlite")["remove_member"], {"space": number, "name": gone})
+        connection.run("remove_member", {"space": number, "name": gone})
     for one in after.members:
         if one not in known:
-            connection.execute(queries("sqlite")["set_member"], {"space": number, **_values(one)})
+            connection.run("set_member", {"space": number, **_values(one)})
 
 
 def _member(row: tuple[str, str, str, int, int]) -> Member:

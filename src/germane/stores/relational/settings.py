@@ -6,31 +6,26 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
-import sqlite3
 from typing import Any
 
 from germane.errors import EmbedderMismatch, StoreUnavailable
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.terms import TOKENIZER, index_terms
 from germane.stores.indexed import indexed_text
-from germane.stores.sql import queries
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.rows import span
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.rows import span
 
 __all__ = [
     "check_embedding",
     "check_language",
     "check_tokenizer",
     "drop_vectors",
-    "note_erasure",
-    "owes_erasure",
+    "set_setting",
     "settle",
     "settle_language",
     "store_embedding",
     "stored_embedding",
 ]
-
-_ERASURE = "owes_erasure"
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:
@@ -39,7 +34,7 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
     Raises EmbedderMismatch unless `replace_embedding` says that other vectors may go.
     """
     with connections.reading() as connection:
-        stored = dict(connection.execute(queries("sqlite")["settings"]).fetchall())
+        stored = dict(connection.run("settings").fetchall())
     mismatch = _differs(stored_embedding(stored), embedding)
     if mismatch and not replace_embedding:
         raise mismatch
@@ -52,7 +47,7 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
         )
     with connections.writing() as connection:
         # Another process may have settled it in the meantime.
-        stored = dict(connection.execute(queries("sqlite")["settings"]).fetchall())
+        stored = dict(connection.run("settings").fetchall())
         if stored.get("tokenizer") != TOKENIZER:
             _reindex(connection)
         if embedding is not None and _differs(stored_embedding(stored), embedding):
@@ -64,8 +59,8 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
 
     The agent is made known if it isn't. Raises StoreUnavailable when that can't be written.
     """
-    with connections.reading() as connection:
-        row = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
+    with connections.reading(name) as connection:
+        row = connection.run("agent", {"name": name}).fetchone()
     if row is not None and row[2] == language:
         return
     if connections.read_only:
@@ -76,26 +71,22 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
             f"read_only=True keeps them from being indexed in {language!r}. "
             "Open the store without a language to read them, or once without read_only=True."
         )
-    with connections.writing() as connection:
-        connection.execute(queries("sqlite")["add_agent"], {"name": name})
-        agent, seq, stored, *_ = connection.execute(queries("sqlite")["agent"], {"name": name}).fetchone()
+    with connections.writing(name) as connection:
+        connection.run("add_agent", {"name": name})
+        agent, seq, stored, *_ = connection.run("agent", {"name": name}).fetchone()
         # Another process may have settled it in the meantime.
         if stored != language:
-            connection.execute(
-                queries("sqlite")["set_agent_language"], {"agent": agent, "language": language}
-            )
+            connection.run("set_agent_language", {"agent": agent, "language": language})
             _reindex_agent(connection, agent, seq, language)
 
 
-def drop_vectors(connection: sqlite3.Connection, embedding: EmbeddingIdentity) -> None:
+def drop_vectors(connection: Connection, embedding: EmbeddingIdentity) -> None:
     """Remove all vectors of the store, and note which model shall make the new ones."""
-    for agent, seq, *_ in connection.execute(queries("sqlite")["agents"]).fetchall():
-        connection.execute(queries("sqlite")["purge_vectors"], span(agent))
-        connection.execute(queries("sqlite")["insert_all_unembedded"], span(agent))
-        connection.execute(
-            queries("sqlite")["advance_agent"], {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0}
-        )
-        connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
+    for agent, seq, *_ in connection.run("agents").fetchall():
+        connection.run("purge_vectors", span(agent))
+        connection.run("insert_all_unembedded", span(agent))
+        connection.run("advance_agent", {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0})
+        connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
     # Noted now, so that a process with the model of before can store no more of its vectors.
     store_embedding(connection, embedding)
 
@@ -131,23 +122,10 @@ def check_language(stored: str, asked: str | None, location: str) -> None:
         )
 
 
-def store_embedding(connection: sqlite3.Connection, embedding: EmbeddingIdentity) -> None:
+def store_embedding(connection: Connection, embedding: EmbeddingIdentity) -> None:
     """Note which model makes the vectors of this store."""
-    _set(connection, "embedding_name", embedding.name)
-    _set(connection, "embedding_dimension", str(embedding.dimension))
-
-
-def note_erasure(connection: sqlite3.Connection, *, owed: bool) -> None:
-    """Note that the file has to be rewritten after a purge, or that this is done."""
-    if owed:
-        _set(connection, _ERASURE, "1")
-    else:
-        connection.execute(queries("sqlite")["remove_setting"], {"name": _ERASURE})
-
-
-def owes_erasure(connection: sqlite3.Connection) -> bool:
-    """Whether a purge could not be finished."""
-    return _ERASURE in dict(connection.execute(queries("sqlite")["settings"]).fetchall())
+    set_setting(connection, "embedding_name", embedding.name)
+    set_setting(connection, "embedding_dimension", str(embedding.dimension))
 
 
 def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> EmbedderMismatch | None:
@@ -156,23 +134,23 @@ def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) 
     return EmbedderMismatch(stored=str(stored), given=str(given))
 
 
-def _reindex(connection: sqlite3.Connection) -> None:
-    for agent, seq, _, language in connection.execute(queries("sqlite")["agents"]).fetchall():
+def _reindex(connection: Connection) -> None:
+    for agent, seq, _, language in connection.run("agents").fetchall():
         _reindex_agent(connection, agent, seq, language)
-    _set(connection, "tokenizer", TOKENIZER)
+    set_setting(connection, "tokenizer", TOKENIZER)
 
 
-def _reindex_agent(connection: sqlite3.Connection, agent: int, seq: int, language: str) -> None:
+def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) -> None:
     terms = 0
     place = span(agent)
-    while rows := connection.execute(queries("sqlite")["forwards_to_renew"], place).fetchall():
+    while rows := connection.run("forwards_to_renew", place).fetchall():
         renewed = [_forward_row(row, agent, language) for row in rows]
-        connection.executemany(queries("sqlite")["insert_lex"], renewed)
+        connection.many("insert_lex", renewed)
         terms += sum(row[2] for row in renewed)
         place["above"] = rows[-1][0]
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
-    connection.execute(queries("sqlite")["set_agent_terms"], values)
-    connection.execute(queries("sqlite")["insert_change"], (agent, seq + 1, 0, "reindex"))
+    connection.run("set_agent_terms", values)
+    connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
 
 
 def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> tuple[int, int, int, bytes, bytes]:
@@ -183,5 +161,6 @@ def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> tuple[int, 
     return num, agent, forward.length, hashes, forward.frequencies.tobytes()
 
 
-def _set(connection: sqlite3.Connection, name: str, value: str) -> None:
-    connection.execute(queries("sqlite")["set_setting"], {"name": name, "value": value})
+def set_setting(connection: Connection, name: str, value: str) -> None:
+    """Store a setting that holds for the whole store."""
+    connection.run("set_setting", {"name": name, "value": value})

@@ -5,21 +5,20 @@ Level: stores (imports model and errors). Asked at every such change; what moves
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import datetime
 
-from germane.stores.sql import queries
+from germane.stores.relational.connection import Connection
 
 __all__ = ["gone_from_sets", "revised_in_sets"]
 
 
-def revised_in_sets(connection: sqlite3.Connection, agent: int, old: int, new: int, *, at: datetime) -> None:
+def revised_in_sets(connection: Connection, agent: int, old: int, new: int, *, at: datetime) -> None:
     """A memory's next version takes its place in every working set that holds it."""
     with_it = _sets_holding(connection, agent, old)
     if not with_it:
         return
     from germane.model.holding import MoveKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.sqlite.moving import Moving  # noqa: PLC0415 - Most memories are in no set.
+    from germane.stores.relational.moving import Moving  # noqa: PLC0415 - Most memories are in no set.
 
     moving = Moving(connection, agent, by=agent)
     old_id, new_id = moving.id_of(old), moving.id_of(new)
@@ -29,13 +28,13 @@ def revised_in_sets(connection: sqlite3.Connection, agent: int, old: int, new: i
     moving.finish()
 
 
-def gone_from_sets(connection: sqlite3.Connection, agent: int, num: int, kind: str, *, at: datetime) -> None:
+def gone_from_sets(connection: Connection, agent: int, num: int, kind: str, *, at: datetime) -> None:
     """A memory that is forgotten or purged leaves every working set."""
     with_it = _sets_holding(connection, agent, num)
     if not with_it:
         return
     from germane.model.holding import MoveKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.sqlite.moving import Moving  # noqa: PLC0415 - Most memories are in no set.
+    from germane.stores.relational.moving import Moving  # noqa: PLC0415 - Most memories are in no set.
 
     moving = Moving(connection, agent, by=agent)
     raw = moving.id_of(num)
@@ -45,6 +44,6 @@ def gone_from_sets(connection: sqlite3.Connection, agent: int, num: int, kind: s
     moving.finish()
 
 
-def _sets_holding(connection: sqlite3.Connection, agent: int, num: int) -> list[int]:
-    rows = connection.execute(queries("sqlite")["sets_holding"], {"agent": agent, "num": num})
+def _sets_holding(connection: Connection, agent: int, num: int) -> list[int]:
+    rows = connection.run("sets_holding", {"agent": agent, "num": num})
     return [working_set for (working_set,) in rows]

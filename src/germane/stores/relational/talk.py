@@ -6,7 +6,6 @@ numbers with the file's, inside the reading transaction.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from threading import RLock
 
@@ -17,8 +16,8 @@ from germane.model.message import Message, Messages, Role
 from germane.retrieval.postings import UNIT, Postings
 from germane.retrieval.terms import LONGEST, Forward, index_terms, term_hash
 from germane.stores.parts import indexed_words
-from germane.stores.sql import queries
-from germane.stores.sqlite.saying import Spoken, message_of, number_of, spread
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.saying import Spoken, message_of, number_of, spread
 
 __all__ = ["Talk"]
 
@@ -45,7 +44,7 @@ class Talk:
         """About how much memory this takes."""
         return 2 * self._bytes if self._index else self._bytes
 
-    def catch_up(self, connection: sqlite3.Connection, known: Spoken) -> None:
+    def catch_up(self, connection: Connection, known: Spoken) -> None:
         """Become as the snapshot is."""
         before = self._known
         if (before.conversation, before.said, before.revision) == (
@@ -62,9 +61,7 @@ class Talk:
             self._drop_changed(connection, known)
         new = [
             message_of(row, self._agent, self._session)
-            for row in connection.execute(
-                queries("sqlite")["messages_since"], spread(known, above=before.said)
-            )
+            for row in connection.run("messages_since", spread(known, above=before.said))
         ]
         for message in new:
             self._messages[message.seq] = message
@@ -87,9 +84,9 @@ class Talk:
             self._index.add(self.messages(hidden=False))
         return self._index.match(terms)
 
-    def _drop_changed(self, connection: sqlite3.Connection, known: Spoken) -> None:
+    def _drop_changed(self, connection: Connection, known: Spoken) -> None:
         """Forget what was removed, and note what was hidden or put back."""
-        rows = connection.execute(queries("sqlite")["messages_left"], spread(known))
+        rows = connection.run("messages_left", spread(known))
         left = {number_of(num): bool(hidden) for num, hidden in rows}
         changed = []
         for seq, message in list(self._messages.items()):

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from germane.stores.sqlite.connections import Connections
+from germane.stores.relational.connection import Connections
 
 if TYPE_CHECKING:
     from germane.model.stage import LifeEvent, Standing
-    from germane.stores.sqlite.living import LivedIn
+    from germane.stores.relational.living import LivedIn
 
 __all__ = ["Lives"]
 
@@ -37,6 +37,6 @@ class Lives:
 
     @property
     def _lived_in(self) -> LivedIn:
-        from germane.stores.sqlite.living import LivedIn  # noqa: PLC0415 - Most processes ask for no life.
+        from germane.stores.relational.living import LivedIn  # noqa: PLC0415 - Most processes ask for no life.
 
         return LivedIn(self._connections)

@@ -5,7 +5,6 @@ Level: stores (imports model and errors).
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -21,8 +20,8 @@ from germane.model.log import (
 )
 from germane.model.message import Message, Provider, Role
 from germane.stores.parts import packed_parts, unpacked_parts
-from germane.stores.sql import queries
-from germane.stores.sqlite.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.connection import Connection, Rows
+from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
 
 __all__ = ["Saying", "Spoken", "message_of", "number_of", "spoken", "spread"]
 
@@ -43,10 +42,10 @@ class Spoken(NamedTuple):
     language: str = "english"
 
 
-def spoken(connection: sqlite3.Connection, agent: str, session: str) -> Spoken:
+def spoken(connection: Connection, agent: str, session: str) -> Spoken:
     """What is stored of a conversation itself."""
     values = {"agent": agent, "session": session}
-    row = connection.execute(queries("sqlite")["conversation"], values).fetchone()
+    row = connection.run("conversation", values).fetchone()
     return Spoken(*row) if row else Spoken()
 
 
@@ -83,7 +82,7 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
 class Saying:
     """One transaction's work on one conversation."""
 
-    def __init__(self, connection: sqlite3.Connection, agent: str, session: str) -> None:
+    def __init__(self, connection: Connection, agent: str, session: str) -> None:
         self._connection = connection
         self._agent = agent
         self._session = session
@@ -152,7 +151,7 @@ class Saying:
                     hidden=group is not None and hidden[group],
                 )
             )
-        self._connection.executemany(queries("sqlite")["insert_message"], [self._row(each) for each in made])
+        self._connection.many("insert_message", [self._row(each) for each in made])
         return made
 
     def _enters(self, group: str) -> bool:
@@ -215,5 +214,5 @@ class Saying:
             message.extra,
         )
 
-    def _run(self, query: str, values: dict[str, Any]) -> sqlite3.Cursor:
-        return self._connection.execute(queries("sqlite")[query], values)
+    def _run(self, query: str, values: dict[str, Any]) -> Rows:
+        return self._connection.run(query, values)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from germane.stores.sqlite.connections import Connections
+from germane.stores.relational.connection import Connections
 
 if TYPE_CHECKING:
     from germane.model.holding import Features, HeldChange, HeldSet, Move
-    from germane.stores.sqlite.sets import HeldIn, Kept
+    from germane.stores.relational.sets import HeldIn, Kept
 
 __all__ = ["WorkingSets"]
 
@@ -62,6 +62,6 @@ class WorkingSets:
 
     @property
     def _held_in(self) -> HeldIn:
-        from germane.stores.sqlite.sets import HeldIn  # noqa: PLC0415 - Most processes hold nothing.
+        from germane.stores.relational.sets import HeldIn  # noqa: PLC0415 - Most processes hold nothing.
 
         return HeldIn(self._connections, self._kept, self._kept_guard)

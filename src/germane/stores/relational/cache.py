@@ -7,7 +7,6 @@ every use begins by catching up with the agent's change log inside the reading t
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from threading import RLock
@@ -22,10 +21,10 @@ from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
 from germane.retrieval.terms import Forward
 from germane.retrieval.vectors import VectorRows
-from germane.stores.sql import queries
-from germane.stores.sqlite.columns import Columns
-from germane.stores.sqlite.filtering import filtered, places_for
-from germane.stores.sqlite.rows import memory_of, span
+from germane.stores.relational.columns import Columns
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.filtering import filtered, places_for
+from germane.stores.relational.rows import memory_of, span
 
 __all__ = ["AgentCache"]
 
@@ -73,7 +72,7 @@ class AgentCache:
         masks = sum(mask.nbytes for mask in self._masks.values())
         return self.columns.nbytes + self.postings.nbytes + vectors + masks + self._record_bytes
 
-    def catch_up(self, connection: sqlite3.Connection, seq: int) -> None:
+    def catch_up(self, connection: Connection, seq: int) -> None:
         """Become as the snapshot is, whose latest change of this agent is `seq`."""
         if seq == self._seq:
             return
@@ -90,7 +89,7 @@ class AgentCache:
         self._sessions = None
         self._firsts = {}
 
-    def sessions(self, connection: sqlite3.Connection) -> Sessions | None:
+    def sessions(self, connection: Connection) -> Sessions | None:
         """The order of the active memories in their sessions; None where there are no sessions.
 
         What is forgotten or superseded is nobody's neighbour: it must not lift what stands beside it.
@@ -99,20 +98,22 @@ class AgentCache:
             self._sessions = self.columns.sessions(self.admitted(connection, Filter()))
         return self._sessions
 
-    def admitted(self, connection: sqlite3.Connection, where: Filter) -> NDArray[np.bool_]:
+    def admitted(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
         """By ordinal, which memories the filter admits."""
         mask = self._masks.pop(where, None)
         if mask is None:
             mask = np.zeros(self.columns.used, dtype=np.bool_)
-            query, values = filtered("admitted", where, places_for(connection, self.agent, where))
-            rows = connection.execute(query, values | span(self.agent))
+            query, values = filtered(
+                connection.dialect, "admitted", where, places_for(connection, self.agent, where)
+            )
+            rows = connection.run_text(query, values | span(self.agent))
             mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
         self._masks[where] = mask
         if len(self._masks) > _MOST_MASKS:
             del self._masks[next(iter(self._masks))]
         return mask
 
-    def first(self, connection: sqlite3.Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
+    def first(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
         """The ordinals of a slice that an order fills, in no order; no question changes them."""
         found = self._firsts.get((part, where))
         if found is None:
@@ -124,17 +125,17 @@ class AgentCache:
             self._firsts[part, where] = found
         return found
 
-    def vectors(self, connection: sqlite3.Connection, dimension: int) -> VectorRows:
+    def vectors(self, connection: Connection, dimension: int) -> VectorRows:
         """The agent's vectors; loaded when they are first asked for."""
         vectors = self._vectors
         if vectors is None:
             vectors = self._vectors = VectorRows(dimension, room=self.columns.used)
-            rows = connection.execute(queries("sqlite")["cache_vectors"], span(self.agent))
+            rows = connection.run("cache_vectors", span(self.agent))
             while some := rows.fetchmany(_ROWS_AT_ONCE):
                 self._put_vectors(some)
         return vectors
 
-    def records(self, connection: sqlite3.Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
+    def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
         """The memories of these ordinals. What was read first is let go first, where many are held."""
         kept = self._records
         found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
@@ -143,7 +144,7 @@ class AgentCache:
             nums = self.columns.nums[missing].tolist()
             ordinal_of = dict(zip(nums, missing, strict=True))
             values = {"agent": self.agent, "nums": json.dumps(nums)}
-            for row in connection.execute(queries("sqlite")["records"], values):
+            for row in connection.run("records", values):
                 memory = memory_of(row, self.name)
                 found[ordinal_of[row[0]]] = kept[ordinal_of[row[0]]] = memory
                 self._record_bytes += _size(memory)
@@ -165,9 +166,9 @@ class AgentCache:
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
 
-    def _load(self, connection: sqlite3.Connection) -> None:
+    def _load(self, connection: Connection) -> None:
         self._empty()
-        rows = connection.execute(queries("sqlite")["cache_rows"], span(self.agent))
+        rows = connection.run("cache_rows", span(self.agent))
         lengths: list[int] = []
         hashes: list[bytes] = []
         frequencies: list[bytes] = []
@@ -185,9 +186,9 @@ class AgentCache:
             np.frombuffer(b"".join(frequencies), dtype=np.uint8),
         )
 
-    def _follow(self, connection: sqlite3.Connection) -> None:
+    def _follow(self, connection: Connection) -> None:
         values = {"agent": self.agent, "seq": self._seq}
-        changes = connection.execute(queries("sqlite")["changes"], values).fetchall()
+        changes = connection.run("changes", values).fetchall()
         if len(changes) > max(_MANY_CHANGES, self.columns.used) or any(num == 0 for num, _ in changes):
             self._load(connection)
             return
@@ -196,7 +197,7 @@ class AgentCache:
         self._remove(purged)
         if added:
             since = span(self.agent, above=self._seq)
-            self._add(connection.execute(queries("sqlite")["cache_rows"], since).fetchall())
+            self._add(connection.run("cache_rows", since).fetchall())
         moved = {num for num, what in changes if what in _MOVED} - purged
         for ordinal in self.columns.ordinals(_array(moved - added)).tolist():
             self._drop_record(ordinal)
@@ -228,21 +229,23 @@ class AgentCache:
             if self._vectors is not None:
                 self._vectors.remove(ordinal)
 
-    def _renew_masks(self, connection: sqlite3.Connection, nums: set[int]) -> None:
+    def _renew_masks(self, connection: Connection, nums: set[int]) -> None:
         renewed = self.columns.ordinals(_array(nums))
         for where, old in list(self._masks.items()):
             mask = np.zeros(self.columns.used, dtype=np.bool_)
             mask[: len(old)] = old
             mask[renewed] = False
-            query, values = filtered("admitted_among", where, places_for(connection, self.agent, where))
+            query, values = filtered(
+                connection.dialect, "admitted_among", where, places_for(connection, self.agent, where)
+            )
             values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
-            admitted = {num for (num,) in connection.execute(query, values)}
+            admitted = {num for (num,) in connection.run_text(query, values)}
             mask[self.columns.ordinals(_array(admitted))] = True
             self._masks[where] = mask
 
-    def _among(self, connection: sqlite3.Connection, query: str, nums: set[int]) -> Iterable[tuple[Any, ...]]:
+    def _among(self, connection: Connection, query: str, nums: set[int]) -> Iterable[tuple[Any, ...]]:
         values = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
-        return connection.execute(queries("sqlite")[query], values)
+        return connection.run(query, values)
 
     def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
         found = list(rows)

@@ -7,7 +7,6 @@ two numbers with the file's, and follows the logs of moves and changes where the
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from threading import Lock, RLock
@@ -19,10 +18,9 @@ from germane.errors import InvalidInput
 from germane.model.held import Held
 from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
-from germane.stores.sql import queries
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.moving import KEPT_TOUCHES, Moving
-from germane.stores.sqlite.rows import id_text, memory_of, moment, try_id_bytes
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.moving import KEPT_TOUCHES, Moving
+from germane.stores.relational.rows import id_text, memory_of, moment, try_id_bytes
 
 __all__ = ["HeldIn", "Kept"]
 
@@ -55,17 +53,17 @@ class HeldIn:
         """Apply all changes to a set in one transaction, in order, or none of them; returns the moves."""
         for text in (owner, by or owner, name):
             _check_name(text)
-        with self._connections.writing() as connection:
+        with self._connections.writing(owner) as connection:
             state = _state(connection, owner, name)
             if seen is not None and seen != state.set_moved:
                 return None
             if not changes:
                 return ()
             for each in dict.fromkeys((owner, by or owner)):
-                connection.execute(queries("sqlite")["add_agent"], {"name": each})
+                connection.run("add_agent", {"name": each})
             agent, actor = (_state(connection, each, name).agent for each in (owner, by or owner))
             values = {"agent": agent, "set_name": name, "max_tokens": DEFAULT_MAX_TOKENS}
-            connection.execute(queries("sqlite")["add_working_set"], values)
+            connection.run("add_working_set", values)
             moving = Moving(connection, agent, by=actor, owner=owner)
             moving.apply(_state(connection, owner, name).working_set, name, changes)
             moving.finish()
@@ -78,38 +76,36 @@ class HeldIn:
             self._kept.move_to_end((owner, name))
             if len(self._kept) > _MOST_SETS:
                 self._kept.popitem(last=False)
-        with kept.lock, self._connections.reading() as connection:
+        with kept.lock, self._connections.reading(owner) as connection:
             return kept.caught_up(connection)
 
     def working_sets(self, owner: str) -> tuple[str, ...]:
         """The names of the sets of an owner that anything was ever done to, in order."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
-            return tuple(
-                name for (name,) in connection.execute(queries("sqlite")["working_sets"], {"agent": agent})
-            )
+            return tuple(name for (name,) in connection.run("working_sets", {"agent": agent}))
 
     def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
         """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
-        with self._connections.reading() as connection:
+        with self._connections.reading(owner) as connection:
             return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
 
     def moved(self, owner: str) -> int:
         """The number of the owner's latest move."""
-        with self._connections.reading() as connection:
-            row = connection.execute(queries("sqlite")["moved"], {"owner": owner}).fetchone()
+        with self._connections.reading(owner) as connection:
+            row = connection.run("moved", {"owner": owner}).fetchone()
             return int(row[0]) if row else 0
 
     def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
         """What the index knows of these memories, in the order asked; None where there is no memory."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
             keys = ({"agent": agent, "id": try_id_bytes(each)} for each in ids)
-            nums = [row[0] for key in keys for row in connection.execute(queries("sqlite")["num"], key)]
+            nums = [row[0] for key in keys for row in connection.run("num", key)]
             wanted = {"agent": agent, "nums": json.dumps(nums)}
-            rows = connection.execute(queries("sqlite")["features"], wanted)
+            rows = connection.run("features", wanted)
             found = {id_text(raw): _features(hashes, vector) for raw, hashes, vector in rows}
         return tuple(found.get(each) for each in ids)
 
@@ -136,7 +132,7 @@ class Kept:
         self._entries: dict[int, Held] = {}
         self._set = HeldSet(name=name)
 
-    def caught_up(self, connection: sqlite3.Connection) -> HeldSet:
+    def caught_up(self, connection: Connection) -> HeldSet:
         """The set as the snapshot has it."""
         state = _state(connection, self._owner, self._name)
         known = self._state
@@ -159,22 +155,20 @@ class Kept:
         self._entries, self._state = entries, state
         return self._set
 
-    def _load(self, connection: sqlite3.Connection, state: _State, entries: dict[int, Held]) -> bool:
+    def _load(self, connection: Connection, state: _State, entries: dict[int, Held]) -> bool:
         entries.clear()
         values = {"agent": state.agent, "working_set": state.working_set}
-        rows = connection.execute(queries("sqlite")["held_rows"], values).fetchall()
+        rows = connection.run("held_rows", values).fetchall()
         memories = self._records(connection, state.agent, [row[0] for row in rows])
         entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
         return True
 
-    def _follow(
-        self, connection: sqlite3.Connection, state: _State, known: _State, entries: dict[int, Held]
-    ) -> bool:
+    def _follow(self, connection: Connection, state: _State, known: _State, entries: dict[int, Held]) -> bool:
         """Bring the entries up to date by the two logs; returns whether a record of theirs was altered."""
         altered: set[int] = set()
         if state.seq != known.seq:
             since = {"agent": state.agent, "seq": known.seq}
-            changes = connection.execute(queries("sqlite")["changes"], since).fetchall()
+            changes = connection.run("changes", since).fetchall()
             if any(num == 0 for num, _ in changes):
                 return self._load(connection, state, entries)
             altered = {num for num, what in changes if what in _ALTERED}
@@ -182,13 +176,11 @@ class Kept:
         rows = []
         memories: dict[int, Memory] = {}
         if state.set_moved != known.set_moved:
-            moved = {
-                raw for pair in connection.execute(queries("sqlite")["moved_ids"], values) for raw in pair
-            }
+            moved = {raw for pair in connection.run("moved_ids", values) for raw in pair}
             ids = {id_text(raw) for raw in moved if raw is not None}
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
-            rows = connection.execute(queries("sqlite")["held_rows_moved"], values).fetchall()
+            rows = connection.run("held_rows_moved", values).fetchall()
         here = altered & entries.keys()
         wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
@@ -199,9 +191,9 @@ class Kept:
             )
         return bool(here)
 
-    def _records(self, connection: sqlite3.Connection, agent: int, nums: Iterable[int]) -> dict[int, Memory]:
+    def _records(self, connection: Connection, agent: int, nums: Iterable[int]) -> dict[int, Memory]:
         wanted = {"agent": agent, "nums": json.dumps(list(nums))}
-        rows = connection.execute(queries("sqlite")["records"], wanted)
+        rows = connection.run("records", wanted)
         return {row[0]: memory_of(row, self._owner) for row in rows}
 
 
@@ -228,15 +220,15 @@ def _features(hashes: bytes, vector: bytes | None) -> Features:
     return Features(hashes=np.frombuffer(hashes, dtype="<u4"), vector=found)
 
 
-def _state(connection: sqlite3.Connection, owner: str, name: str) -> _State:
+def _state(connection: Connection, owner: str, name: str) -> _State:
     values = {"owner": owner, "set_name": name}
-    row = connection.execute(queries("sqlite")["held_state"], values).fetchone()
+    row = connection.run("held_state", values).fetchone()
     if row is None:
         return _State()
     return _State(*row) if row[3] is not None else _State(*row[:3])
 
 
-def _moves(connection: sqlite3.Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
+def _moves(connection: Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
     values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
     return tuple(
         Move(
@@ -248,7 +240,7 @@ def _moves(connection: sqlite3.Connection, agent: int, *, since: int, limit: int
             by=by,
             at=moment(at),
         )
-        for number, name, what, raw, former, by, at in connection.execute(queries("sqlite")["moves"], values)
+        for number, name, what, raw, former, by, at in connection.run("moves", values)
     )
 
 

@@ -5,13 +5,12 @@ Level: stores (imports model). It holds ids, names, numbers and times, and no te
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Any
 
 from germane.model.space import Happening, SpaceEvent
-from germane.stores.sql import queries
-from germane.stores.sqlite.membership import KeptSpace
-from germane.stores.sqlite.rows import id_text, moment
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.membership import KeptSpace
+from germane.stores.relational.rows import id_text, moment
 
 __all__ = ["EventLog", "events_of"]
 
@@ -31,36 +30,34 @@ _UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
 class EventLog:
     """The events of one transaction in one space, all by one agent."""
 
-    def __init__(self, connection: sqlite3.Connection, space: int, happened: int, *, by: str) -> None:
+    def __init__(self, connection: Connection, space: int, happened: int, *, by: str) -> None:
         self._connection = connection
         self._space = space
         self._happened = happened
         self._by = by
-        self._seq, self._moved = connection.execute(queries("sqlite")["written"], {"agent": space}).fetchone()
+        self._seq, self._moved = connection.run("written", {"agent": space}).fetchone()
 
     def note(self, what: Happening, **of: Any) -> None:
         """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
         self._happened += 1
         absent = dict.fromkeys(("num", "id", "former", "member", "held_in", "at"))
         values = {"space": self._space, "number": self._happened, "what": what, "by": self._by}
-        self._connection.execute(queries("sqlite")["insert_event"], {**absent, **values, **of})
+        self._connection.run("insert_event", {**absent, **values, **of})
 
     def note_written(self) -> None:
         """Add what became of memories and working sets since the log was opened."""
         since = {"agent": self._space, "seq": self._seq}
-        for row in self._connection.execute(queries("sqlite")["changes_to_tell"], since).fetchall():
+        for row in self._connection.run("changes_to_tell", since).fetchall():
             self._note_change(*row)
         since = {"agent": self._space, "number": self._moved}
-        for what, raw, held_in, at in self._connection.execute(
-            queries("sqlite")["moves_to_tell"], since
-        ).fetchall():
+        for what, raw, held_in, at in self._connection.run("moves_to_tell", since).fetchall():
             if what not in _UNTOLD_MOVES:
                 self.note(Happening(what), id=raw, held_in=held_in, at=at)
 
     def finish(self) -> None:
         """Note how far the log goes, by which others see that something happened."""
         values = {"space": self._space, "happened": self._happened}
-        self._connection.execute(queries("sqlite")["set_happened"], values)
+        self._connection.run("set_happened", values)
 
     def _note_change(self, num: int, what: str, raw: bytes | None, former: bytes | None, status: str) -> None:
         if what == "purge":
@@ -78,16 +75,16 @@ class EventLog:
 
     def _told_id(self, num: int) -> bytes | None:
         values = {"space": self._space, "num": num}
-        row = self._connection.execute(queries("sqlite")["told_id"], values).fetchone()
+        row = self._connection.run("told_id", values).fetchone()
         return None if row is None else bytes(row[0])
 
 
 def events_of(
-    connection: sqlite3.Connection, space: KeptSpace, *, since: int, limit: int | None
+    connection: Connection, space: KeptSpace, *, since: int, limit: int | None
 ) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order."""
     values = {"space": space.number, "since": since, "limit": -1 if limit is None else limit}
-    return tuple(_event(row) for row in connection.execute(queries("sqlite")["events"], values))
+    return tuple(_event(row) for row in connection.run("events", values))
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:

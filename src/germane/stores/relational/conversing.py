@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.kept_talks import KeptTalks
+from germane.stores.relational.connection import Connections
+from germane.stores.relational.kept_talks import KeptTalks
 
 if TYPE_CHECKING:
     from germane.model.conversation import GroupScores
     from germane.model.log import ConversationChange, ConversationInfo
     from germane.model.message import Message
-    from germane.stores.sqlite.talking import SaidIn
+    from germane.stores.relational.talking import SaidIn
 
 __all__ = ["Conversations"]
 
@@ -58,6 +58,6 @@ class Conversations:
 
     @property
     def _said_in(self) -> SaidIn:
-        from germane.stores.sqlite.talking import SaidIn  # noqa: PLC0415 - Most processes converse nowhere.
+        from germane.stores.relational.talking import SaidIn  # noqa: PLC0415 - Most processes converse nowhere.
 
         return SaidIn(self._connections, self._talks)

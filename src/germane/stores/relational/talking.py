@@ -13,14 +13,11 @@ from germane.errors import InvalidInput
 from germane.model.conversation import GroupScores
 from germane.model.log import Append, ConversationChange, ConversationInfo, PurgeMessages, SetAnchor
 from germane.model.message import Message
-from germane.stores.sql import queries
-from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.erasing import erase
-from germane.stores.sqlite.kept_talks import KeptTalks
-from germane.stores.sqlite.rows import moment, try_id_bytes
-from germane.stores.sqlite.saying import Saying, message_of, spoken
-from germane.stores.sqlite.settings import note_erasure
-from germane.stores.sqlite.talk import Talk
+from germane.stores.relational.connection import Connections
+from germane.stores.relational.kept_talks import KeptTalks
+from germane.stores.relational.rows import moment, try_id_bytes
+from germane.stores.relational.saying import Saying, message_of, spoken
+from germane.stores.relational.talk import Talk
 
 __all__ = ["SaidIn"]
 
@@ -44,19 +41,17 @@ class SaidIn:
         if not changes:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)
-        with self._connections.writing() as connection:
+        with self._connections.writing(agent) as connection:
             begins = any(isinstance(each, Append | SetAnchor) for each in changes)
             if begins and not spoken(connection, agent, session).conversation:
-                connection.execute(queries("sqlite")["add_agent"], {"name": agent})
-                connection.execute(
-                    queries("sqlite")["add_conversation"], {"agent": agent, "session": session}
-                )
+                connection.run("add_agent", {"name": agent})
+                connection.run("add_conversation", {"agent": agent, "session": session})
             moved = Saying(connection, agent, session).apply(changes)
             if purges:
-                note_erasure(connection, owed=True)
+                self._connections.note_purge(connection)
         if purges:
             self._talks.drop(agent, session)
-            erase(self._connections)
+            self._connections.erase()
         return moved
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
@@ -69,9 +64,9 @@ class SaidIn:
         raw = try_id_bytes(message_id)
         if raw is None:
             return None
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             values = {"agent": agent, "id": raw}
-            row = connection.execute(queries("sqlite")["message"], values).fetchone()
+            row = connection.run("message", values).fetchone()
         return None if row is None else message_of(row, agent, row[-1])
 
     def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
@@ -81,14 +76,14 @@ class SaidIn:
 
     def anchors(self, agent: str, session: str) -> Mapping[str, str]:
         """The texts that stand outside any window, by name."""
-        with self._connections.reading() as connection:
+        with self._connections.reading(agent) as connection:
             values = {"agent": agent, "session": session}
-            return dict(connection.execute(queries("sqlite")["anchors"], values).fetchall())
+            return dict(connection.run("anchors", values).fetchall())
 
     def conversations(self, agent: str) -> tuple[ConversationInfo, ...]:
         """All conversations of the agent, by the names of their sessions."""
-        with self._connections.reading() as connection:
-            rows = connection.execute(queries("sqlite")["conversations"], {"agent": agent}).fetchall()
+        with self._connections.reading(agent) as connection:
+            rows = connection.run("conversations", {"agent": agent}).fetchall()
         return tuple(
             ConversationInfo(
                 session=session,
@@ -103,7 +98,7 @@ class SaidIn:
     @contextmanager
     def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, str]]:
         talk = self._talks.of(agent, session, Talk)
-        with talk.lock, self._connections.reading() as connection:
+        with talk.lock, self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
             talk.catch_up(connection, known)
             yield talk, known.language

@@ -1,0 +1,338 @@
+"""Memories in tables: what every store does whose database runs the named queries.
+
+Level: stores (imports retrieval and what is above it).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from germane.errors import InvalidInput, NotFound
+from germane.model.learning import Evidence, Example, LearningState
+from germane.model.memory import Memory
+from germane.model.query import Filter, Found, Order, Query
+from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
+from germane.retrieval.stemming import stemmer
+from germane.stores.relational.cache import AgentCache
+from germane.stores.relational.checking import check_agent
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.conversing import Conversations
+from germane.stores.relational.filtering import filtered, places_for
+from germane.stores.relational.holding import WorkingSets
+from germane.stores.relational.kept_talks import KeptTalks
+from germane.stores.relational.learning import examples_of, set_learning, state_of, unlearn
+from germane.stores.relational.lives import Lives
+from germane.stores.relational.recording import Recordings
+from germane.stores.relational.rows import memory_of, moment, span, try_id_bytes
+from germane.stores.relational.searching import search
+from germane.stores.relational.settings import (
+    check_embedding,
+    check_language,
+    check_tokenizer,
+    drop_vectors,
+    settle_language,
+    store_embedding,
+    stored_embedding,
+)
+from germane.stores.relational.spaces import Spaces
+from germane.stores.relational.validating import evidence_of
+from germane.stores.relational.weighing import weights_of
+
+if TYPE_CHECKING:
+    from germane.model.change import Applied, Change
+
+__all__ = ["RelationalStore"]
+
+_MOST_CACHE_BYTES: Final = 512 << 20
+_LONGEST_NAME: Final = 1000
+_ENGLISH: Final = "english"
+
+
+class _Agent(NamedTuple):
+    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
+
+    number: int = 0
+    seq: int = 0
+    language: str | None = None
+    embedding: EmbeddingIdentity | None = None
+
+
+class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
+    """A `Store` in tables, with every capability that a store can have. Threads may share it.
+
+    Each database gives it connections, and says for itself what `_schema_version` and `_damage` ask.
+    """
+
+    def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
+        super().__init__(connections)
+        self._embedding = embedding
+        self._caches: OrderedDict[str, AgentCache] = OrderedDict()
+        self._guard = Lock()
+        self._talks = KeptTalks()
+
+    def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
+        """Apply all changes in one transaction, in order, or none of them.
+
+        A Purge also rewrites the file, about a second for each 100 MB, since SQLite leaves copies of
+        rows in unused parts of pages. When that can't be done, because a reader holds on to the log
+        or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
+        the rest is when the store is opened next or `checkpoint` is called.
+        """
+        if not changes:
+            return ()
+        from germane.stores.relational import embedded, writing  # noqa: PLC0415 - Most processes only read.
+
+        purges = writing.purges(changes)
+        with self._connections.writing(agent) as connection:
+            known = self._agent(connection, agent, create=True)
+            if embedded.has_vector(changes) and self._embedding is not None:
+                check_embedding(known.embedding, self._embedding)
+                if known.embedding is None:
+                    store_embedding(connection, self._embedding)
+            language = known.language or _ENGLISH
+            applied = writing.Writing(
+                connection,
+                known.number,
+                agent,
+                known.seq,
+                self._embedding,
+                language,
+                self._connections.acting,
+            ).apply(changes)
+            if purges:
+                self._connections.note_purge(connection)
+        if purges:
+            self._connections.erase()
+        return applied
+
+    def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
+        """The memories of these ids whatever their status, in the order asked; None where there is none."""
+        with self._connections.reading(agent) as connection:
+            number = self._agent(connection, agent).number
+            return tuple(_get(connection, number, agent, each) for each in ids)
+
+    def find(
+        self,
+        agent: str,
+        where: Filter,
+        *,
+        order: Order = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass the filter, in order; `after` is the last id of the page before.
+
+        Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
+        older one. Raises NotFound when `after` is no memory of the agent's any more.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        with self._connections.reading(agent) as connection:
+            number = self._agent(connection, agent).number
+            query, values = filtered(
+                connection.dialect, f"find_{order.value}", where, places_for(connection, number, where)
+            )
+            values |= {"agent": number, "limit": -1 if limit is None else limit}
+            values |= _edge(connection, number, agent, after)
+            nums = [num for (num,) in connection.run_text(query, values)]
+            rows = connection.run("records", {"agent": number, "nums": json.dumps(nums)})
+            found = {row[0]: memory_of(row, agent) for row in rows}
+        return tuple(found[num] for num in nums)
+
+    def search(self, agent: str, query: Query) -> Found:
+        """The candidates for a query, from one snapshot of the store.
+
+        Raises EmbedderMismatch for a vector when another model has made the stored ones by now, and
+        StoreUnavailable when the query's language isn't that of the agent any more.
+        """
+        cache = self._cache(agent)
+        with cache.lock, self._connections.reading(agent) as connection:
+            known = self._agent(connection, agent)
+            if known.language is not None:
+                check_language(known.language, query.language, self._connections.location)
+            if query.vector is not None:
+                check_embedding(known.embedding, self._embedding)
+            cache.agent = known.number
+            cache.catch_up(connection, known.seq)
+            found = search(connection, cache, query, embedding=known.embedding)
+        self._keep_within_limit(agent)
+        return found
+
+    def stats(self, agent: str) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        by_kind: dict[str, int] = {}
+        by_status: dict[str, int] = {}
+        with self._connections.reading(agent) as connection:
+            number, _, language, embedding = self._agent(connection, agent)
+            rows = connection.run("counts", span(number)).fetchall()
+            (vectors,) = connection.run("count_vectors", span(number)).fetchone()
+            (waiting,) = connection.run("count_unembedded", span(number)).fetchone()
+            version = self._schema_version(connection)
+            tokens_by_scope, large = weights_of(connection, number)
+        for kind, status, count, *_ in rows:
+            by_kind[kind] = by_kind.get(kind, 0) + count
+            by_status[status] = by_status.get(status, 0) + count
+        return StoreStats(
+            location=self._connections.location,
+            schema_version=version,
+            agent=agent,
+            memories=sum(by_kind.values()),
+            by_kind=dict(sorted(by_kind.items())),
+            by_status=dict(sorted(by_status.items())),
+            tokens=sum(row[3] for row in rows),
+            vectors=vectors,
+            embedding=embedding,
+            bytes=self._connections.size(),
+            oldest=moment(min(row[4] for row in rows)) if rows else None,
+            newest=moment(max(row[5] for row in rows)) if rows else None,
+            pending=waiting if embedding or self._embedding else 0,
+            language=language or _ENGLISH,
+            tokens_by_scope=tokens_by_scope,
+            large=large,
+        )
+
+    def check(self, agent: str) -> tuple[Finding, ...]:
+        """What is wrong with the file or this agent's part of it; empty when nothing is.
+
+        A whole file is read for it: about a second for each 500 MB.
+        """
+        with self._connections.reading(agent) as connection:
+            damage = self._damage(connection)
+            if damage:
+                return damage
+            known = self._agent(connection, agent)
+            return check_agent(connection, known.number, known.embedding)
+
+    def settle_language(self, agent: str, language: str | None) -> str:
+        """The language of an agent's words, after it was made the one given, if one is.
+
+        Another one than before indexes all the agent's memories anew, in one transaction: about a
+        second for each 10,000. Raises InvalidInput for a language without a stemmer, and
+        StoreUnavailable when the store is only read.
+        """
+        if language is not None:
+            stemmer(language)
+            _check_name(agent)
+            settle_language(self._connections, agent, language)
+            return language
+        with self._connections.reading(agent) as connection:
+            return self._agent(connection, agent).language or _ENGLISH
+
+    def settle_learning(self, agent: str, on: bool | None) -> LearningState:
+        """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
+        if on is not None:
+            with self._connections.writing(agent) as connection:
+                set_learning(connection, self._agent(connection, agent, create=True).number, on=on)
+        with self._connections.reading(agent) as connection:
+            return state_of(connection, self._agent(connection, agent).number)
+
+    def examples(self, agent: str) -> tuple[Example, ...]:
+        """What the agent's learning goes by: at most 5,000 judgements, the oldest leave."""
+        with self._connections.reading(agent) as connection:
+            return examples_of(connection, self._agent(connection, agent).number)
+
+    def unlearn(self, agent: str) -> int:
+        """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        with self._connections.writing(agent) as connection:
+            return unlearn(connection, self._agent(connection, agent).number)
+
+    def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
+        """How work turned out with the agent's memories: at most 5,000 outcomes, the oldest leave."""
+        with self._connections.reading(agent) as connection:
+            return evidence_of(connection, self._agent(connection, agent).number, known)
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> RelationalStore:
+        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
+        from germane.stores.relational.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+        from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - As above.
+
+        copy = SqliteStore(":memory:", embedding=self._embedding)
+        with self._connections.reading(agent) as connection, copy.filling() as target:
+            copy_past(connection, target, self._agent(connection, agent).number, point)
+        return copy
+
+    def agents(self) -> tuple[str, ...]:
+        """The names of all agents of the store, in the order in which they first wrote."""
+        with self._connections.reading() as connection:
+            return tuple(name for _, _, name, _ in connection.run("agents"))
+
+    def drop_vectors(self) -> None:
+        """Remove the vectors of all agents: the model that the store was opened with shall make new ones."""
+        if self._embedding is None:
+            raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
+        with self._connections.writing() as connection:
+            drop_vectors(connection, self._embedding)
+
+    def close(self) -> None:
+        """Release what the store holds. Closing twice is fine."""
+        self._connections.close()
+        self._forget_held()
+        self._talks.clear()
+        with self._guard:
+            self._caches.clear()
+
+    def _schema_version(self, connection: Connection) -> int:
+        """The version of the schema that the store has."""
+        raise NotImplementedError
+
+    def _damage(self, connection: Connection) -> tuple[Finding, ...]:
+        """What is wrong with the database itself."""
+        raise NotImplementedError
+
+    def _agent(self, connection: Connection, name: str, *, create: bool = False) -> _Agent:
+        """What is stored of the agent itself, and the model of the vectors."""
+        if create:
+            _check_name(name)
+            connection.run("add_agent", {"name": name})
+        row = connection.run("agent", {"name": name}).fetchone()
+        if row is None:
+            return _Agent()
+        number, seq, language, tokenizer, model, dimension = row
+        check_tokenizer(tokenizer, self._connections.location)
+        settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
+        return _Agent(number, seq, language, stored_embedding(settings))
+
+    def _cache(self, agent: str) -> AgentCache:
+        with self._guard:
+            cache = self._caches.get(agent)
+            if cache is None:
+                cache = self._caches[agent] = AgentCache(agent)
+            self._caches.move_to_end(agent)
+            return cache
+
+    def _keep_within_limit(self, agent: str) -> None:
+        with self._guard:
+            total = sum(each.nbytes for each in self._caches.values())
+            while total > _MOST_CACHE_BYTES and next(iter(self._caches), agent) != agent:
+                _, dropped = self._caches.popitem(last=False)
+                total -= dropped.nbytes
+
+
+def _check_name(agent: str) -> None:
+    if not agent or len(agent) > _LONGEST_NAME:
+        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
+
+
+def _get(connection: Connection, number: int, agent: str, memory_id: str) -> Memory | None:
+    raw = try_id_bytes(memory_id)
+    if raw is None:
+        return None
+    row = connection.run("record_by_id", {"agent": number, "id": raw}).fetchone()
+    return None if row is None else memory_of(row, agent)
+
+
+def _edge(
+    connection: Connection, number: int, agent: str, after: str | None
+) -> dict[str, bytes | int | float | None]:
+    names = ("edge_id", "edge_time", "edge_importance")
+    if after is None:
+        return dict.fromkeys(names)
+    raw = try_id_bytes(after)
+    row = raw and connection.run("edge", {"agent": number, "id": raw}).fetchone()
+    if not row:
+        raise NotFound(after, agent)
+    return dict(zip(names, row, strict=True))
