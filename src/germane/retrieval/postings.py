@@ -144,11 +144,15 @@ class Postings:
         counts: NDArray[np.int64],
         hashes: NDArray[np.uint32],
         frequencies: NDArray[np.uint8],
+        *,
+        whole: tuple[int, int] | None = None,
     ) -> Postings:
         """The same from forward records laid end to end.
 
         The first three arrays have a row per document; `counts` says how many of the entries of
-        `hashes` and `frequencies` are its own. Raises InvalidInput when the arrays don't match.
+        `hashes` and `frequencies` are its own. `whole` counts the documents and terms of the index that
+        these are a part of: all the documents that hold any of the terms that will be asked for. Raises
+        InvalidInput when the arrays don't match.
         """
         documents = len(ordinals)
         _check_arrays(ordinals, lengths, counts, hashes, frequencies)
@@ -162,8 +166,8 @@ class Postings:
             raise InvalidInput("Two documents have the same ordinal; give each document its own.")
         made._lengths = np.asarray(lengths, dtype=np.int64)[order]
         made._alive = np.ones(documents, dtype=np.bool_)
-        made._settled = made._used = made._documents = documents
-        made._tokens = int(made._lengths.sum())
+        made._settled = made._used = documents
+        made._documents, made._tokens = whole or (documents, int(made._lengths.sum()))
         return made
 
     @property

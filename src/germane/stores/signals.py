@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from germane.retrieval.postings import UNIT, Scores
 from germane.retrieval.sessions import Sessions
-from germane.retrieval.vectors import Compared
+from germane.retrieval.vectors import Cosines
 
 __all__ = ["Coverage", "Lexical", "Semantic", "Signal", "WindowSemantic"]
 
@@ -103,7 +103,7 @@ class Semantic:
 
     name = "semantic"
 
-    def __init__(self, compared: Compared) -> None:
+    def __init__(self, compared: Cosines) -> None:
         self._compared = compared
 
     def nearest(
@@ -123,7 +123,7 @@ class WindowSemantic:
 
     name = "window_semantic"
 
-    def __init__(self, compared: Compared, sessions: Sessions, members: NDArray[np.bool_]) -> None:
+    def __init__(self, compared: Cosines, sessions: Sessions, members: NDArray[np.bool_]) -> None:
         self._compared = compared
         self._sessions = sessions
         self._members = members

@@ -1,35 +1,36 @@
-"""What a process keeps in memory of one agent, so that a search reads next to nothing from the file.
+"""What a process keeps in memory of one agent, so that a search reads little from the database.
 
-Level: stores (imports retrieval and what is above it). A cache only: the file is the truth, and
+Level: stores (imports retrieval and what is above it). A cache only: the database is the truth, and
 every use begins by catching up with the agent's change log inside the reading transaction.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from itertools import chain
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Slice
+from germane.model.vector import Vector
 from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
-from germane.retrieval.terms import Forward
-from germane.retrieval.vectors import VectorRows
+from germane.retrieval.vectors import Cosines
 from germane.stores.relational.columns import Columns
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.rows import memory_of, span
 
-__all__ = ["AgentCache"]
+__all__ = ["ROWS_AT_ONCE", "AgentCache", "as_array"]
 
 _MOST_MASKS: Final = 32
-_ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
+ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
@@ -44,11 +45,11 @@ _MANY_CHANGES = 1000
 _MOVED = frozenset({"see", "supersede", "status"})
 
 
-class AgentCache:
-    """The arrays, postings, vectors, filters' results and records of one agent, as of one change.
+class AgentCache(ABC):
+    """The arrays, filters' results and records of one agent, as of one change.
 
-    Hold `lock` from before the reading transaction begins until the results are used: then the
-    snapshot can't be older than the cache.
+    Where its terms and vectors are compared is for each database to say. Hold `lock` from before the
+    reading transaction begins until the results are used: then the snapshot can't be older than the cache.
     """
 
     def __init__(self, name: str) -> None:
@@ -57,8 +58,6 @@ class AgentCache:
         self.agent = 0
         self._seq = 0
         self.columns = Columns()
-        self.postings = Postings()
-        self._vectors: VectorRows | None = None
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
         self._records: dict[int, Memory] = {}
         self._record_bytes = 0
@@ -68,9 +67,16 @@ class AgentCache:
     @property
     def nbytes(self) -> int:
         """About how much memory the cache takes."""
-        vectors = self._vectors.nbytes if self._vectors is not None else 0
         masks = sum(mask.nbytes for mask in self._masks.values())
-        return self.columns.nbytes + self.postings.nbytes + vectors + masks + self._record_bytes
+        return self.columns.nbytes + masks + self._record_bytes
+
+    @abstractmethod
+    def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
+        """An index that holds at least the postings of these terms, and the counts of the whole one."""
+
+    @abstractmethod
+    def compared(self, connection: Connection, vector: Vector) -> Cosines:
+        """How near the agent's vectors are to this one of the same length."""
 
     def catch_up(self, connection: Connection, seq: int) -> None:
         """Become as the snapshot is, whose latest change of this agent is `seq`."""
@@ -80,6 +86,7 @@ class AgentCache:
             if self._seq and not self._is_worn():
                 self._follow(connection)
             else:
+                self._empty()
                 self._load(connection)
         except BaseException:
             # Half caught up is of no use to anybody; the next use begins from nothing.
@@ -125,16 +132,6 @@ class AgentCache:
             self._firsts[part, where] = found
         return found
 
-    def vectors(self, connection: Connection, dimension: int) -> VectorRows:
-        """The agent's vectors; loaded when they are first asked for."""
-        vectors = self._vectors
-        if vectors is None:
-            vectors = self._vectors = VectorRows(dimension, room=self.columns.used)
-            rows = connection.run("cache_vectors", span(self.agent))
-            while some := rows.fetchmany(_ROWS_AT_ONCE):
-                self._put_vectors(some)
-        return vectors
-
     def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
         """The memories of these ordinals. What was read first is let go first, where many are held."""
         kept = self._records
@@ -155,8 +152,6 @@ class AgentCache:
     def _empty(self) -> None:
         self._seq = 0
         self.columns = Columns()
-        self.postings = Postings()
-        self._vectors = None
         self._masks = {}
         self._records = {}
         self._record_bytes = 0
@@ -166,71 +161,51 @@ class AgentCache:
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
 
-    def _load(self, connection: Connection) -> None:
-        self._empty()
-        rows = connection.run("cache_rows", span(self.agent))
-        lengths: list[int] = []
-        hashes: list[bytes] = []
-        frequencies: list[bytes] = []
-        while some := rows.fetchmany(_ROWS_AT_ONCE):
-            *columns, its_lengths, its_hashes, its_frequencies = zip(*some, strict=True)
-            self.columns.append_columns(columns)
-            lengths += its_lengths
-            hashes += its_hashes
-            frequencies += its_frequencies
-        self.postings = Postings.from_arrays(
-            np.arange(self.columns.used, dtype=np.int64),
-            np.array(lengths, dtype=np.int64),
-            np.fromiter(map(len, frequencies), dtype=np.int64, count=len(frequencies)),
-            np.frombuffer(b"".join(hashes), dtype="<u4"),
-            np.frombuffer(b"".join(frequencies), dtype=np.uint8),
-        )
-
     def _follow(self, connection: Connection) -> None:
         values = {"agent": self.agent, "seq": self._seq}
         changes = connection.run("changes", values).fetchall()
         if len(changes) > max(_MANY_CHANGES, self.columns.used) or any(num == 0 for num, _ in changes):
+            self._empty()
             self._load(connection)
             return
         added = {num for num, what in changes if what == "insert"}
         purged = {num for num, what in changes if what == "purge"}
         self._remove(purged)
         if added:
-            since = span(self.agent, above=self._seq)
-            self._add(connection.run("cache_rows", since).fetchall())
+            self._add(connection, span(self.agent, above=self._seq))
         moved = {num for num, what in changes if what in _MOVED} - purged
-        for ordinal in self.columns.ordinals(_array(moved - added)).tolist():
+        for ordinal in self.columns.ordinals(as_array(moved - added)).tolist():
             self._drop_record(ordinal)
         embedded = {num for num, what in changes if what == "vector"} - purged
         self._renew_masks(connection, ((moved | added) - purged) | embedded)
-        if self._vectors is not None:
-            for ordinal in self.columns.ordinals(_array(embedded)).tolist():
-                # It may have none any more.
-                self._vectors.remove(ordinal)
-            self._put_vectors(self._among(connection, "vectors", embedded | (added - purged)))
+        self._embedded(connection, embedded, added - purged)
 
-    def _add(self, rows: list[tuple[Any, ...]]) -> None:
-        ordinals = self.columns.append([row[:6] for row in rows])
-        for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
-            forward = Forward(
-                hashes=np.frombuffer(hashes, dtype="<u4"),
-                frequencies=np.frombuffer(frequencies, dtype=np.uint8),
-                length=length,
-            )
-            self.postings.add(ordinal, forward)
+    @abstractmethod
+    def _load(self, connection: Connection) -> None:
+        """Become as the snapshot is, from nothing."""
+
+    @abstractmethod
+    def _add(self, connection: Connection, place: dict[str, int]) -> None:
+        """Take in the memories of these nums, which are new."""
+
+    def _lose(self, ordinal: int) -> None:  # noqa: B027 - Not every cache keeps more of it.
+        """Let go of what is kept of a memory that was purged."""
+
+    def _embedded(  # noqa: B027 - As above.
+        self, connection: Connection, renewed: set[int], added: set[int]
+    ) -> None:
+        """Note that these memories have other vectors now, or none, and that those may have their first."""
 
     def _remove(self, nums: set[int]) -> None:
-        for ordinal in self.columns.ordinals(_array(nums)).tolist():
+        for ordinal in self.columns.ordinals(as_array(nums)).tolist():
             self.columns.remove(ordinal)
-            self.postings.remove(ordinal)
+            self._lose(ordinal)
             self._drop_record(ordinal)
             for mask in self._masks.values():
                 mask[ordinal] = False
-            if self._vectors is not None:
-                self._vectors.remove(ordinal)
 
     def _renew_masks(self, connection: Connection, nums: set[int]) -> None:
-        renewed = self.columns.ordinals(_array(nums))
+        renewed = self.columns.ordinals(as_array(nums))
         for where, old in list(self._masks.items()):
             mask = np.zeros(self.columns.used, dtype=np.bool_)
             mask[: len(old)] = old
@@ -240,18 +215,8 @@ class AgentCache:
             )
             values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
             admitted = {num for (num,) in connection.run_text(query, values)}
-            mask[self.columns.ordinals(_array(admitted))] = True
+            mask[self.columns.ordinals(as_array(admitted))] = True
             self._masks[where] = mask
-
-    def _among(self, connection: Connection, query: str, nums: set[int]) -> Iterable[tuple[Any, ...]]:
-        values = {"agent": self.agent, "nums": json.dumps(sorted(nums))}
-        return connection.run(query, values)
-
-    def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        found = list(rows)
-        if found and self._vectors is not None:
-            ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
-            self._vectors.put(ordinals, [packed for _, packed in found])
 
     def _drop_record(self, ordinal: int) -> None:
         memory = self._records.pop(ordinal, None)
@@ -263,5 +228,6 @@ def _size(memory: Memory) -> int:
     return _RECORD_BYTES + 2 * len(memory.content)
 
 
-def _array(nums: set[int]) -> NDArray[np.int64]:
+def as_array(nums: set[int]) -> NDArray[np.int64]:
+    """Nums in ascending order."""
     return np.fromiter(sorted(nums), dtype=np.int64, count=len(nums))

@@ -15,7 +15,7 @@ from germane.model.query import Candidate, Filter, Found, Query, Slice
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
-from germane.retrieval.vectors import Compared, VectorRows
+from germane.retrieval.vectors import Cosines, VectorRows
 from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.connection import Connection
 from germane.stores.signals import Coverage, Lexical, Semantic, Signal, WindowSemantic
@@ -47,7 +47,7 @@ def search(
 
 
 def _signals(
-    connection: Connection, cache: AgentCache, query: Query, compared: Compared | None
+    connection: Connection, cache: AgentCache, query: Query, compared: Cosines | None
 ) -> tuple[list[Signal], dict[str, float]]:
     """The signals that the query asks for, and the bounds of the lexical ones.
 
@@ -58,15 +58,18 @@ def _signals(
     bounds: dict[str, float] = {}
     if query.terms:
         hashes = [term_hash(term) for term in query.terms]
-        scores = cache.postings.score(hashes)
+        informative = sorted({term_hash(term) for term in query.informative})
+        postings = cache.postings(connection, [*hashes, *informative])
+        scores = postings.score(hashes)
         signals.append(Lexical("lexical", scores))
         bounds["lexical"] = scores.bound
         if sessions is not None:
-            windows = sessions.score(cache.postings.of_terms(hashes))
+            windows = sessions.score(postings.of_terms(hashes))
             signals.append(Lexical("window_lexical", windows, turns))
             bounds["window_lexical"] = windows.bound
         if query.informative:
-            signals.append(_coverage(cache, query.informative))
+            shares = shares_of(np.array(informative, dtype=np.uint32))
+            signals.append(Coverage(shares, postings.of_terms(informative), cache.columns.used))
     if compared is not None:
         signals.append(Semantic(compared))
         if sessions is not None:
@@ -74,15 +77,9 @@ def _signals(
     return signals, bounds
 
 
-def _coverage(cache: AgentCache, terms: Sequence[str]) -> Coverage:
-    hashes = sorted({term_hash(term) for term in terms})
-    shares = shares_of(np.array(hashes, dtype=np.uint32))
-    return Coverage(shares, cache.postings.of_terms(hashes), cache.columns.used)
-
-
 def _compared(
     connection: Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
-) -> Compared | None:
+) -> Cosines | None:
     if query.vector is None:
         return None
     if embedding is None:
@@ -95,7 +92,7 @@ def _compared(
         )
     if not np.all(np.isfinite(query.vector)):
         raise InvalidInput("The query's vector holds NaN or infinity. Give finite numbers, or no vector.")
-    return cache.vectors(connection, embedding.dimension).compare(query.vector)
+    return cache.compared(connection, query.vector)
 
 
 def _choose(

@@ -27,6 +27,7 @@ from germane.stores.relational.kept_talks import KeptTalks
 from germane.stores.relational.learning import examples_of, set_learning, state_of, unlearn
 from germane.stores.relational.lives import Lives
 from germane.stores.relational.recording import Recordings
+from germane.stores.relational.resident import ResidentCache
 from germane.stores.relational.rows import memory_of, moment, span, try_id_bytes
 from germane.stores.relational.searching import search
 from germane.stores.relational.settings import (
@@ -64,7 +65,7 @@ class _Agent(NamedTuple):
 class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
     """A `Store` in tables, with every capability that a store can have. Threads may share it.
 
-    Each database gives it connections, and says for itself what `_schema_version` and `_damage` ask.
+    Each database gives it connections, and says for itself what `_new_cache` and the two below it ask.
     """
 
     def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
@@ -275,6 +276,10 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         with self._guard:
             self._caches.clear()
 
+    def _new_cache(self, agent: str) -> AgentCache:
+        """An empty cache of an agent."""
+        return ResidentCache(agent)
+
     def _schema_version(self, connection: Connection) -> int:
         """The version of the schema that the store has."""
         raise NotImplementedError
@@ -300,7 +305,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         with self._guard:
             cache = self._caches.get(agent)
             if cache is None:
-                cache = self._caches[agent] = AgentCache(agent)
+                cache = self._caches[agent] = self._new_cache(agent)
             self._caches.move_to_end(agent)
             return cache
 
