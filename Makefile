@@ -11,7 +11,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(None if (3, 11) <= sys.version_info[:2] < (3, 14) else "germane needs Python 3.11 to 3.13; set PYTHON=python3.12, for instance.")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -qq --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,project,watch]'
+	$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt --group dev -e '.[cli,http,onnx,postgres,project,watch]'
 	touch $@
 
 demo: $(STAMP) ## Load the demo memory, assemble three contexts, explain them.
