@@ -81,17 +81,17 @@ class Requesting(Surface):
         tiers: Tiers | None = None,
         calibration: Calibration | None = None,
         frame: str = DEFAULT_FRAME,
+        record: bool | None = None,
     ) -> Request:
         """A request that fits a model's window beside the answer, as the provider's client takes it.
 
         `messages` are a conversation, or messages in any layout. System, tools, what belongs to no group,
-        anchors, pinned groups and the current group must stand in it, in this group tool results cut if
-        need be. `memory` is the plan of a context for the `query`, which is the latest prompt or its topic
-        unless one is given; or a context, which must stand whole. What is left goes to the history, and
-        from before it to what matches, by `shares`. With `previous`, the request before, as much of its
-        beginning stays as can. The counter is the engine's, or Claude's for Anthropic.
-
-        Raises RequestTooLarge, which names the parts that don't fit; InvalidInput, or NotSaid for pins.
+        anchors, pinned groups and the current group must stand in it, in this group tool results cut if need
+        be. `memory` is the plan of a context for the `query`, the latest prompt or its topic unless one is
+        given; or a context, which must stand whole. What is left goes to the history, and from before it to
+        what matches, by `shares`. With `previous`, the request before, as much of its beginning stays as can.
+        The counter is the engine's, or Claude's for Anthropic. `record` notes a new assembly of memory in the
+        ledger. Raises RequestTooLarge, InvalidInput, or NotSaid for pins.
         """
         return verbs.request.request(
             self._session,
@@ -107,8 +107,14 @@ class Requesting(Surface):
             provider=provider,
             system=system,
             tools=tools,
-            remembering=verbs.request.Remembering(memory=memory, frame=frame, query=query),
+            remembering=self._remembering(memory, frame=frame, query=query, record=record),
             anchors=anchors,
             pins=pins,
             previous=previous,
         )
+
+    def _remembering(self, memory: str | Plan | Context | None, **asked: Any) -> verbs.request.Remembering:
+        cold = self._assembles_first
+        if memory is not None:
+            self._assembles_first = False
+        return verbs.request.Remembering(memory=memory, cold=cold, **asked)

@@ -34,6 +34,7 @@ def assembly_shape(assembly: Assembly, *, entries: bool) -> dict[str, Any]:
         "agent": assembly.agent,
         "at": assembly.at.isoformat(),
         "question": assembly.question,
+        "made_for": assembly.made_for,
         "plan": assembly.plan,
         "frame": assembly.frame,
         "budget": assembly.budget,

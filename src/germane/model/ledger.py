@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from germane.model.context import Context
 from germane.model.memory import Level
@@ -19,6 +19,7 @@ from germane.model.query import Filter
 from germane.model.trace import Emptiness, Reason
 
 __all__ = [
+    "MADE_FOR",
     "Alteration",
     "Altered",
     "Assembly",
@@ -28,6 +29,10 @@ __all__ = [
     "Replay",
     "text_hash",
 ]
+
+
+MADE_FOR: Final = "made_for"
+"""The option that says what an assembly was made for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +74,8 @@ class Assembly:
     in it was purged, since a hash of few words can be guessed. `candidates` counts the entries that there
     were; those of purged memories are gone. `seconds` is how long it took, and `cold` says that it was
     the first of its engine. `given_budget` is False where the budget was the frame's total. `options` are
-    the task, the paths and what changed of them, for a plan that goes by these.
+    the task, the paths and what changed of them, for a plan that goes by these; `made_for` what it was made
+    for, and how a working set was ordered, where it was one.
     """
 
     id: str
@@ -102,6 +108,11 @@ class Assembly:
     def included(self) -> tuple[LedgerEntry, ...]:
         """The entries that stood in the context, best first."""
         return tuple(entry for entry in self.entries if entry.included)
+
+    @property
+    def made_for(self) -> str:
+        """What it was made for: "assemble", the "request" that it stands in, or a "working_set"."""
+        return str(self.options.get(MADE_FOR, "assemble"))
 
     @property
     def purged(self) -> int:

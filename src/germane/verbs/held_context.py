@@ -37,9 +37,13 @@ def assemble_held(
     strategy: Strategy,
     plan: Plan,
     max_tokens: int | None,
+    held: HeldSet | None = None,
 ) -> Context:
-    """The context of what is held, by a plan of one list. The clock is read once, and so is the set."""
-    held = side.now.read()
+    """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
+
+    `held` is the set where it is read already.
+    """
+    held = held or side.now.read()
     budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
     now = as_utc(side.session.clock(), name="clock")
     asked = understand(side.session, query, Filter(), now=now)

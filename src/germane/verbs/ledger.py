@@ -14,6 +14,7 @@ from typing import Any
 from germane.errors import GermaneError, InvalidInput, NotRecorded
 from germane.model.context import Context
 from germane.model.ledger import (
+    MADE_FOR,
     Alteration,
     Altered,
     Assembly,
@@ -27,6 +28,7 @@ from germane.packing.remembered import RememberedLines
 from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
+from germane.verbs.held_recording import WORKING_SET, assemble_held_again, moved_since
 from germane.verbs.learned import KnownWeights
 from germane.verbs.recording import assembly_of, recording_store
 from germane.verbs.session import Session
@@ -78,8 +80,9 @@ class Ledger:
         """Make an assembly again, with the store as it was then, and say whether the bytes are the same.
 
         What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
-        `assemble`. The agent's memories of then are copied into memory for it, some seconds for each
-        100,000. Raises NotRecorded, or InvalidInput for what no assembly takes.
+        `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
+        A working set is taken as it is now, since the ledger keeps none. Raises NotRecorded, or InvalidInput
+        for what no assembly takes.
         """
         unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
         if unknown:
@@ -89,17 +92,22 @@ class Ledger:
             )
         assembly = self.show(assembly_id)
         alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
+        moved = tuple(moved_since(self._session, assembly)) if assembly.made_for == WORKING_SET else ()
+
+        def why(again: Assembly | None) -> tuple[str, ...]:
+            return (*moved, *_why(assembly, again, alterations, given))
+
         try:
             context, again = _again(self._session, assembly, given)
         except GermaneError as error:
-            why = (f"It can't be made again: {error}", *_why(assembly, None, alterations, given))
-            return Replay(assembly=assembly, same=False, context=None, why=why, alterations=alterations)
+            said = (f"It can't be made again: {error}", *why(None))
+            return Replay(assembly=assembly, same=False, context=None, why=said, alterations=alterations)
         same = assembly.sha256 is not None and assembly.sha256 == again.sha256
         return Replay(
             assembly=assembly,
             same=same,
             context=context,
-            why=() if same else tuple(_why(assembly, again, alterations, given)),
+            why=() if same else why(again),
             makers=_makers_changed(assembly, again),
             alterations=alterations,
             difference=difference(assembly, again),
@@ -128,11 +136,13 @@ def difference(first: Assembly, second: Assembly) -> Difference:
 
 def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
     """The context that the recorded question gives now in the store of then, and the record of it."""
+    if assembly.made_for == WORKING_SET:
+        return assemble_held_again(session, assembly, given.get("scorer"))
     counter = session.counter if assembly.counter == session.counter.name else None
     if "counter" in given or counter is None:
         counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
     asked: dict[str, Any] = {
-        **assembly.options,
+        **{name: value for name, value in assembly.options.items() if name != MADE_FOR},
         "where": assembly.where,
         "plan": given.get("plan", assembly.plan),
         "frame": given.get("frame", assembly.frame),

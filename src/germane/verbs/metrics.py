@@ -20,6 +20,7 @@ from germane.model.query import Filter, TimeRange
 from germane.model.stage import Stage
 from germane.protocols import Conversing
 from germane.spaces import is_tenant
+from germane.verbs.held_recording import WORKING_SET
 from germane.verbs.recording import recording_store
 from germane.verbs.session import Session
 
@@ -42,7 +43,9 @@ def metrics(session: Session, *, since: datetime | None) -> Metrics:
             f"since={start.isoformat()} has to lie before now ({until.isoformat()}), by {_MOST_DAYS:,} days "
             "at most."
         )
-    assemblies = [one for one in store.recordings(session.agent, since=start) if one.at <= until]
+    recorded = [one for one in store.recordings(session.agent, since=start) if one.at <= until]
+    # A working set shows what is held whatever was asked, and its limit is no budget to be used.
+    assemblies = [one for one in recorded if one.made_for != WORKING_SET]
     added = _stored(session, Filter(when=TimeRange(since=start, until=until), statuses=tuple(Status)))
     kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
     facts = _stored(session, Filter(kinds=kinds)) if kinds else ()
@@ -55,12 +58,12 @@ def metrics(session: Session, *, since: datetime | None) -> Metrics:
         relevance=_relevance(assemblies),
         budget_use=_budget_use(assemblies),
         refreshes_per_turn=len(assemblies) / turns if turns else None,
-        recall_precision=_precision(assemblies),
+        recall_precision=_precision(recorded),
         cold_start=median(cold) if cold else None,
         memory_growth=len(firsts) / ((until - start) / timedelta(days=1)),
         fact_confirmation=_mean([float(_is_confirmed(one)) for one in facts]),
         assemblies=len(assemblies),
-        judged=sum(map(_is_judged, assemblies)),
+        judged=sum(map(_is_judged, recorded)),
         cold=len(cold),
         turns=turns,
         facts=len(facts),

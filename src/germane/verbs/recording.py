@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -23,7 +23,7 @@ from germane.verbs.assembling import assemble
 from germane.verbs.feedback import shown_of
 from germane.verbs.session import Session
 
-__all__ = ["assemble_recorded", "assembly_of", "recording_store"]
+__all__ = ["Recorder", "assemble_recorded", "assembly_of", "recording_store"]
 
 _TRIES = 3
 """How often to assemble anew where somebody writes meanwhile, before the record says so instead."""
@@ -57,6 +57,32 @@ def assemble_recorded(session: Session, query: str, *, cold: bool = False, **ask
     return context
 
 
+class Recorder:
+    """Records the latest context that something larger was made of, once it is known that it stands in it."""
+
+    def __init__(self, session: Session) -> None:
+        """Raises InvalidInput for a store that keeps no ledger."""
+        self._session = session
+        self._store = recording_store(session)
+        self._latest: tuple[Context, dict[str, Any]] | None = None
+
+    def watched(self, make: Callable[..., Context], *, options: Mapping[str, Any], **asked: Any) -> Context:
+        """The context that `make(session, **asked)` gives, of which is noted what a record needs."""
+        before, start = _points([self._session]), self._session.timer()
+        context = make(self._session, **asked)
+        seconds = round(self._session.timer() - start, 6)
+        settled = before == _points([self._session])
+        noted = {"options": options, "points": before, "settled": settled, "seconds": seconds}
+        self._latest = context, {**asked, **noted}
+        return context
+
+    def record(self, context: Context | None, **more: Any) -> None:
+        """Record a context if it is the latest that was watched."""
+        if self._latest is not None and self._latest[0] is context:
+            made = assembly_of(self._session, context, **{**self._latest[1], **more})
+            self._store.record(self._session.agent, made)
+
+
 def recording_store(session: Session) -> Recording:
     """The session's store as one that keeps a ledger. Raises InvalidInput."""
     if not isinstance(session.store, Recording):
@@ -82,6 +108,7 @@ def assembly_of(
     settled: bool = True,
     cold: bool = False,
     seconds: float | None = None,
+    options: Mapping[str, Any] | None = None,
     **more: object,
 ) -> Assembly:
     """The record of a context: no text of any memory, and each thing that can't be kept by its name."""
@@ -99,7 +126,7 @@ def assembly_of(
         given_budget=budget is not None,
         counter=counter.name,
         where=where,
-        options={name: more[name] for name in _KEPT if more.get(name) is not None},
+        options={**(options or {}), **_kept(more)},
         spaces=tuple(space_of(one.agent) for one in spaces),
         key=shown_of(context).key,
         points=points,
@@ -115,6 +142,10 @@ def assembly_of(
         cold=cold,
         seconds=seconds,
     )
+
+
+def _kept(more: Mapping[str, object]) -> dict[str, object]:
+    return {name: more[name] for name in _KEPT if more.get(name) is not None}
 
 
 def _points(sessions: Sequence[Session]) -> dict[str, Mapping[str, int]]:

@@ -24,6 +24,7 @@ from germane.errors import InvalidInput, NotSaid
 from germane.model.calibration import Calibration
 from germane.model.context import Context
 from germane.model.conversation import DerivedQuery, GroupScores
+from germane.model.ledger import MADE_FOR
 from germane.model.memory import Status
 from germane.model.message import Group, Message, Provider, Role, TextPart
 from germane.model.plan import Plan
@@ -39,6 +40,7 @@ from germane.verbs.asking import derived, matched
 from germane.verbs.assemble import assemble
 from germane.verbs.checks import checked_count, checked_text, checked_words
 from germane.verbs.conversation import Conversation, conversing
+from germane.verbs.recording import Recorder
 from germane.verbs.session import Session
 
 __all__ = ["Remembering", "Sayable", "Spending", "request"]
@@ -67,11 +69,17 @@ class Spending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembering:
-    """Which memory a request shows: a plan's, for a frame and a query, or a context as it is."""
+    """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
+
+    `record` says whether it goes into the ledger, None as the session does; `cold` that it is the first of
+    its engine.
+    """
 
     memory: str | Plan | Context | None = None
     frame: str = ""
     query: str | None = None
+    record: bool | None = None
+    cold: bool = False
 
     @property
     def asked(self) -> str:
@@ -104,6 +112,7 @@ def request(
     tiers = spending.tiers or Tiers()
     arranged = session.arrangements.of(session.agent, name, to, counter, tiers)
     contexts: list[Context] = []
+    recorder = _recorder(session, remembering)
     with arranged.lock:
         arranged.follow(messages)
         asked = derived(session, arranged.prompt(), remembering.query)
@@ -113,7 +122,7 @@ def request(
             tools=_tools(tools),
             anchors=_anchors(said, anchors),
             pins=_pins(arranged, pins, name),
-            remember=_remember(session, arranged, remembering, asked, contexts),
+            remember=_remember(session, arranged, remembering, asked, contexts=contexts, recorder=recorder),
             found=_found(session, arranged, name, asked),
             still_stands=lambda ids: _still_stands(session, ids),
             asked=remembering.asked,
@@ -121,15 +130,28 @@ def request(
             tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
         )
-        return request_of(
-            arranged,
-            wanted,
-            window=spending.window,
-            reserve=spending.reserve,
-            notes=notes,
-            calibration=calibration,
-            remembered=contexts,
+        sizes = {"window": spending.window, "reserve": spending.reserve}
+        made = request_of(
+            arranged, wanted, **sizes, notes=notes, calibration=calibration, remembered=contexts
         )
+    if recorder is not None:
+        recorder.record(made.memory, cold=remembering.cold and len(contexts) == 1)
+    return made
+
+
+def _recorder(session: Session, remembering: Remembering) -> Recorder | None:
+    """What records the memory of a request. Raises InvalidInput where that is asked and there is nothing."""
+    if not (session.records if remembering.record is None else remembering.record):
+        return None
+    if remembering.memory is not None and not isinstance(remembering.memory, Context):
+        return Recorder(session)
+    if remembering.record is None:
+        return None
+    given = "is a context that is made already" if remembering.memory is not None else "isn't given"
+    raise InvalidInput(
+        f"record=True has nothing to record, since memory {given}. Give the name of a plan, such as "
+        "memory='layered', or record the context where it is assembled."
+    )
 
 
 def _provider(name: str | Provider) -> Provider:
@@ -241,7 +263,9 @@ def _remember(
     arranged: Arrangement,
     remembering: Remembering,
     asked: DerivedQuery,
+    *,
     contexts: list[Context],
+    recorder: Recorder | None,
 ) -> Callable[[int], Remembered] | None:
     """What gives memory within a budget; each context made is told."""
     memory = remembering.memory
@@ -255,15 +279,18 @@ def _remember(
     text = " ".join([asked.prompt, *asked.carried])
 
     def remember(budget: int) -> Remembered:
-        context = assemble(
-            session,
-            text,
-            budget=budget,
-            where=Filter(),
-            plan=plan,
-            frame=remembering.frame,
-            counter=arranged.counter,
-        )
+        asks: dict[str, Any] = {
+            "query": text,
+            "budget": budget,
+            "where": Filter(),
+            "plan": plan,
+            "frame": remembering.frame,
+            "counter": arranged.counter,
+        }
+        if recorder is None:
+            context = assemble(session, **asks)
+        else:
+            context = recorder.watched(assemble, **asks, options={MADE_FOR: "request"})
         contexts.append(context)
         return Remembered(text=context.text if context.items else "", shows=_shown(context))
 

@@ -37,6 +37,7 @@ from germane.verbs.feedback import Named
 from germane.verbs.following import Following
 from germane.verbs.held_context import assemble_held
 from germane.verbs.held_now import HeldNow
+from germane.verbs.held_recording import assemble_held_recorded
 from germane.verbs.session import Session
 
 __all__ = ["WorkingSet", "Wrapping", "set_for", "working_set"]
@@ -221,14 +222,15 @@ class WorkingSet:
         cluster_by: ClusterBy = "auto",
         relevance: float = 0.5,
         raw: bool = False,
+        record: bool | None = None,
     ) -> Context:
         """The held memories as one text of at most `max_tokens` (all that the set may hold), best first.
 
-        A `query` that names something joins in with the weight `relevance`; `strategy="smart"` reads from
-        it which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are,
-        so that they can pose as anything. Assembling changes nothing: `touch` says what was used. Raises
-        BudgetTooSmall; InvalidInput for an unknown strategy, overflow or order, a negative limit, or a
-        scorer that raises or returns no number.
+        A `query` that names something joins in with the weight `relevance`; `strategy="smart"` reads from it
+        which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are, so
+        that they can pose as anything. Assembling changes nothing: `touch` says what was used. `record` puts
+        it into the ledger. Raises BudgetTooSmall; InvalidInput for an unknown strategy, overflow or order, a
+        negative limit, or a scorer that raises or returns no number.
         """
         how = Strategy(
             name=strategy,
@@ -238,7 +240,12 @@ class WorkingSet:
             cluster_by=cluster_by,
             relevance=checked_number(relevance, 0, 1, name="relevance"),
         )
-        plan = working(overflow=overflow, order=order, raw=checked_flag(raw, name="raw"))
+        layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
+        if self._side.session.records if record is None else record:
+            return assemble_held_recorded(
+                self._side, query, strategy=how, layout=layout, max_tokens=max_tokens
+            )
+        plan = working(overflow=overflow, order=order, raw=raw)
         return assemble_held(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
 
     def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
-_Record = Annotated[bool, typer.Option("--record", help="Keep an account in the ledger: `germane ledger`.")]
 _Query = Annotated[
     str, typer.Argument(metavar="[QUERY]", help="What it is about; without one the newest come first.")
 ]
@@ -55,7 +54,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         since: options.Since = None,
         until: options.Until = None,
         min_importance: options.MinImportance = None,
-        record: _Record = False,
+        record: options.Record = False,
         now: options.Now = None,
         database: options.Database = DEFAULT_DATABASE,
         agent: options.Agent = DEFAULT_AGENT,

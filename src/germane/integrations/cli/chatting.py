@@ -23,6 +23,7 @@ from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
+    open_to_change,
     open_to_read,
     open_to_write,
 )
@@ -187,6 +188,7 @@ def _request(
     ] = None,
     query: Query = None,
     counter: CounterName = None,
+    record: options.Record = False,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
     as_json: options.Json = False,
@@ -195,7 +197,7 @@ def _request(
 
     With --json, `arguments` are what the provider's client takes; without, the account for people.
     """
-    with open_to_read(database, agent) as engine:
+    with (open_to_change if record else open_to_read)(database, agent) as engine:
         made = engine.request(
             _named(engine, session),
             provider=provider,
@@ -206,6 +208,7 @@ def _request(
             memory=memory,
             query=query,
             counter=counter,
+            record=record or None,
         )
     if as_json:
         print_json({"session": session, **request_shape(made)})

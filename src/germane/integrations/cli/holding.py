@@ -45,6 +45,7 @@ __all__ = [
     "room",
     "tell_added",
     "tell_entered",
+    "to_record",
 ]
 
 SHOWN_OF_ID = 8
@@ -144,6 +145,15 @@ def reading(
     with open_to_read(database, agent, now=now) as engine:
         owner = engine if space is None else engine.space(space)
         yield owner.working_set(name)
+
+
+@contextmanager
+def to_record(
+    database: Path, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
+) -> Iterator[WorkingSet]:
+    """A set to read, in a store whose ledger can be written."""
+    with changing(database, agent, name, space, now=now) as (_, held):
+        yield held
 
 
 def enter(held: WorkingSet, recalled: Recalled) -> Shape:

@@ -133,6 +133,8 @@ Pins = Annotated[
     typer.Option("--pin", metavar="ID", help="A memory that must stand in the text. Repeatable."),
 ]
 
+Record = Annotated[bool, typer.Option("--record", help="Keep an account in the ledger: `germane ledger`.")]
+
 MemoryText = Annotated[
     str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from the standard input.")
 ]

@@ -34,9 +34,10 @@ from germane.integrations.cli.holding import (
     reading,
     room,
     tell_added,
+    to_record,
 )
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, id_of, moment_of
-from germane.integrations.cli.options import Agent, Database, Json, Now, Target
+from germane.integrations.cli.options import Agent, Database, Json, Now, Record, Target
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.shapes import context_shape
 from germane.integrations.working_shapes import (
@@ -194,6 +195,7 @@ def _assemble(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show what is in, what is out, and why.")
     ] = False,
+    record: Record = False,
     now: Now = None,
     name: Name = "default",
     space: SpaceName = None,
@@ -205,7 +207,8 @@ def _assemble(
 
     It changes nothing; `working touch` says what was used.
     """
-    with reading(database, agent, name, space, now=moment_of(now, name="--now")) as held:
+    opened = to_record if record else reading
+    with opened(database, agent, name, space, now=moment_of(now, name="--now")) as held:
         context = held.assemble(
             query,
             strategy=strategy,
@@ -214,6 +217,7 @@ def _assemble(
             order=order,
             relevance=relevance,
             decay=Decay(shape=cast("Any", decay), hours=decay_hours, basis=cast("Any", age)),
+            record=record,
         )
     if as_json:
         print_json(context_shape(context))

@@ -1,0 +1,160 @@
+"""What the ledger keeps of working sets and of the memory in requests, and what a replay says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import germane
+from germane.testing.builders import START
+from germane.testing.fakes import FixedClock
+
+FACTS = ("Redis caches sessions.", "Redis needs a password.", "Milo is a cat.")
+ASKED = [{"role": "user", "content": "What does Redis cache?"}]
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(START)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, clock: FixedClock) -> Iterator[germane.Engine]:
+    with germane.open(tmp_path / "agent.db", agent="a", clock=clock) as made:
+        made.remember_many([{"content": text, "kind": "fact"} for text in FACTS])
+        yield made
+
+
+def filled(engine: germane.Engine) -> germane.WorkingSet:
+    held = engine.working_set("desk", max_tokens=500)
+    held.add_many(engine.memories())
+    return held
+
+
+def latest(engine: germane.Engine) -> germane.Assembly:
+    return engine.ledger().list(limit=1)[0]
+
+
+@pytest.mark.parametrize("strategy", ["balanced", "recent", "important", "smart", "clustered"])
+def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
+    engine: germane.Engine, clock: FixedClock, strategy: str
+) -> None:
+    held = filled(engine)
+    decay = germane.Decay(shape="exponential", hours=3.0)
+    context = held.assemble(
+        "What does Redis cache?",
+        strategy=strategy,
+        decay=decay,
+        overflow="degrade",
+        order="reverse",
+        max_tokens=40,
+        record=True,
+    )
+    clock.advance(timedelta(days=9))
+
+    replay = engine.ledger().replay(latest(engine).id)
+
+    assert latest(engine).made_for == "working_set"
+    assert latest(engine).tokens == context.tokens
+    assert (replay.same, replay.why) == (True, ())
+    assert replay.context is not None
+    assert replay.context.text == context.text
+
+
+def test_a_replay_says_what_has_become_of_the_set(engine: germane.Engine) -> None:
+    held = filled(engine)
+    held.assemble(record=True)
+    held.remove(held.items()[0])
+    engine.working_set("other").add(engine.memories()[0])
+
+    replay = engine.ledger().replay(latest(engine).id)
+
+    assert not replay.same
+    assert replay.why[0] == "The working set 'desk' has moved since, and is taken as it is now: 1 remove."
+    assert replay.difference is not None
+    assert len(replay.difference.left) == 1
+
+
+def test_a_set_that_moved_and_came_back_to_the_same_text_is_proved_the_same(engine: germane.Engine) -> None:
+    held = filled(engine)
+    text = held.assemble(strategy="important", record=True).text
+    held.pin(held.items()[0])
+    held.unpin(held.items()[0])
+    assert held.assemble(strategy="important").text == text
+    assert engine.ledger().replay(latest(engine).id).same
+
+
+def test_a_scorer_of_a_set_has_to_be_given_again(engine: germane.Engine) -> None:
+    def by_length(candidate: germane.Candidate, *_: object) -> float:
+        return float(len(candidate.memory.content))
+
+    filled(engine).assemble(strategy="custom", scorer=by_length, record=True)
+    ledger, one = engine.ledger(), latest(engine)
+    without = ledger.replay(one.id)
+    assert one.unkept == ("scorer",)
+    assert (without.same, without.context) == (False, None)
+    assert "give replay its scorer again" in " ".join(without.why)
+    assert ledger.replay(one.id, scorer=by_length).same
+
+
+def test_use_of_what_a_set_showed_is_told_by_its_record(engine: germane.Engine) -> None:
+    filled(engine).assemble(record=True)
+    observed = engine.observe(latest(engine), "It caches sessions.")
+    assert [engine.get(one).content for one in observed.used] == ["Redis caches sessions."]
+    shown = engine.ledger().show(latest(engine).id).included
+    assert [entry.used for entry in shown if entry.memory_id in observed.used] == [True]
+
+
+def test_figures_of_contexts_leave_working_sets_out(engine: germane.Engine) -> None:
+    filled(engine).assemble(record=True)
+    alone = engine.metrics()
+    assert (alone.assemblies, alone.budget_use, alone.relevance, alone.cold) == (0, None, None, 0)
+    engine.assemble("redis", record=True)
+    assert engine.metrics().assemblies == 1
+
+
+def test_the_memory_of_a_request_is_recorded_and_made_again(
+    engine: germane.Engine, clock: FixedClock
+) -> None:
+    request = engine.request(ASKED, memory="layered", window=2000, reserve=500, record=True)
+    clock.advance(timedelta(days=40))
+    engine.remember("Redis was dropped.", kind="fact")
+
+    replay = engine.ledger().replay(latest(engine).id)
+
+    assert (latest(engine).made_for, latest(engine).question) == ("request", "What does Redis cache?")
+    assert latest(engine).cold
+    assert request.memory is not None
+    assert replay.context is not None
+    assert (replay.same, replay.context.text) == (True, request.memory.text)
+
+
+def test_memory_that_stays_from_request_to_request_is_recorded_once(engine: germane.Engine) -> None:
+    first = engine.request(ASKED, memory="layered", record=True)
+    second = engine.request(ASKED, memory="layered", previous=first, record=True)
+    assert first.memory is not None
+    assert second.memory is None
+    assert len(engine.ledger().list()) == 1
+
+
+def test_a_request_is_counted_by_whom_it_was_and_made_again_by_the_same(engine: germane.Engine) -> None:
+    engine.request(ASKED, memory="relevance", provider="anthropic", record=True)
+    assert latest(engine).counter.startswith("claude")
+    assert engine.ledger().replay(latest(engine).id).same
+
+
+def test_a_request_without_a_plan_has_nothing_to_record(engine: germane.Engine, tmp_path: Path) -> None:
+    made = engine.assemble("Redis")
+    for memory in (None, made):
+        with pytest.raises(germane.InvalidInput, match="has nothing to record, since memory"):
+            engine.request(ASKED, memory=memory, record=True)
+    with germane.open(tmp_path / "all.db", record=True) as records:
+        records.remember("Redis caches sessions.")
+        records.request(ASKED)
+        assert records.ledger().list() == ()
+        records.request(ASKED, memory="layered")
+        records.working_set().assemble()
+        assert [one.made_for for one in records.ledger().list()] == ["working_set", "request"]
