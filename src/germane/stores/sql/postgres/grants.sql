@@ -1,0 +1,11 @@
+-- What a role for applications may do; {role} stands for its name. It owns nothing and bypasses no policy. Names
+-- are added by a function, and partitions are reached through their parents alone.
+GRANT SELECT ON migrations, agents TO {role};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON
+    settings, states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,
+    held, moves, spaces, members, space_events, conversations, messages, anchors, lives, life_events, assemblies,
+    assembled
+TO {role};
+
+GRANT USAGE ON SEQUENCE working_set_numbers, conversation_numbers TO {role};

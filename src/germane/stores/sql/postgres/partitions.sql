@@ -1,0 +1,35 @@
+-- What follows the schema, in the same transaction: {partitions} partitions of each table that is distributed by
+-- agent, where it was created as partitioned; and how the tables are stored, which only those can say that hold
+-- rows. It may run again.
+DO $$
+DECLARE
+    one regclass;
+    part text;
+BEGIN
+    FOR one IN
+        SELECT pg_class.oid FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind = 'p' ORDER BY pg_class.oid
+    LOOP
+        FOR number IN 0..{partitions} - 1 LOOP
+            part := format('%s_%s', one::text, number);
+            IF to_regclass(part) IS NULL THEN
+                EXECUTE format(
+                    'CREATE TABLE %s PARTITION OF %s FOR VALUES WITH (MODULUS {partitions}, REMAINDER %s)', part, one, number
+                );
+                -- Nothing is read or written past its parent, whose policies it doesn't have.
+                EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', part);
+            END IF;
+        END LOOP;
+    END LOOP;
+    -- Counters change in place where the page has room. Vectors stay beside the rest of their row.
+    FOR one IN SELECT relid FROM pg_partition_tree('states') WHERE isleaf LOOP
+        EXECUTE format('ALTER TABLE %s SET (fillfactor = 70)', one);
+    END LOOP;
+    FOR one IN SELECT relid FROM pg_partition_tree('memories') WHERE isleaf LOOP
+        EXECUTE format('ALTER TABLE %s SET (fillfactor = 90)', one);
+    END LOOP;
+    FOR one IN SELECT relid FROM pg_partition_tree('vectors') WHERE isleaf LOOP
+        EXECUTE format('ALTER TABLE %s SET (toast_tuple_target = 8160)', one);
+    END LOOP;
+END
+$$;

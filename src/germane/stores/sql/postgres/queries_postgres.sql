@@ -1,0 +1,55 @@
+-- What only this store runs: the beginning of a transaction, and searches that leave the rows where they are.
+
+-- name: enter
+-- Begin to read about an agent. Nothing is visible before, and nothing where `acting` may not see it.
+SELECT enter(%(name)s, %(acting)s);
+
+-- name: enter_to_write
+-- Begin to write for an agent, when nobody else does.
+SELECT enter(%(name)s, %(acting)s, true);
+
+-- name: cache_columns
+-- What a process keeps of the memories written after `above`, in the order of their writing.
+SELECT num, id, kind, created_at, importance, CASE scope WHEN 'session' THEN scope_value END
+FROM memories
+WHERE num > %(above)s AND num < %(below)s AND agent = %(agent)s
+ORDER BY num;
+
+-- name: postings_of
+-- The memories that have any of these keys, and how often each occurs, in one row; see the function.
+SELECT documents, tokens, nums, lengths, frequencies FROM postings_of(%(agent)s, numbers_of(%(keys)s));
+
+-- name: similarities
+-- The inner product of a vector with each of the agent's, by num, in one row: nums (int8) and products (float4)
+-- in network order. No order by distance stands here, so no index can leave any out.
+SELECT string_agg(int8send(num), NULL ORDER BY num),
+       string_agg(float4send((-(vector::vector <#> %(asked)s::vector))::real), NULL ORDER BY num)
+FROM vectors WHERE agent = %(agent)s;
+
+-- name: nearest
+-- The agent's vectors with the greatest inner products, exactly: the sum keeps every index out.
+SELECT num, -(vector::vector <#> %(asked)s::vector) FROM vectors
+WHERE agent = %(agent)s ORDER BY (vector::vector <#> %(asked)s::vector) + 0, num DESC LIMIT %(limit)s;
+
+-- name: nearest_by_index
+-- The same by the agent's own index, which may miss some. {agent} and {dimension} are whole numbers, written
+-- into the text because the index is for them alone.
+SELECT num, -distance FROM (
+    SELECT num, vector::halfvec({dimension}) <#> %(asked)s::halfvec({dimension}) AS distance FROM vectors
+    WHERE agent = {agent} ORDER BY vector::halfvec({dimension}) <#> %(asked)s::halfvec({dimension}) LIMIT %(limit)s
+) AS found ORDER BY distance, num DESC;
+
+-- name: index_vectors
+-- Give an agent with very many vectors an index of its own, outside a transaction. {table} is the partition that
+-- the agent's rows are in, or `vectors`.
+CREATE INDEX CONCURRENTLY IF NOT EXISTS vectors_of_{agent}
+ON {table} USING hnsw ((vector::halfvec({dimension})) halfvec_ip_ops) WHERE agent = {agent};
+
+-- name: unindex_vectors
+-- Take the index away again, outside a transaction.
+DROP INDEX CONCURRENTLY IF EXISTS vectors_of_{agent};
+
+-- name: indexed_vectors
+-- Whether an agent's vectors have an index that can be used.
+SELECT indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE relname = 'vectors_of_' || %(agent)s::text AND relnamespace = current_schema()::regnamespace;
