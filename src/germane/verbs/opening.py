@@ -18,7 +18,7 @@ from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.model.frame import Frame
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
-from germane.stores.sqlite import SqliteStore
+from germane.stores.opening import open_store
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.checks import checked_agent
 from germane.verbs.language import settled_language
@@ -50,7 +50,7 @@ def opened(
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
     if isinstance(location, str | Path):
-        store, used, set_aside = _sqlite(location, embedder, durability=durability, read_only=read_only)
+        store, used, set_aside = _kept(location, embedder, durability=durability, read_only=read_only)
     else:
         store = location
     try:
@@ -76,22 +76,22 @@ def opened(
     )
 
 
-def _sqlite(
+def _kept(
     location: str | Path,
     embedder: Embedder | Literal["bundled"] | None,
     *,
     durability: Literal["full", "relaxed"],
     read_only: bool,
 ) -> tuple[Store, Embedder | None, str]:
-    """The file's store, the embedder that its vectors allow, and whose vectors stand against the bundled one.
+    """A store, the embedder that its vectors allow, and whose vectors stand against the bundled one.
 
     An embedder that was asked for must fit, or the error says so; the bundled one, which nobody
     asked for, gives way to the model that made the vectors.
     """
 
-    def store_with(used: Embedder | None) -> SqliteStore:
+    def store_with(used: Embedder | None) -> Store:
         identity = None if used is None else identity_of(used)
-        return SqliteStore(location, embedding=identity, durability=durability, read_only=read_only)
+        return open_store(location, embedding=identity, durability=durability, read_only=read_only)
 
     if embedder != "bundled":
         return store_with(embedder), embedder, ""

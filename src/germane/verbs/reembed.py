@@ -1,6 +1,6 @@
-"""reembed: another model makes the vectors of a whole file.
+"""reembed: another model makes the vectors of a whole store.
 
-Level: verbs. Unlike the other verbs it isn't one agent's: the vectors of one file are all of one model.
+Level: verbs. Unlike the other verbs it isn't one agent's: the vectors of one store are all of one model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from pathlib import Path
 from germane.errors import StoreUnavailable
 from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Embedder
-from germane.stores.sqlite import SqliteStore
+from germane.stores.opening import is_address, open_store
+from germane.stores.relational.store import RelationalStore
 from germane.verbs.embedding import Backlog, Progress
 
 __all__ = ["identity_of", "reembed"]
@@ -19,16 +20,16 @@ __all__ = ["identity_of", "reembed"]
 def reembed(
     location: str | Path, *, embedder: Embedder, again: bool = False, progress: Progress | None = None
 ) -> int:
-    """Let another model make the vectors of all agents in a file; how many memories it embedded.
+    """Let another model make the vectors of all agents in a store; how many memories it embedded.
 
     The vectors of the model before go first, in one transaction; until its new vector is there, a
     memory is found by its words. A call that was interrupted is gone on with by the same call.
     `again` also drops the vectors that this very model made. `progress` is told after each batch how
     many are embedded, and of how many. Raises StoreUnavailable, StoreBusy or EmbeddingFailed.
     """
-    if not Path(location).is_file():
+    if not is_address(location) and not Path(location).is_file():
         raise StoreUnavailable(f"There is no store at {location}, so there is nothing to embed.")
-    store = SqliteStore(location, embedding=identity_of(embedder), replace_embedding=True)
+    store = open_store(location, embedding=identity_of(embedder), replace_embedding=True)
     try:
         if again:
             store.drop_vectors()
@@ -42,7 +43,7 @@ def identity_of(embedder: Embedder) -> EmbeddingIdentity:
     return EmbeddingIdentity(name=embedder.name, dimension=embedder.dimension)
 
 
-def _embed_all(store: SqliteStore, embedder: Embedder, progress: Progress | None) -> int:
+def _embed_all(store: RelationalStore, embedder: Embedder, progress: Progress | None) -> int:
     agents = store.agents()
     total = sum(store.stats(agent).pending for agent in agents) if progress else 0
     done = 0

@@ -1,0 +1,70 @@
+"""From a location to a store: a path names a SQLite file, a URL a PostgreSQL database.
+
+Level: stores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from germane.errors import InvalidInput, MissingExtra
+from germane.model.stats import EmbeddingIdentity
+
+if TYPE_CHECKING:
+    from germane.stores.relational.store import RelationalStore
+
+__all__ = ["is_address", "open_store"]
+
+_SCHEMES: Final = ("postgresql://", "postgres://")
+
+
+def open_store(
+    location: str | Path,
+    *,
+    embedding: EmbeddingIdentity | None,
+    durability: Literal["full", "relaxed"] = "full",
+    read_only: bool = False,
+    replace_embedding: bool = False,
+) -> RelationalStore:
+    """The store at a location, which is made when it isn't there.
+
+    Raises InvalidInput for another URL than PostgreSQL's, MissingExtra where the driver isn't installed,
+    and what the store itself raises.
+    """
+    if is_address(location):
+        try:
+            from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
+        except ModuleNotFoundError as error:
+            raise MissingExtra(feature="A store in PostgreSQL", extra="postgres") from error
+        return PostgresStore(
+            str(location),
+            embedding=embedding,
+            durability=durability,
+            read_only=read_only,
+            replace_embedding=replace_embedding,
+        )
+    from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - One database is enough for a process.
+
+    return SqliteStore(
+        location,
+        embedding=embedding,
+        durability=durability,
+        read_only=read_only,
+        replace_embedding=replace_embedding,
+    )
+
+
+def is_address(location: str | Path) -> bool:
+    """Whether a location is a server's, not a path. Raises InvalidInput for a URL of another kind."""
+    if isinstance(location, Path):
+        return False
+    if location.startswith(_SCHEMES):
+        return True
+    scheme, separator, _ = location.partition("://")
+    if separator and scheme.isalnum():
+        raise InvalidInput(
+            f"A store can't be opened at {scheme}://…; give the path of a file, or a URL that begins with "
+            "postgresql://."
+        )
+    return False
