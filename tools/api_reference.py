@@ -26,6 +26,7 @@ from germane import aio
 from germane.kinds import BUILT_IN, Kind, Template
 from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import layered
+from germane.plans.newton import newton_exact
 from germane.plans.relevance import relevance
 
 __all__ = ["GROUPS", "ROOMS", "outdated"]
@@ -342,6 +343,7 @@ _PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("rooms.md", "rooms", _rooms),
     ("kinds.md", "kinds", _kinds),
     ("plans.md", "layered", lambda: _sections(layered(BUILT_IN, frame_named("task")))),
+    ("plans.md", "newton_exact", lambda: _sections(newton_exact(BUILT_IN, frame_named("task")))),
     ("plans.md", "relevance", lambda: _sections(relevance(BUILT_IN))),
     ("plans.md", "frames", _frames),
 )

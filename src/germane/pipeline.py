@@ -26,7 +26,7 @@ from germane.model.query import Candidate, Found, Order, Query, TimeRange
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
 from germane.model.work import KindsFirst, Work
 from germane.packing.account import entries_of, uses_of
-from germane.packing.costs import ContentCosts, Costs
+from germane.packing.costs import ContentCosts, Costs, RenditionCosts
 from germane.packing.fit import Choice, Fitted, fit
 from germane.packing.layout import blocks_of, items_of
 from germane.packing.remembered import RememberedLines
@@ -282,7 +282,7 @@ def _fit_to(
     budget is too small for it.
     """
     plan, how = request.plan, request.plan.kinds_first
-    costs = (ContentCosts if plan.counts_content else Costs)(request.counter, request.kinds, request.lines)
+    costs = _costs_of(plan)(request.counter, request.kinds, request.lines)
     room = limit
     while True:
         try:
@@ -309,6 +309,12 @@ def _fit_to(
         if room == 0:
             raise BudgetTooSmall(budget=request.budget, needed=request.budget + excess, required=())
         room = max(0, room - excess)
+
+
+def _costs_of(plan: Plan) -> type[Costs]:
+    if plan.counts_content:
+        return ContentCosts
+    return RenditionCosts if plan.counts_renditions else Costs
 
 
 def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure: bool) -> list[Note]:

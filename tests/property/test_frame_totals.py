@@ -79,6 +79,7 @@ def test_the_shares_of_any_frame_add_up_to_its_total(
     budget=st.none() | st.integers(0, 600),
     conversation=st.none() | texts,
     semantic=st.booleans(),
+    plan=st.sampled_from(["layered", "newton_exact"]),
 )
 def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
     memories: list[Draft],
@@ -87,6 +88,7 @@ def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
     budget: int | None,
     conversation: str | None,
     semantic: bool,
+    plan: str,
 ) -> None:
     embedder = HashEmbedder() if semantic else None
     with germane.open(":memory:", clock=FixedClock(NOW), embedder=embedder) as engine:
@@ -99,14 +101,14 @@ def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
             or (memory.kind == "censor" and memory.metadata.get("action") in ("absolute", "block"))
         }
         try:
-            context = engine.assemble(query, frame=frame, budget=budget, conversation=conversation)
+            context = engine.assemble(query, frame=frame, budget=budget, conversation=conversation, plan=plan)
         except BudgetTooSmall as error:
             assert error.shortfall > 0
             assert set(error.required) <= must
             return
         assert context.tokens <= context.trace.budget
         assert must <= {item.memory.id for item in context.items}
-        refreshed = engine.refresh(context, query, frame=frame, room=context.tokens)
+        refreshed = engine.refresh(context, query, frame=frame, room=context.tokens, plan=plan)
         assert refreshed.context.tokens <= context.tokens
 
 

@@ -140,7 +140,7 @@ def opened(memories: Sequence[Draft], *, agent: str = "a", semantic: bool = Fals
     memories=st.lists(drafts, max_size=15),
     query=queries,
     budget=st.integers(0, 400) | st.integers(0, 5000),
-    plan=st.just("layered") | st.just("relevance") | plans(),
+    plan=st.sampled_from(["layered", "newton_exact", "relevance"]) | plans(),
     counter=st.sampled_from(["o200k", "cl100k", "estimate", "bytes_div_4_floor", "claude", "words"]),
     semantic=st.booleans(),
 )

@@ -107,6 +107,20 @@ def test_degrade_shows_what_does_not_fit_at_a_shorter_level() -> None:
     assert shown(fitted) == ["a summary", "b micro", "c summary"]
 
 
+def test_degrade_stop_ends_where_no_level_fits() -> None:
+    several = [*ONE_BIG[:2], memory("c", summary=9, micro=4), memory("d", summary=1)]
+    fitted = run(plan_of(section("s", 1, Overflow.DEGRADE_STOP)), [several], 10)
+    assert shown(fitted) == ["a summary", "b micro"]
+    assert reasons(fitted) == {"a": None, "b": None, "c": Reason.OVER_BUDGET, "d": Reason.STOPPED}
+    assert fitted.blocks[0].choices[2].short_by == 1
+    # A micro that is longer than the summary is tried second all the same.
+    longer = [memory("a", summary=9), memory("b", summary=2, micro=1), memory("c", summary=1, micro=3)]
+    assert shown(run(plan_of(section("s", 1, Overflow.DEGRADE_STOP)), [longer], 10)) == [
+        "a summary",
+        "b micro",
+    ]
+
+
 def test_what_fits_exactly_fits() -> None:
     assert shown(run(plan_of(section("s", 1)), [[memory("a", summary=10)]], 10)) == ["a summary"]
     assert shown(run(plan_of(section("s", 1)), [[memory("a", summary=11)]], 10)) == []

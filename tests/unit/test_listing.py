@@ -231,7 +231,7 @@ TEXTS = st.one_of(
 )
 PLANS = st.builds(
     working,
-    overflow=st.sampled_from(["skip", "stop", "degrade"]),
+    overflow=st.sampled_from(["skip", "stop", "degrade", "degrade_stop"]),
     order=st.sampled_from(["best_first", "reverse"]),
     raw=st.booleans(),
 )

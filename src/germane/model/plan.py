@@ -30,6 +30,21 @@ class Overflow(StrEnum):
     STOP = "stop"  # The section ends there.
     SKIP = "skip"  # It is left out and the next is tried.
     DEGRADE = "degrade"  # It is shown at the largest shorter level that fits, else skipped.
+    DEGRADE_STOP = "degrade_stop"  # It is shown at such a level; where none fits, the section ends there.
+
+    @property
+    def degrades(self) -> bool:
+        """Whether shorter levels are tried."""
+        return self in _DEGRADING
+
+    @property
+    def stops(self) -> bool:
+        """Whether a section ends at the first that doesn't fit."""
+        return self in _STOPPING
+
+
+_DEGRADING = frozenset({Overflow.DEGRADE, Overflow.DEGRADE_STOP})
+_STOPPING = frozenset({Overflow.STOP, Overflow.DEGRADE_STOP})
 
 
 class RollOver(StrEnum):
@@ -85,7 +100,9 @@ class Section:
     headings, and only a working set is written otherwise, in one section. With `reverse` the best
     stands last in such a list; which memories stand there is the same. Of the memories that are `alike`
     at most `each` are shown, the best ones; those that lack what makes them alike are like none. One that
-    `associates` takes in, where it would be empty, what is near to what the other sections show.
+    `associates` takes in, where it would be empty, what is near to what the other sections show. With
+    `of_domain` memories that name another domain than the frame's in their metadata are not gathered. One
+    that `advises` says in one sentence how far the agent's confidence is to be trusted, as its text.
     """
 
     name: str
@@ -108,6 +125,8 @@ class Section:
     alike: Alike | None = None
     each: int = 2
     associates: bool = False
+    of_domain: bool = False
+    advises: bool = False
     where: Filter | None = None
 
     def __post_init__(self) -> None:
@@ -146,6 +165,10 @@ class Plan:
     would show stands in the first. `backfill` gives what all sections leave to what was left out, then
     to longer levels, in that order across sections. With `counts_content` a memory costs what its
     content counts, and nothing else counts: the text as it stands may then be longer than the budget.
+
+    With `counts_renditions` a section's memories cost what their renditions count, without bullets and
+    headings; the whole text keeps within the budget all the same. With `by_meaning` a question is asked by
+    its vector alone where it has one, so that a section gathers exactly as many as its limit says.
     """
 
     name: str
@@ -159,6 +182,8 @@ class Plan:
     kinds_first: KindsFirst | None = None
     backfill: bool = False
     counts_content: bool = False
+    counts_renditions: bool = False
+    by_meaning: bool = False
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]
@@ -177,6 +202,8 @@ class Plan:
                     f"count of alike ones of 1 or more; it has levels {section.levels}, limit "
                     f"{section.limit} and each {section.each}."
                 )
+        if self.counts_content and self.counts_renditions:
+            raise InvalidPlan(f"Plan {self.name!r} counts contents and renditions. Let it count one of them.")
         if self.spare < 0:
             raise InvalidPlan(f"Plan {self.name!r} spares {self.spare}. A weight is 0 or more.")
 

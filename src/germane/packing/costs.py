@@ -13,7 +13,7 @@ from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines
 from germane.protocols import TokenCounter
 
-__all__ = ["ContentCosts", "Costs"]
+__all__ = ["ContentCosts", "Costs", "RenditionCosts"]
 
 _SAVED_BY_A_LINE = 4
 """Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
@@ -101,3 +101,33 @@ class ContentCosts(Costs):
     def text(self, section: Section) -> int:  # noqa: ARG002 - As of all costs.
         """So is what a section says itself."""
         return 0
+
+
+class RenditionCosts(Costs):
+    """Costs where a memory's rendition at its level is all that counts, and headings are free.
+
+    What a section says itself counts as its text does. Of `lines` only the texts are used, as above.
+    """
+
+    def line(self, section: Section, memory: Memory, level: Level) -> Line:
+        """A memory at a level, at the cost of that rendition."""
+        known = self._lines.get(memory, level, own_heading=section.own_heading)
+        text = item_lines(section, memory, level) if known is None else known.text
+        rendition, counted = memory.renditions.at(level), memory.renditions.counter
+        own = counted == self._counter_name
+        return Line(
+            level=level, text=text, tokens=rendition.tokens if own else self._counter.count(rendition.text)
+        )
+
+    def at_least(self, memory: Memory, level: Level) -> int:
+        """The stored count, if it is by this counter."""
+        renditions = memory.renditions
+        return renditions.at(level).tokens if renditions.counter == self._counter_name else 0
+
+    def heading(self, section: Section, memory: Memory | None) -> int:  # noqa: ARG002 - As of all costs.
+        """Headings are free."""
+        return 0
+
+    def text(self, section: Section) -> int:
+        """The tokens of a section's own text."""
+        return self._counter.count(section.text)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from germane.errors import BudgetTooSmall
 from germane.model.memory import Level, Memory
-from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
 from germane.packing.render import session_of
@@ -27,7 +27,6 @@ __all__ = ["Block", "Choice", "Fitted", "Line", "fit"]
 
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
-_DEGRADE, _STOP = Overflow.DEGRADE, Overflow.STOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +204,7 @@ class _Packer:
             if cost <= end - block.used:
                 block.shows_text = True
                 block.used += cost
-        stops = block.section.overflow is _STOP
+        stops = block.section.overflow.stops
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is _DUPLICATE:
                 continue
@@ -269,7 +268,7 @@ class _Packer:
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return
-        levels = len(section.levels) if section.overflow is _DEGRADE else 1
+        levels = len(section.levels) if section.overflow.degrades else 1
         heading = self._heading(block, choice)
         if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.

@@ -24,7 +24,7 @@ from germane.errors import BudgetTooSmall, InvalidPlan
 from germane.model.context import Context, Item
 from germane.model.deferred import Deferred
 from germane.model.memory import Level, Memory
-from germane.model.plan import Overflow, Plan, Section, Style
+from germane.model.plan import Plan, Section, Style
 from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
 from germane.packing.render import fence
 from germane.protocols import TokenCounter
@@ -275,7 +275,7 @@ def _fill(
     levels = _tried(section)
     most = len(memories) if section.items is None else section.items
     left = chosen.note_left(0, room)
-    shown, several, stops = chosen.shown, len(levels) > 1, section.overflow is Overflow.STOP
+    shown, several, stops = chosen.shown, len(levels) > 1, section.overflow.stops
     for place, least in enumerate(paragraphs.shortest(memories, levels)):
         if place in shown:
             # Required, so that it stands already; what comes after it may end the list.
@@ -307,7 +307,7 @@ def _show(chosen: _List, place: int, made: Iterable[Paragraph], *, left: int) ->
 
 
 def _tried(section: Section) -> Sequence[Level]:
-    return section.levels if section.overflow is Overflow.DEGRADE else section.levels[:1]
+    return section.levels if section.overflow.degrades else section.levels[:1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from germane.packing.allocate import allocate
 from germane.plans.complexity import Complexity, scaled
 from germane.plans.intent import Intent, limit_of
 
-__all__ = ["ALWAYS", "FLEXIBLE", "Budgeted", "budgeted", "layered"]
+__all__ = ["ALWAYS", "FLEXIBLE", "Budgeted", "always", "budgeted", "frame_section", "layered"]
 
 ALWAYS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
 """Tokens of the sections that are attempted whatever the question is."""
@@ -107,22 +107,17 @@ def layered(
         spare=budget.spare,
         sections=(
             replace(
-                _always("identity", "## Identity", kinds),
+                always("identity", "## Identity", kinds),
                 priority=4.0,
                 limit=_CONSTRAINTS,
                 required_kinds=tuple(name for name in kinds.in_section("identity") if name not in PROFILE),
             ),
-            replace(_always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
-            Section(
-                name="frame",
-                heading=f"## Current Approach: {frame.name[:1].upper()}{frame.name[1:]}",
-                share=Share(weight=ALWAYS["frame"]),
-                priority=2.0,
-                text=_frame_text(frame),
-            ),
-            replace(_always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
+            replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
+            frame_section(frame),
+            replace(always("focus", "## Current Focus", kinds), priority=2.5, items=_IN_FOCUS),
             *_flexible(kinds, frame, budget.shares, hints),
-            replace(_always("calibration", "## Note", kinds), priority=0.1, items=1),
+            # What relevance fills has at most 2: it lends to constraints before any of these does.
+            replace(always("calibration", "## Note", kinds), priority=2.25, items=1, advises=True),
         ),
     )
 
@@ -149,7 +144,7 @@ def _flexible(
     )
 
 
-def _always(name: str, heading: str, kinds: Kinds) -> Section:
+def always(name: str, heading: str, kinds: Kinds) -> Section:
     """A section that is attempted whatever the question, most important memories first."""
     return Section(
         name=name,
@@ -159,6 +154,17 @@ def _always(name: str, heading: str, kinds: Kinds) -> Section:
         order=Order.IMPORTANT,
         limit=_ALWAYS_LIMIT,
         levels=_WHOLE_FIRST if name in ("identity", "focus") else (Level.SUMMARY, Level.MICRO),
+    )
+
+
+def frame_section(frame: Frame) -> Section:
+    """The section that says what the agent is doing now, in the frame's own words."""
+    return Section(
+        name="frame",
+        heading=f"## Current Approach: {frame.name[:1].upper()}{frame.name[1:]}",
+        share=Share(weight=ALWAYS["frame"]),
+        priority=2.5,
+        text=_frame_text(frame),
     )
 
 

@@ -11,12 +11,16 @@ from germane.model.frame import Frame
 from germane.model.plan import Plan, Style
 from germane.plans.frames import frame_named
 from germane.plans.layered import layered
+from germane.plans.newton import newton_exact
 from germane.plans.relevance import relevance
 
-__all__ = ["PLANS", "plan_for"]
+__all__ = ["FRAMED", "PLANS", "plan_for"]
 
-PLANS = ("layered", "relevance", "scoped", "scoped_exact")
+PLANS = ("layered", "newton_exact", "relevance", "scoped", "scoped_exact")
 """The plans that can be asked for by name."""
+
+FRAMED = ("layered", "newton_exact")
+"""Those of them that are built for a frame."""
 
 
 def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
@@ -32,8 +36,9 @@ def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
                 "engine.working_set().assemble(...). Write bullets to assemble from the whole store."
             )
         return plan
-    if plan == "layered":
-        return layered(kinds, frame_named(frame) if isinstance(frame, str) else frame)
+    if plan in FRAMED:
+        built = layered if plan == "layered" else newton_exact
+        return built(kinds, frame_named(frame) if isinstance(frame, str) else frame)
     if plan == "relevance":
         return relevance(kinds)
     raise InvalidInput(

@@ -33,7 +33,8 @@ def working(
 ) -> Plan:
     """The plan of a working set.
 
-    `overflow`: "skip", "stop" at the first memory that doesn't fit, or "degrade" to its summary.
+    `overflow`: "skip", "stop" at the first memory that doesn't fit, "degrade" to its summary, or
+    "degrade_stop" where that doesn't fit either.
     `order`: "best_first", or "reverse" with the best last, nearest to the question that follows; the
     memories are the same. `raw` leaves texts as they are stored. With "stop" and `raw` the text is
     that of the decision record. Raises InvalidInput for an unknown overflow or order.
@@ -44,7 +45,7 @@ def working(
         raise InvalidInput(f"Unknown overflow {overflow!r}. Known: {', '.join(Overflow)}.") from None
     if order not in PRESENTATIONS:
         raise InvalidInput(f"Unknown order {order!r}. Known orders: {', '.join(PRESENTATIONS)}.")
-    shorter = (Level.SUMMARY, Level.MICRO) if overflow is Overflow.DEGRADE else ()
+    shorter = (Level.SUMMARY, Level.MICRO) if overflow.degrades else ()
     return Plan(
         name="working",
         roll_over=RollOver.NONE,

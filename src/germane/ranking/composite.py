@@ -36,6 +36,7 @@ __all__ = [
     "LOWEST",
     "Boosts",
     "factors_of",
+    "is_of",
     "multiply",
     "newton",
     "newton_v1",
@@ -136,9 +137,16 @@ def factors_of(memory: Memory, *, now: datetime, boosts: Boosts) -> dict[str, fl
         "outcome": 1.0 + _OUTCOME / _SEMANTIC * (_outcome(memory) - 1.0),
         "usage": 1.0 + _USAGE / _SEMANTIC * (usage_of(memory) - 1.0),
         "confidence": 1.0 + _CONFIDENCE / _SEMANTIC * (memory.confidence - 1.0),
-        "domain": 1.0 + _DOMAIN_FACTOR * (boosts.domain != () and _is_of(memory, boosts.domain)),
+        "domain": 1.0 + _DOMAIN_FACTOR * (boosts.domain != () and is_of(memory, boosts.domain)),
         "useful": boosts.usefulness.get(memory.id, 1.0),
     }
+
+
+def is_of(memory: Memory, domain: Collection[str]) -> bool:
+    """Whether a memory names one of these domains, in its metadata."""
+    named = memory.metadata.get("domain")
+    several = named if isinstance(named, list | tuple) else (named,)
+    return any(each in domain for each in several)
 
 
 def usage_of(memory: Memory) -> float:
@@ -165,7 +173,3 @@ def _outcome(memory: Memory) -> float:
     return 1.0 if memory.outcome is None else _OUTCOMES.get(memory.outcome, 1.0)
 
 
-def _is_of(memory: Memory, domain: Sequence[str]) -> bool:
-    named = memory.metadata.get("domain")
-    several = named if isinstance(named, list | tuple) else (named,)
-    return any(each in domain for each in several)

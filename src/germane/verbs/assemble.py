@@ -19,11 +19,13 @@ from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.verbs.advising import advised, told_sections
 from germane.verbs.associating import associated
-from germane.verbs.checks import checked_count, checked_words
+from germane.verbs.checks import checked_words
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
+from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
@@ -53,21 +55,20 @@ def assemble(
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
-    Memories that were remembered as pinned stand in it like those that `pins` names. The clock is
-    read once. What the plan shows whatever the question is gathered past the caller's filter: a question
-    about last week must not lose the agent its constraints. What `conversation` contains is left out.
+    What was remembered as pinned stands in it like what `pins` names. The clock is read once. What is shown
+    whatever the question is gathered past the caller's filter: a question about last week must not lose the
+    agent its constraints. What `conversation` contains is left out.
     """
-    if budget is not None:
-        checked_count(budget, name="budget")
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     framing = framed(
         session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
     )
     asked, found, pinned = _gathered(session, asked, framing, pins, spaces)
-    taught = _taught(session, found) if scorer is None and not spaces else Taught()
+    taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
+    plan, unadvised = advised(session, framing.plan, told=told_sections(framing.plan, found))
     request = Request(
-        plan=framing.plan,
+        plan=plan,
         question=asked.question,
         query=query_of(asked, _slices(framing.plan, where)),
         budget=framing.budget,
@@ -80,9 +81,9 @@ def assemble(
         gated=framing.plan.gate and scorer is None and found.by_relevance,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*asked.notes, *framing.notes, *failures(framing.plan, found, session.kinds)),
+        notes=(*asked.notes, *framing.notes, *failures(plan, found, session.kinds), *unadvised),
         left_out=said_in(session, found, conversation),
-        domain=() if framing.choice is None else framing.choice.frame.domain,
+        domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
@@ -95,8 +96,11 @@ def _assembled(session: Session, request: Request, found: Found, *, alone: bool)
     return context if more is None else assemble_context(*more)
 
 
-def _taught(session: Session, found: Found) -> Taught:
-    return session.known_weights.taught(session.store, session.agent) if found.by_relevance else Taught()
+def _taught(session: Session, found: Found, plan: Plan) -> Taught:
+    """What use has taught, where relevance ranks by it; the note's sum is its own."""
+    if not found.by_relevance or plan.fusion == "newton_v1":
+        return Taught()
+    return session.known_weights.taught(session.store, session.agent)
 
 
 def _gathered(
@@ -113,12 +117,23 @@ def _gathered(
     )
     sought = [framing.searches or section.order is not None for section in sections]
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always)
-    asked, found = gather_together(session, asked, wanted, spaces)
+    if framing.plan.by_meaning:
+        asked = replace(asked, question=replace(asked.question, when=None))
+    gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
+    asked = replace(asked, notes=gathered.notes)
     if not all(sought):
         found = _spread(found, sought)
+    found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
-    gathered = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
-    return asked, gathered, frozenset(memory.id for memory in pinned)
+    found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
+    return asked, found, frozenset(memory.id for memory in pinned)
+
+
+def _meant(asked: Asked, plan: Plan) -> Asked:
+    """The question as its vector alone, where the plan asks by meaning and it has one."""
+    if not plan.by_meaning or asked.vector is None:
+        return asked
+    return replace(asked, question=replace(asked.question, terms=()), informative=())
 
 
 def _spread(found: Found, sought: Sequence[bool]) -> Found:
@@ -145,7 +160,7 @@ def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
     return tuple(
         Slice(
             kinds=section.kinds,
-            limit=section.limit,
+            limit=gathered_limit(section),
             order=section.order,
             where=None if section.order is None else Filter(scopes=where.scopes),
         )

@@ -20,9 +20,11 @@ from germane.plans.complexity import complexity_of
 from germane.plans.frames import frame_named, with_frames
 from germane.plans.intent import Aim, Intent, read_intent
 from germane.plans.layered import budgeted, layered
-from germane.plans.registry import plan_for
+from germane.plans.newton import TOTAL, newton_exact
+from germane.plans.registry import FRAMED, plan_for
 from germane.protocols import FrameSelector
 from germane.retrieval.terms import query_terms
+from germane.verbs.checks import checked_count
 from germane.verbs.session import Session
 
 __all__ = ["Framed", "Framing", "choice_of", "framed", "frames_of", "own_frames", "wants"]
@@ -42,6 +44,11 @@ class Framed:
     choice: FrameChoice | None = None
     intent: Intent | None = None
     notes: tuple[Note, ...] = ()
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """What the frame is about."""
+        return () if self.choice is None else self.choice.frame.domain
 
     @property
     def searches(self) -> bool:
@@ -82,13 +89,18 @@ def framed(
     """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
 
     Where the frame is to be chosen, the text is read for more: a greeting looks for nothing, a look back
-    lifts episodes, a hint at a kind shifts limits, and how much is asked scales the shares. `dated` says
-    that the text names a time. Raises InvalidInput or InvalidPlan.
+    lifts episodes, a hint at a kind shifts limits, and how much is asked scales the shares; none of it in
+    "newton_exact". `dated` says that the text names a time. Raises InvalidInput or InvalidPlan.
     """
-    if plan != "layered":
+    if budget is not None:
+        checked_count(budget, name="budget")
+    if plan not in FRAMED:
         chosen = plan_for(plan, kinds=session.kinds, frame=DEFAULT_FRAME)
         return Framed(plan=chosen, budget=DEFAULT_BUDGET if budget is None else budget)
     choice, notes = choice_of(session, text, frame)
+    if plan == "newton_exact":
+        chosen = newton_exact(session.kinds, choice.frame)
+        return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
     if choice.by == "caller":
         chosen = layered(session.kinds, choice.frame)
         return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)

@@ -29,6 +29,7 @@ from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
 from germane.verbs.held_recording import WORKING_SET, assemble_held_again, moved_since
+from germane.verbs.judged import KnownJudgement
 from germane.verbs.learned import KnownWeights
 from germane.verbs.recording import assembly_of, recording_store
 from germane.verbs.session import Session
@@ -170,6 +171,7 @@ def _past(session: Session, assembly: Assembly) -> Iterator[Session]:
             clock=lambda: assembly.at,
             lines=RememberedLines(),
             known_weights=KnownWeights(),
+            known_judgement=KnownJudgement(),
         )
 
 

@@ -18,7 +18,6 @@ from germane.model.refreshed import Refreshed, RefreshReason
 from germane.model.trace import Note, Ranked, Reason
 from germane.pipeline import Request, pack
 from germane.plans.frames import frame_named
-from germane.plans.layered import layered
 from germane.plans.refreshing import (
     Verdict,
     decision_point,
@@ -32,6 +31,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.gate import Gated
 from germane.retrieval.informative import english_idf
 from germane.retrieval.terms import query_terms, term_hash
+from germane.verbs.advising import advised
 from germane.verbs.assemble import assemble
 from germane.verbs.checks import checked_count, checked_text
 from germane.verbs.embed import embed_texts
@@ -180,6 +180,7 @@ def _smaller(session: Session, context: Context, asked: _Asked) -> Context:
     """
     room = asked.room or 0
     plan = _plan_of(session, context, asked)
+    plan, _ = advised(session, plan, told={item.section for item in context.items})
     required = frozenset(
         item.memory.id
         for item in context.items
@@ -240,10 +241,9 @@ def _plan_of(session: Session, context: Context, asked: _Asked) -> Plan:
     trace = context.trace
     if isinstance(asked.plan, Plan):
         plan = asked.plan
-    elif trace.frame is not None:
-        plan = layered(session.kinds, frame_named(trace.frame, frames_of(session)))
     else:
-        plan = plan_for(trace.plan, kinds=session.kinds, frame=_DECISION)
+        frame = frame_named(_DECISION if trace.frame is None else trace.frame, frames_of(session))
+        plan = plan_for(trace.plan, kinds=session.kinds, frame=frame)
     shown = {item.section for item in context.items}
     if plan.name != trace.plan or not shown <= {section.name for section in plan.sections}:
         raise InvalidInput(

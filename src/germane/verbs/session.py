@@ -16,6 +16,7 @@ from germane.model.frame import Frame
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.verbs.attested import KnownOutcomes
+from germane.verbs.judged import KnownJudgement
 from germane.verbs.learned import KnownWeights
 
 __all__ = ["Session"]
@@ -28,9 +29,9 @@ class Session:
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_weights` what use has taught, `known_outcomes` how work turned out, `arrangements` conversations
-    as they are sent. With `records`, assemblies go into the ledger unless a call says otherwise; `timer`
-    tells the seconds for it.
+    `known_weights` what use has taught, `known_outcomes` how work turned out, `known_judgement` how well the
+    agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
+    the ledger unless a call says otherwise; `timer` tells the seconds for it.
     """
 
     agent: str
@@ -51,3 +52,4 @@ class Session:
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
     known_outcomes: KnownOutcomes = field(default_factory=KnownOutcomes, repr=False, compare=False)
+    known_judgement: KnownJudgement = field(default_factory=KnownJudgement, repr=False, compare=False)

@@ -87,7 +87,8 @@ OverflowName = Annotated[
     typer.Option(
         "--overflow",
         metavar="RULE",
-        help="What doesn't fit is left out (skip), ends the text (stop), or is shortened (degrade).",
+        help="What doesn't fit is left out (skip), ends the text (stop), is shortened (degrade), or ends the "
+        "text where even that doesn't fit (degrade_stop).",
     ),
 ]
 OrderName = Annotated[

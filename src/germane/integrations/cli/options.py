@@ -103,7 +103,9 @@ Budget = Annotated[
 ]
 PlanName = Annotated[
     str,
-    typer.Option("--plan", metavar="PLAN", help="How the text is laid out: layered, relevance or scoped."),
+    typer.Option(
+        "--plan", metavar="PLAN", help="How the text is laid out: layered, newton_exact, relevance or scoped."
+    ),
 ]
 FrameName = Annotated[
     str,

@@ -1,0 +1,91 @@
+"""The layered plan by the letter of the note on context management.
+
+Level: plans. Pure data.
+
+Its layers have the note's own tokens whatever the frame is; the frame writes its section, gives the
+priorities of the score and names the domain. Each layer takes its candidates in the order of the note's sum,
+the summary of one if it fits, else its micro, and ends at the first of which neither does; nothing flows
+from layer to layer, nothing grows afterwards, and nothing is left out for having little to do with the
+question. A memory costs what its rendition counts, as there.
+
+What it keeps of `layered`: the text as it stands never exceeds the budget, and what forbids something is
+never left out. The note has its layers add up to 8,000 and the calibration note on top; that is the budget
+here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from germane.kinds import PROFILE, Kinds
+from germane.model.frame import DEFAULT_SHARES, Frame
+from germane.model.memory import Level
+from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.plans.layered import ALWAYS, always, frame_section
+
+__all__ = ["LAYERS", "TOTAL", "newton_exact"]
+
+LAYERS = MappingProxyType({**ALWAYS, **dict(DEFAULT_SHARES)})
+"""Tokens of each layer, the calibration note among them."""
+
+TOTAL = sum(LAYERS.values())
+"""8,100: the layers' 8,000 and the 100 of the calibration note."""
+
+_FLEXIBLE: tuple[tuple[str, str, int, tuple[Level, ...]], ...] = (
+    # Layer, heading, results of its search, levels. Of episodes the note wants summaries only.
+    ("decisions", "## Relevant Past Decisions", 20, (Level.SUMMARY, Level.MICRO)),
+    ("facts", "## Known Information", 30, (Level.SUMMARY, Level.MICRO)),
+    ("procedures", "## Procedure: {title}", 10, (Level.SUMMARY, Level.MICRO)),
+    ("episodes", "## Past Experience", 10, (Level.SUMMARY,)),
+)
+_OF_DOMAIN = ("censors", "procedures")
+_UNKNOWN_PRIORITY = 0.5
+_MANY = 1000
+_IN_FOCUS = 20
+
+
+def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
+    """The plan for these kinds in this frame."""
+    priorities = dict(frame.priorities)
+    identity = always("identity", "## Identity", kinds)
+    strict = tuple(name for name in identity.kinds if name not in PROFILE)
+    sections = (
+        replace(identity, required_kinds=strict, limit=_MANY, priority=4.0),
+        replace(always("censors", "## Active Constraints", kinds), limit=_MANY, priority=3.0),
+        frame_section(frame),
+        replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.5),
+        *(
+            Section(
+                name=name,
+                heading=heading,
+                kinds=kinds.in_section(name),
+                share=Share(weight=LAYERS[name]),
+                limit=limit,
+                priority=priorities.get(name, _UNKNOWN_PRIORITY),
+                levels=levels,
+                own_heading="{title}" in heading,
+            )
+            for name, heading, limit, levels in _FLEXIBLE
+        ),
+        replace(always("calibration", "## Note", kinds), items=1, advises=True, priority=2.25),
+    )
+    return Plan(
+        name="newton_exact",
+        sections=tuple(map(_to_the_letter, sections)),
+        roll_over=RollOver.NONE,
+        fusion="newton_v1",
+        counts_renditions=True,
+        by_meaning=True,
+    )
+
+
+def _to_the_letter(section: Section) -> Section:
+    """The section, which ends where neither level fits, and has its tokens and no more of any budget."""
+    tokens = LAYERS[section.name]
+    return replace(
+        section,
+        share=Share(weight=tokens, ceiling=tokens),
+        overflow=Overflow.DEGRADE_STOP,
+        of_domain=section.name in _OF_DOMAIN,
+    )

@@ -1,0 +1,321 @@
+"""The plan by the letter of the note: its layers, its search limits, its sum, and where each layer ends."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import germane
+from germane import (
+    BudgetTooSmall,
+    Candidate,
+    Context,
+    Draft,
+    Engine,
+    Entry,
+    Level,
+    Overflow,
+    Reason,
+    RollOver,
+)
+from germane.kinds import BUILT_IN
+from germane.plans.frames import FRAMES, frame_named
+from germane.plans.layered import layered
+from germane.plans.newton import LAYERS, TOTAL, newton_exact
+from germane.ranking.composite import Boosts, newton_v1
+from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
+from germane.testing.fakes import FixedClock, HashEmbedder
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+QUESTION = "Should we keep the cache in Redis?"
+OF_LAYER = {"decisions": "decision", "facts": "fact", "procedures": "procedure", "episodes": "episode"}
+WORDS = "redis cache queue worker index lease shard token replica backup timeout retry".split()  # noqa: SIM905 - As one reads it.
+
+
+def opened(memories: Sequence[Draft] = (), *, semantic: bool = True) -> Engine:
+    engine = germane.open(":memory:", clock=FixedClock(NOW), embedder=HashEmbedder() if semantic else None)
+    engine.remember_many(memories)
+    return engine
+
+
+def many(kind: str, count: int, *, words: int = 12) -> list[Draft]:
+    """So many memories of a kind that share words with the question, none like another."""
+    return [
+        Draft(
+            content=" ".join(
+                [f"{kind} {place}", *(WORDS[(place * each) % len(WORDS)] for each in range(1, words))]
+            ),
+            kind=kind,
+            confidence=0.5 + place % 50 / 100,
+            created_at=NOW - timedelta(days=place),
+        )
+        for place in range(count)
+    ]
+
+
+def of(context: Context, section: str) -> list[Entry]:
+    return [entry for entry in context.trace.entries if entry.section == section]
+
+
+def test_the_layers_are_the_notes_own_in_every_frame() -> None:
+    assert dict(LAYERS) == {
+        "identity": 500,
+        "censors": 300,
+        "frame": 500,
+        "focus": 700,
+        "decisions": 2000,
+        "facts": 1500,
+        "procedures": 1500,
+        "episodes": 1000,
+        "calibration": 100,
+    }
+    assert TOTAL == 8000 + 100
+    with opened() as engine:
+        for frame in FRAMES:
+            context = engine.assemble("x", plan="newton_exact", frame=frame.name)
+            shares = {use.name: use.share for use in context.trace.sections}
+            assert shares == dict(LAYERS), frame.name
+            assert list(shares) == ["identity", "censors", "frame", "focus", *OF_LAYER, "calibration"]
+            assert (context.trace.plan, context.trace.budget) == ("newton_exact", 8100)
+        # More room changes nothing, and less is shared in proportion.
+        shares = {
+            use.name: use.share for use in engine.assemble(plan="newton_exact", budget=90_000).trace.sections
+        }
+        assert shares == dict(LAYERS)
+        shares = {
+            use.name: use.share for use in engine.assemble(plan="newton_exact", budget=810).trace.sections
+        }
+        assert shares == {name: tokens // 10 for name, tokens in LAYERS.items()}
+
+
+def test_the_headings_stand_in_the_notes_order() -> None:
+    plan = newton_exact(BUILT_IN, frame_named("decision"))
+    assert [section.heading for section in plan.sections] == [
+        "## Identity",
+        "## Active Constraints",
+        "## Current Approach: Decision",
+        "## Current Focus",
+        "## Relevant Past Decisions",
+        "## Known Information",
+        "## Procedure: {title}",
+        "## Past Experience",
+        "## Note",
+    ]
+    assert {section.overflow for section in plan.sections} == {Overflow.DEGRADE_STOP}
+    assert (plan.roll_over, plan.fusion, plan.gate, plan.boosts) == (RollOver.NONE, "newton_v1", False, False)
+    # Summaries and micros, of episodes summaries only; whole texts only of who the agent is and what it does.
+    levels = {section.name: section.levels for section in plan.sections}
+    short = (Level.SUMMARY, Level.MICRO)
+    assert [levels[name] for name in OF_LAYER] == [short, short, short, (Level.SUMMARY,)]
+    assert levels["censors"] == levels["calibration"] == short
+
+
+def test_no_layer_that_relevance_fills_shows_a_whole_text_in_either_plan() -> None:
+    for plan in (newton_exact(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))):
+        assert all(Level.FULL not in section.levels for section in plan.sections if section.order is None)
+
+
+def test_a_micro_is_a_line_of_twenty_tokens_and_a_summary_has_a_hundred() -> None:
+    assert (MICRO_TOKENS, SUMMARY_TOKENS) == (20, 100)
+    with opened() as engine:
+        memory = engine.remember(
+            " ".join(f"Sentence {place} says so." for place in range(80)), kind="decision"
+        )
+    assert memory.renditions.micro.tokens <= 20
+    assert 50 <= memory.renditions.summary.tokens <= 100
+    assert memory.renditions.full.tokens > 300
+    assert "\n" not in memory.renditions.micro.text
+
+
+@pytest.mark.parametrize("semantic", [True, False])
+def test_each_search_has_its_limit(semantic: bool) -> None:
+    drafts = [draft for kind in OF_LAYER.values() for draft in many(kind, 40)]
+    with opened(drafts, semantic=semantic) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact")
+        found = Counter(entry.section for entry in context.trace.entries)
+        assert found == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
+        if semantic:
+            # They are the nearest in meaning, whatever words they share.
+            nearest = engine.recall(QUESTION, kinds=["fact"], limit=50, gate=False, scorer=_by_meaning)
+            assert {entry.memory_id for entry in of(context, "facts")} == {
+                one.memory.id for one in list(nearest)[:30]
+            }
+
+
+def _by_meaning(candidate: Candidate, _query: object, _now: object) -> float:
+    return candidate.signals.get("semantic", -1.0)
+
+
+def test_a_time_in_the_question_neither_restricts_nor_lifts() -> None:
+    drafts = [draft for kind in OF_LAYER.values() for draft in many(kind, 40)]
+    with opened(drafts) as engine:
+        context = engine.assemble("Which cache did we choose last week?", plan="newton_exact")
+        assert Counter(entry.section for entry in context.trace.entries)["facts"] == 30
+        assert "when" not in [note.code for note in context.trace.notes]
+
+
+def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
+    def named(kind: str, domain: str | None, action: str = "warn") -> Draft:
+        metadata = {"action": action} | ({} if domain is None else {"domain": domain})
+        return Draft(
+            content=f"{kind} of {domain} and {action} about redis caches", kind=kind, metadata=metadata
+        )
+
+    drafts = [
+        named(kind, domain)
+        for kind in ("censor", "procedure", "fact")
+        for domain in (None, "architecture", "gardening")
+    ]
+    with opened([*drafts, named("censor", "gardening", "block")]) as engine:
+
+        def shown(frame: str) -> dict[str, set[str]]:
+            context = engine.assemble(QUESTION, plan="newton_exact", frame=frame)
+            return {
+                name: {entry.label.split(" about")[0] for entry in of(context, name)}
+                for name in ("censors", "procedures", "facts")
+            }
+
+        facts = {f"fact of {domain} and warn" for domain in (None, "architecture", "gardening")}
+        found = shown("decision")
+        assert found["facts"] == facts
+        assert found["procedures"] == {"procedure of None and warn", "procedure of architecture and warn"}
+        assert len(found["censors"]) == 3  # What blocks stands there whatever its domain.
+        assert "**BLOCK:** censor of gardening and block" in found["censors"]
+        assert {len(several) for several in shown("conversation").values()} == {3, 4}
+
+
+def test_of_a_domain_the_limit_counts_what_is_of_it() -> None:
+    others = [replace(draft, metadata={"domain": "gardening"}) for draft in many("procedure", 30)]
+    own = [
+        Draft(
+            content=f"Step {place} of something else.", kind="procedure", metadata={"domain": "architecture"}
+        )
+        for place in range(12)
+    ]
+    with opened([*others, *own]) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact", frame="decision")
+        assert len(of(context, "procedures")) == 10
+        assert all("something else" in entry.label for entry in of(context, "procedures"))
+
+
+def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
+    with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 40)]) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact", frame="decision")
+        priorities = {"decision": 1.0, "procedure": 0.8, "fact": 0.6, "episode": 0.4}
+        for section in OF_LAYER:
+            entries = of(context, section)
+            scores = [
+                math.fsum(
+                    newton_v1(
+                        Candidate(
+                            memory=engine.get(entry.memory_id),
+                            signals={"semantic": entry.parts["semantic"] / 0.5},
+                        ),
+                        now=NOW,
+                        boosts=Boosts(priorities=priorities),
+                    ).values()
+                )
+                for entry in entries
+            ]
+            assert [entry.score for entry in entries] == pytest.approx(scores)
+            assert scores == sorted(scores, reverse=True)
+
+
+def by_the_note(
+    engine: Engine, entries: Sequence[Entry], tokens: int, levels: Sequence[Level]
+) -> list[Level | None]:
+    """The note's own loop: summary if it fits, else micro, else the layer ends."""
+    chosen: list[Level | None] = []
+    used = 0
+    for entry in entries:
+        renditions = engine.get(entry.memory_id).renditions
+        fitting = [level for level in levels if used + renditions.at(level).tokens <= tokens]
+        if not fitting:
+            break
+        used += renditions.at(fitting[0]).tokens
+        chosen.append(fitting[0])
+    return chosen + [None] * (len(entries) - len(chosen))
+
+
+@pytest.mark.parametrize("budget", [8100, 6000, 4050, 2000, 810])
+def test_a_layer_ends_where_neither_level_fits(budget: int) -> None:
+    long = [draft for kind in OF_LAYER.values() for draft in many(kind, 40, words=110)]
+    with opened(long) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact", budget=budget)
+        given = {use.name: use.share for use in context.trace.sections}
+        ended = 0
+        for section in OF_LAYER:
+            entries = of(context, section)
+            levels = (Level.SUMMARY,) if section == "episodes" else (Level.SUMMARY, Level.MICRO)
+            expected = by_the_note(engine, entries, given[section], levels)
+            assert [entry.level for entry in entries] == expected
+            if None in expected:
+                ended += 1
+                first = expected.index(None)
+                reasons = [entry.reason for entry in entries[first:]]
+                assert reasons == [Reason.OVER_BUDGET, *[Reason.STOPPED] * (len(reasons) - 1)]
+        assert ended > 0
+        assert engine._session.counter.count(context.text) == context.tokens <= budget
+
+
+def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_is_skipped() -> None:
+    long = "Redis cache, " * 40
+    drafts = [
+        Draft(content=f"{place} {long}", kind="fact", created_at=NOW - timedelta(days=place))
+        for place in range(29)
+    ]
+    short = Draft(content="A cache, says Ana.", kind="fact", created_at=NOW - timedelta(days=400))
+    exact = newton_exact(BUILT_IN, frame_named("task"))
+    skipping = replace(
+        exact, sections=tuple(replace(each, overflow=Overflow.DEGRADE) for each in exact.sections)
+    )
+    with opened([*drafts, short]) as engine:
+        lost = of(engine.assemble("Redis cache", plan=exact, budget=2550), "facts")[-1]
+        kept = of(engine.assemble("Redis cache", plan=skipping, budget=2550), "facts")[-1]
+    assert (lost.label, lost.level, lost.reason) == ("A cache, says Ana.", None, Reason.STOPPED)
+    assert (kept.label, kept.level) == ("A cache, says Ana.", Level.SUMMARY)
+
+
+def test_nothing_flows_from_a_layer_that_has_nothing_to_one_that_has_too_much() -> None:
+    with opened(many("fact", 40, words=110)) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact")
+        assert [use.flowed for use in context.trace.sections] == [0] * 9
+        facts = next(use for use in context.trace.sections if use.name == "facts")
+        assert 1400 < facts.used <= 1500
+        assert sum(use.used for use in engine.assemble(QUESTION).trace.sections) > facts.used + 500
+
+
+def test_what_forbids_is_never_left_out_of_it_and_the_total_holds() -> None:
+    blocking = [
+        Draft(
+            content=f"Rule {place} forbids touching system {place} alone.",
+            kind="censor",
+            metadata={"action": "block"},
+        )
+        for place in range(60)
+    ]
+    full = [draft for kind in OF_LAYER.values() for draft in many(kind, 40, words=110)]
+    with opened([*blocking, *full]) as engine:
+        for budget in (8100, 3000, 1500):
+            context = engine.assemble(QUESTION, plan="newton_exact", budget=budget)
+            assert sum(item.section == "censors" for item in context.items) == 60
+            assert context.tokens <= budget
+        with pytest.raises(BudgetTooSmall):
+            engine.assemble(QUESTION, plan="newton_exact", budget=400)
+
+
+def test_a_context_of_it_is_refreshed_by_it() -> None:
+    with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 20)]) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact", frame="auto")
+        room = context.tokens - 300
+        refreshed = engine.refresh(context, "", plan="newton_exact", room=room)
+        assert (str(refreshed.reason), refreshed.context.trace.plan) == ("pressure", "newton_exact")
+        assert refreshed.context.tokens <= room
+        assert {item.memory.id for item in refreshed.context.items} < {
+            item.memory.id for item in context.items
+        }
