@@ -3,7 +3,7 @@
 GRANT SELECT ON migrations, agents TO {role};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    settings, states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,
+    commits, settings, states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,
     held, moves, spaces, members, space_events, conversations, messages, anchors, lives, life_events, assemblies,
     assembled
 TO {role};

@@ -12,6 +12,13 @@ CREATE TABLE migrations (
     name   text COLLATE "C" NOT NULL
 );
 
+-- What each transaction that writes leaves, so that it can be asked for when the answer to its commit was lost; it
+-- stays for some minutes. Numbers of transactions wouldn't do: after a crash the server may give one again.
+CREATE TABLE commits (
+    token uuid PRIMARY KEY,
+    at    timestamptz NOT NULL DEFAULT now()
+);
+
 -- What holds for the whole store: the tokenizer's version, and the model that made the vectors.
 CREATE TABLE settings (
     name  text COLLATE "C" PRIMARY KEY,
@@ -130,12 +137,18 @@ CREATE INDEX places_by_memory ON places (agent, num);
 -- A term's key in the index of all agents' words: the agent's number shifted left by 32 bits plus the term's
 -- hash, for each of the hashes (uint32, little endian).
 CREATE FUNCTION lex_keys(agent bigint, hashes bytea) RETURNS bigint[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(
-    SELECT (agent << 32) + (get_byte(hashes, at + 3)::bigint << 24)
-           + (get_byte(hashes, at + 2) << 16) + (get_byte(hashes, at + 1) << 8) + get_byte(hashes, at)
-    FROM generate_series(0, length(hashes) - 4, 4) AS at
-);
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    -- A loop, which takes a third of the time that a query takes.
+    found bigint[] := '{}';
+BEGIN
+    FOR at IN 0..length(hashes) / 4 - 1 LOOP
+        found[at + 1] := (agent << 32) + (get_byte(hashes, 4 * at + 3)::bigint << 24)
+            + (get_byte(hashes, 4 * at + 2) << 16) + (get_byte(hashes, 4 * at + 1) << 8) + get_byte(hashes, 4 * at);
+    END LOOP;
+    RETURN found;
+END
+$$;
 
 -- The forward record of each memory: its distinct terms' hashes (uint32, little endian, ascending), how
 -- often each occurs (uint8), and how many terms there are in all. There is no dictionary of terms; the index
