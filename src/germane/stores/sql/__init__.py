@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-__all__ = ["Migration", "migrations", "queries", "schema", "statements"]
+__all__ = ["Migration", "migrations", "queries", "schema", "script", "statements"]
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -42,6 +42,12 @@ def queries(dialect: str) -> dict[str, str]:
 def schema(dialect: str) -> str:
     """The whole schema as a new store gets it."""
     return _text(dialect, "schema.sql")
+
+
+@cache
+def script(dialect: str, name: str) -> str:
+    """Another script of a dialect's, which the schema's head tells of."""
+    return _text(dialect, f"{name}.sql")
 
 
 @cache

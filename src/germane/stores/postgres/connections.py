@@ -1,0 +1,225 @@
+"""Connections to one PostgreSQL database, and the transactions that run on them.
+
+Level: stores (imports errors only). It knows connections, not queries about memories.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Final, Literal
+
+import psycopg
+from psycopg.sql import Literal as Quoted
+
+from germane.errors import InvalidInput, StoreError, StoreUnavailable
+from germane.stores.postgres.again import Again, note_commit
+from germane.stores.postgres.connection import PostgresConnection, Raw
+from germane.stores.postgres.failures import is_lost, is_transient, translated, translation, unreachable
+from germane.stores.postgres.pool import Pool
+from germane.stores.relational.connection import Connection
+
+__all__ = ["Connections", "Durability"]
+
+Durability = Literal["full", "relaxed"]
+
+# What the server is set to stands for "full": a stricter choice of its operator's isn't weakened.
+_SYNCHRONOUS: Final[dict[str, dict[str, str]]] = {"full": {}, "relaxed": {"synchronous_commit": "off"}}
+
+
+# How long tokens stay, how often a process removes old ones, and how long it asks for one of its own.
+_STAYS: Final = "10 minutes"
+_SECONDS_BETWEEN_SWEEPS: Final = 60.0
+_LONGEST_ASKED: Final = 300.0
+
+_SIZE: Final = b"""
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""
+
+_SWEEP: Final = f"""
+DELETE FROM commits WHERE token IN (
+    SELECT token FROM commits WHERE at < now() - interval '{_STAYS}' FOR UPDATE SKIP LOCKED
+)
+"""
+
+
+class Connections:
+    """Transactions on one database, for any number of threads; ten connections at most.
+
+    A transaction that failed by no fault of its own raises `Again`: the way to the server broke, the server
+    went down, or two transactions got into each other's way. Nothing of it is stored then, and `retrying`
+    repeats the work. When the way breaks so that nobody knows whether a transaction was committed, the
+    server is asked: each that writes leaves a token, which stands there if and only if the rest does.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = "full",
+        timeout: float = 30.0,
+        read_only: bool = False,
+        replica: str | None = None,  # noqa: ARG002 - Read from in what follows.
+    ) -> None:
+        if durability not in _SYNCHRONOUS:
+            raise InvalidInput(f"durability={durability!r} is unknown. Use 'full' or 'relaxed'.")
+        if not timeout >= 0:
+            raise InvalidInput(f"timeout={timeout!r} is no time to wait. Use 0 or more seconds.")
+        settings = _SYNCHRONOUS[durability] | ({"default_transaction_read_only": "on"} if read_only else {})
+        self._primary = Pool(url, timeout=timeout, settings=settings)
+        self.location = self._primary.location
+        self.read_only = read_only
+        self.timeout = timeout
+        self._swept = time.monotonic()
+        self.acting = ""  # Who writes, where that isn't the agent whose memories they are.
+
+    @contextmanager
+    def reading(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[PostgresConnection]:
+        """A read transaction: everything read inside comes from one snapshot. Never waits for writers.
+
+        It shows the rows of `agent` alone, None for none; those of a space only where `acting`, when it
+        is given, is a member.
+        """
+        with translated(self.location):
+            pool = self._primary
+            raw = pool.begin(_read(agent, acting))
+            try:
+                yield PostgresConnection(raw)
+            except psycopg.Error as error:
+                self._again_if_transient(error, raw)
+                raise
+            finally:
+                pool.give(raw)
+
+    @contextmanager
+    def writing(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[PostgresConnection]:
+        """A write transaction: committed at the end, or rolled back when the block raised.
+
+        Those of one agent come one after another. Raises StoreBusy when the turn hasn't come within the
+        timeout.
+        """
+        with translated(self.location):
+            self._check_writable()
+            token = _new_token()
+            pool = self._primary
+            raw = pool.begin(_write(agent, acting, token, sweep=self._sweep_is_due()))
+            try:
+                try:
+                    yield PostgresConnection(raw)
+                except psycopg.Error as error:
+                    self._again_if_transient(error, raw)
+                    raise
+                self._commit(raw, token)
+            finally:
+                pool.give(raw)
+            note_commit()
+
+    @contextmanager
+    def alone(self) -> Iterator[PostgresConnection]:
+        """A connection of its own outside any transaction, without limits of time, for what maintains."""
+        with translated(self.location):
+            self._check_writable()
+            try:
+                raw = self._primary.connect()
+            except psycopg.Error as error:
+                raise unreachable(error, self.location) from error
+            try:
+                raw.execute(b"SET statement_timeout = 0")
+                yield PostgresConnection(raw)
+            finally:
+                raw.close()
+
+    def note_purge(self, connection: Connection) -> None:
+        """Nothing to note: see `erase`."""
+
+    def erase(self) -> None:
+        """Nothing to do at once: what is deleted leaves the server's pages with its own vacuum."""
+
+    def size(self) -> int:
+        """How many bytes the store's tables and indexes take."""
+        with self.reading() as connection:
+            return int(connection.raw.execute(_SIZE).fetchall()[0][0])
+
+    def close(self) -> None:
+        """Close every connection. What another thread is using just now is closed when it is done."""
+        self._primary.close()
+
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise StoreUnavailable(
+                f"The store {self.location} was opened with read_only=True, so nothing can be stored. "
+                "Open it without."
+            )
+
+    def _again_if_transient(self, error: psycopg.Error, raw: Raw) -> None:
+        if is_transient(error, raw):
+            raise Again(translation(error, self.location)) from error
+
+    def _sweep_is_due(self) -> bool:
+        now = time.monotonic()
+        due = now - self._swept > _SECONDS_BETWEEN_SWEEPS
+        if due:
+            self._swept = now
+        return due
+
+    def _commit(self, raw: Raw, token: str) -> None:
+        try:
+            done = raw.execute(b"COMMIT")
+        except psycopg.Error as error:
+            if not is_lost(error, raw):
+                self._again_if_transient(error, raw)
+                raise
+            if not self._was_committed(token):
+                raise Again(translation(error, self.location)) from error
+            return
+        if done.statusmessage != "COMMIT":
+            raise StoreError(
+                f"The store {self.location} rolled a transaction back, because a statement in it had failed "
+                "unnoticed. Nothing was stored. Report this."
+            )
+
+    def _was_committed(self, token: str) -> bool:
+        """Whether the transaction that left this token is committed; waits for it to end."""
+        deadline = time.monotonic() + min(self.timeout, _LONGEST_ASKED)
+        while True:
+            raw = self._primary.begin(b"BEGIN")
+            try:
+                # Who wants to leave a token that is being left waits until it is known to stand.
+                left = raw.execute(f"{_left(token)} ON CONFLICT DO NOTHING".encode(), prepare=False)
+            except psycopg.Error as error:
+                if not is_lost(error, raw) or time.monotonic() >= deadline:
+                    raise
+            else:
+                return left.rowcount == 0
+            finally:
+                self._primary.give(raw)
+
+
+def _write(agent: str | None, acting: str | None, token: str, *, sweep: bool) -> bytes:
+    """How a write begins, in one message: the token that it leaves, and its turn with the agent."""
+    parts = ["BEGIN ISOLATION LEVEL READ COMMITTED", *([_SWEEP] if sweep else []), _left(token)]
+    return ";".join([*parts, *_entering(agent, acting, writing=True)]).encode()
+
+
+def _read(agent: str | None, acting: str | None) -> bytes:
+    parts = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
+    return ";".join([*parts, *_entering(agent, acting, writing=False)]).encode()
+
+
+def _entering(agent: str | None, acting: str | None, *, writing: bool) -> list[str]:
+    if agent is None:
+        return []
+    given = ", ".join(Quoted(each).as_string(None) for each in (agent, acting, writing))
+    return [f"SELECT enter({given})"]
+
+
+def _left(token: str) -> str:
+    return f"INSERT INTO commits (token) VALUES ('{token}')"
+
+
+def _new_token() -> str:
+    """A UUID that begins with the time, so that those of one time lie together in the index."""
+    return f"{time.time_ns() // 1_000_000:012x}{token_hex(10)}"

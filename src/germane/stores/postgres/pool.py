@@ -1,0 +1,194 @@
+"""A process's connections to one server: opened when they are needed, kept, and replaced when they break.
+
+Level: stores (imports errors only).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import Any, Final
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
+from germane.stores.postgres.connection import ADAPTERS, Raw
+from germane.stores.postgres.failures import is_lost, unreachable
+
+__all__ = ["MOST_CONNECTIONS", "Pool", "location_of"]
+
+MOST_CONNECTIONS: Final = 10
+"""How many connections a process has to a server at most, and so how many threads work at once."""
+
+_CONNECT_SECONDS: Final = 10
+_STATEMENT_SECONDS: Final = 300
+_IDLE_IN_TRANSACTION_SECONDS: Final = 120
+
+# A connection that nobody needed for this long is closed, and none grows older than the other.
+_IDLE_SECONDS: Final = 300.0
+_LIFE_SECONDS: Final = 3600.0
+
+# How soon a lost peer is noticed: after 30 s of silence it is asked three times, 10 s apart.
+_KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+# More than there are named queries, whose filters make several texts of some.
+_PREPARED: Final = 500
+
+# Left alone in a child process, because closing them there would end them for the parent.
+_INHERITED: Final[list[ConnectionPool[Raw] | None]] = []
+
+
+class Pool:
+    """Connections to one server, shared by the threads of a process. A child process opens its own.
+
+    What isn't in `url` is set here: how long to wait for the server to answer (10 s to connect, `timeout`
+    for a lock or a free connection, five minutes for a statement), that a transaction left alone for two
+    minutes ends, and that a broken way to the server is noticed within a minute.
+    """
+
+    def __init__(self, url: str, *, timeout: float, settings: Mapping[str, str] | None = None) -> None:
+        self.location = location_of(url)
+        self._timeout = timeout
+        self._target = _settled(url, timeout, settings or {})
+        self._guard = Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._pool: ConnectionPool[Raw] | None = None
+
+    def connect(self) -> Raw:
+        """A connection outside the pool, which the caller closes. Raises the driver's error at once."""
+        return psycopg.connect(self._target, **_HOW)
+
+    def begin(self, *beginning: bytes) -> Raw:
+        """A connection on which this ran, with a transaction open; `give` it back.
+
+        Connections that broke while they lay in the pool are passed over, and a server that restarts is
+        waited for, until the timeout. Raises StoreUnavailable or StoreBusy.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            raw = self._take(deadline)
+            try:
+                for each in beginning:
+                    raw.execute(each, prepare=False)
+            except psycopg.Error as error:
+                self.give(raw)
+                if not is_lost(error, raw) or time.monotonic() >= deadline:
+                    raise
+            except BaseException:
+                self.give(raw)
+                raise
+            else:
+                return raw
+
+    def give(self, raw: Raw) -> None:
+        """Take a connection back, and roll back what is left of a transaction on it."""
+        if not raw.closed and raw.pgconn.transaction_status != TransactionStatus.IDLE:
+            with suppress(psycopg.Error):
+                # One that can't be rolled back is broken, and the pool replaces it.
+                raw.execute(b"ROLLBACK", prepare=False)
+        pool = self._pool
+        if pool is None or self._process != os.getpid():
+            raw.close()
+        else:
+            pool.putconn(raw)
+
+    def close(self) -> None:
+        """Close what lies in the pool; what is being used is closed when it is given back."""
+        with self._guard:
+            self._closed = True
+            pool, self._pool = self._pool, None
+        if pool is not None and self._process == os.getpid():
+            pool.close()
+
+    def _take(self, deadline: float) -> Raw:
+        pool = self._opened()
+        try:
+            return pool.getconn(max(deadline - time.monotonic(), 0.001))
+        except PoolTimeout as error:
+            raise self._unheard() from error
+
+    def _unheard(self) -> GermaneError:
+        """Why there was no connection in time."""
+        try:
+            self.connect().close()
+        except psycopg.Error as error:
+            return unreachable(error, self.location)
+        return StoreBusy(
+            f"All {MOST_CONNECTIONS} connections that this process keeps to {self.location} were in use for "
+            f"{self._timeout:g} s. Use fewer threads, raise the timeout, or let another process do a part."
+        )
+
+    def _opened(self) -> ConnectionPool[Raw]:
+        if self._process != os.getpid():
+            # Another thread of the parent may have held the lock when this process began.
+            _INHERITED.append(self._pool)
+            self._guard, self._pool, self._process = Lock(), None, os.getpid()
+        with self._guard:
+            if self._closed:
+                raise StoreUnavailable(f"The store {self.location} is closed. Open it again.")
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._target,
+                    kwargs=_HOW,
+                    configure=_prepare_many,
+                    min_size=0,
+                    max_size=MOST_CONNECTIONS,
+                    timeout=self._timeout,
+                    max_idle=_IDLE_SECONDS,
+                    max_lifetime=_LIFE_SECONDS,
+                    num_workers=2,
+                    name=f"germane {self.location}",
+                    open=True,
+                )
+            return self._pool
+
+
+_HOW: Final[dict[str, Any]] = {"autocommit": True, "context": ADAPTERS, "prepare_threshold": 2}
+
+
+def _prepare_many(raw: Raw) -> None:
+    raw.prepared_max = _PREPARED
+
+
+def location_of(url: str) -> str:
+    """The address without its password, to be shown. Raises InvalidInput for what is no address."""
+    parts = _parts(url)
+    host, port = parts.get("host", "localhost"), parts.get("port", "5432")
+    user = f"{parts['user']}@" if "user" in parts else ""
+    return f"postgresql://{user}{host}:{port}/{parts.get('dbname', parts.get('user', ''))}"
+
+
+def _parts(url: str) -> dict[str, Any]:
+    try:
+        return conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # The driver's own words repeat parts of the address, and may repeat a password.
+        raise InvalidInput(
+            "The address of the store can't be read. Write it as postgresql://user:password@host:5432/database"
+            " with special characters of the password in percent form, such as %40 for @."
+        ) from None
+
+
+def _settled(url: str, timeout: float, settings: Mapping[str, str]) -> str:
+    parts = _parts(url)
+    limits = {
+        "statement_timeout": round(max(_STATEMENT_SECONDS, timeout) * 1000),
+        "lock_timeout": max(round(timeout * 1000), 1),
+        "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION_SECONDS * 1000,
+    }
+    given = " ".join(f"-c {name}={value}" for name, value in {**limits, **settings}.items())
+    own = {
+        "connect_timeout": _CONNECT_SECONDS,
+        "application_name": "germane",
+        "client_encoding": "UTF8",
+        **_KEEPALIVES,
+    }
+    # What the address says itself stands; of two settings of one name the server takes the later.
+    return make_conninfo(**{**own, **parts, "options": f"{given} {parts.get('options') or ''}".strip()})

@@ -1,0 +1,199 @@
+"""Brings a database to the schema that this version knows, one process at a time.
+
+Level: stores (imports errors and the SQL).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg.sql import Identifier
+
+from germane.errors import InvalidInput, SchemaTooNew, StoreUnavailable
+from germane.stores.postgres.connection import PostgresConnection, Raw
+from germane.stores.postgres.connections import Connections
+from germane.stores.relational.connection import Connection
+from germane.stores.sql import Migration, migrations, schema, script
+
+__all__ = ["VERSION", "grant", "migrate", "prepare", "version_of"]
+
+VERSION: Final = migrations("postgres")[-1].number
+
+_MOST_PARTITIONS: Final = 1024
+_OLDEST_SERVER: Final = 150_000
+
+# Any number that others are unlikely to lock: the bytes `germane`.
+_LOCK: Final = 0x6765726D616E65
+
+_PARTITIONED: Final = "PARTITION BY HASH (agent)"
+
+# A migration after which older versions can still use the store says from which on.
+_SERVES: Final = re.compile(r"^-- Serves version (\d+) and later\.$", re.MULTILINE)
+
+_OURS: Final = """
+SELECT count(*) FILTER (WHERE attname IN ('number', 'name')), count(*)
+FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0 AND NOT attisdropped
+"""
+
+
+def prepare(connections: Connections) -> None:
+    """Create the schema in a database without one, or apply the migrations that an older one lacks.
+
+    Many processes may do this at once. A newer schema is used as it is where its migrations say that
+    this version can. Raises SchemaTooNew where they don't, and StoreUnavailable where the tables are
+    another program's, the server is too old or lacks the extension `vector`, or the user may not do it.
+    """
+    with connections.reading() as connection:
+        found = _checked(connection)
+    if found >= VERSION:
+        return
+    if connections.read_only:
+        raise StoreUnavailable(
+            f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
+            "Open it once without read_only=True, or run `germane db migrate`."
+        )
+    migrate(connections)
+
+
+def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]:
+    """Do what `prepare` does, and return the names of the migrations applied.
+
+    A new schema's tables have `partitions` hash partitions by agent; with 0 they have none. A schema
+    that is there keeps those it has.
+    """
+    if not 0 <= partitions <= _MOST_PARTITIONS:
+        raise InvalidInput(
+            f"partitions={partitions} is out of range. Use 0 for none, up to {_MOST_PARTITIONS}."
+        )
+    with connections.alone() as connection, _locked(connection.raw):
+        found = _checked(connection)
+        if found == 0:
+            with connection.raw.transaction():
+                _install(connection.raw, partitions, connections.location)
+                _record(connection.raw, migrations("postgres"))
+            return tuple(each.name for each in migrations("postgres"))
+        missing = [each for each in migrations("postgres") if each.number > found]
+        for each in missing:
+            with connection.raw.transaction():
+                how = _PARTITIONED if _is_partitioned(connection.raw) else ""
+                _run(connection.raw, each.script.replace("{partitioned}", how))
+                _record(connection.raw, [each])
+        return tuple(each.name for each in missing)
+
+
+def grant(connections: Connections, role: str) -> None:
+    """Let a role do what applications do, and nothing else. Raises StoreUnavailable without such a role."""
+    with connections.alone() as connection, connection.raw.transaction():
+        raw = connection.raw
+        if not raw.execute(b"SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
+            raise StoreUnavailable(
+                f"The server of {connections.location} has no role {role!r}. Create it first: "
+                f"CREATE ROLE {role} LOGIN PASSWORD '…'."
+            )
+        _run(raw, script("postgres", "grants").replace("{role}", Identifier(role).as_string(raw)))
+
+
+def version_of(connection: Connection) -> int:
+    """The schema version of a database; 0 where there is none."""
+    raw = _raw(connection)
+    known, columns = raw.execute(_OURS.encode()).fetchall()[0]
+    if columns == 0:
+        return 0
+    if known != 2:  # noqa: PLR2004 - `number` and `name`.
+        raise StoreUnavailable(
+            f"The database {raw.info.dbname!r} has a table `migrations` of another program. Use another "
+            "database, or a schema of the store's own: "
+            "CREATE SCHEMA germane, and ?options=-csearch_path%3Dgermane,public in the address."
+        )
+    return int(raw.execute(b"SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
+
+
+def _checked(connection: Connection) -> int:
+    found = version_of(connection)
+    if found > VERSION:
+        rows = _raw(connection).execute(b"SELECT value FROM settings WHERE name = 'serves'").fetchall()
+        if not rows or int(rows[0][0]) > VERSION:
+            raise SchemaTooNew(found=found, supported=VERSION)
+    return found
+
+
+def _raw(connection: Connection) -> Raw:
+    if not isinstance(connection, PostgresConnection):
+        raise TypeError(f"{connection!r} is no connection to PostgreSQL.")
+    return connection.raw
+
+
+@contextmanager
+def _locked(raw: Raw) -> Iterator[None]:
+    """Hold the lock that whoever changes the schema holds; closing the connection lets go of it too."""
+    raw.execute(b"SELECT pg_advisory_lock(%s)", (_LOCK,))
+    yield
+    raw.execute(b"SELECT pg_advisory_unlock(%s)", (_LOCK,))
+
+
+def _install(raw: Raw, partitions: int, location: str) -> None:
+    if raw.info.server_version < _OLDEST_SERVER:
+        raise StoreUnavailable(
+            f"The server of {location} is PostgreSQL {raw.info.server_version // 10_000}, and the store "
+            "needs 15 or later. Upgrade the server."
+        )
+    (encoding,) = raw.execute(b"SHOW server_encoding").fetchall()[0]
+    if encoding != "UTF8":
+        raise StoreUnavailable(
+            f"The database of {location} is encoded in {encoding}, which can't keep every text. Create it "
+            "with ENCODING 'UTF8' TEMPLATE template0."
+        )
+    _extend(raw, location)
+    try:
+        _run(raw, schema("postgres").replace("{partitioned}", _PARTITIONED if partitions else ""))
+    except psycopg.errors.DuplicateTable as error:
+        raise StoreUnavailable(
+            f"The database of {location} has a table of another program whose name the store needs "
+            f"({error.diag.message_primary}). Use another database, or a schema of the store's own: "
+            "CREATE SCHEMA germane, and ?options=-csearch_path%3Dgermane,public in the address."
+        ) from error
+    _run(raw, script("postgres", "partitions").replace("{partitions}", str(partitions)))
+
+
+def _extend(raw: Raw, location: str) -> None:
+    try:
+        raw.execute(b"CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(
+            f"The user {raw.info.user!r} may not create the extension `vector` in the database of "
+            f"{location}. Let a superuser run CREATE EXTENSION vector there once."
+        ) from error
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
+        raise StoreUnavailable(
+            f"The server of {location} doesn't have the extension `vector`. Install pgvector on it, such as "
+            "the package postgresql-18-pgvector, and try again."
+        ) from error
+
+
+def _is_partitioned(raw: Raw) -> bool:
+    return bool(
+        raw.execute(b"SELECT FROM pg_class WHERE oid = to_regclass('states') AND relkind = 'p'").fetchall()
+    )
+
+
+def _record(raw: Raw, applied: Sequence[Migration]) -> None:
+    with raw.cursor() as cursor:
+        cursor.executemany(
+            b"INSERT INTO migrations (number, name) VALUES (%s, %s)",
+            [(each.number, each.name) for each in applied],
+        )
+    last = applied[-1]
+    said = _SERVES.search(last.script)
+    raw.execute(
+        b"INSERT INTO settings (name, value) VALUES ('serves', %s)"
+        b" ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (said.group(1) if said else str(last.number),),
+    )
+
+
+def _run(raw: Raw, text: str) -> psycopg.Cursor[tuple[Any, ...]]:
+    return raw.execute(text.encode(), prepare=False)
