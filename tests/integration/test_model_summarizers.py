@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -41,11 +42,12 @@ class Server:
                 outer.requests.append((self.path, body))
                 status, words = outer.answers(len(outer.requests))
                 data = json.dumps(outer.shaped(self.path, words)).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                with suppress(BrokenPipeError, ConnectionResetError):  # Nobody may be waiting any more.
+                    self.send_response(status)
+                    self.send_header("content-type", "application/json")
+                    self.send_header("content-length", str(len(data)))
+                    self.end_headers()
+                    self.wfile.write(data)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - As http.server names it.
                 pass
@@ -77,9 +79,10 @@ class Server:
         }
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
 
 
 @pytest.fixture
@@ -120,6 +123,35 @@ def test_where_it_fails_the_start_stands_and_a_note_says_so(
     assert note.code == "summary_extracted"
     assert "BadRequestError" in note.text
     assert "Postgres" not in note.text
+
+
+@pytest.mark.parametrize("kind", [OpenAISummarizer, AnthropicSummarizer])
+def test_a_server_that_never_answers_is_not_waited_for(
+    server: Server, kind: type[OpenAISummarizer | AnthropicSummarizer]
+) -> None:
+    released = threading.Event()
+
+    def wait(_: int) -> tuple[int, str]:
+        # Longer than any test may take: only the timeout ends it before the test does.
+        released.wait(60)
+        return 200, SUMMARY
+
+    server.answers = wait
+    summarizer = kind("m", base_url=f"{server.url}/v1", key="k", timeout=0.1, retries=0)
+    try:
+        assert summarizer.summarize(TEXT, 20).startswith("The cache was moved to Postgres.")
+    finally:
+        released.set()
+    assert "APITimeoutError" in summarizer.notes[-1].text
+
+
+def test_a_server_that_is_gone_is_left_alone_after_five_failures(server: Server) -> None:
+    server.close()
+    summarizer = OpenAISummarizer("m", base_url=f"{server.url}/v1", key="k", timeout=5, retries=0)
+    for _ in range(6):
+        assert summarizer.summarize(TEXT, 20).startswith("The cache was moved to Postgres.")
+    assert summarizer.state is CircuitState.OPEN
+    assert ["APIConnectionError" in note.text for note in summarizer.notes] == [True] * 5 + [False]
 
 
 def test_an_engine_asks_when_it_writes_and_never_when_it_assembles(

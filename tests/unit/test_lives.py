@@ -154,6 +154,15 @@ def test_what_quotes_a_superseded_fact_says_so_wherever_it_is_shown(engine: Engi
     assert fact.id not in {item.memory.id for item in context.items}
 
 
+def test_however_many_quote_it_all_of_them_say_so(engine: Engine) -> None:
+    fact = engine.remember("The cache lives in Redis.", kind="fact", subject="cache")
+    told = [{"content": f"In talk {n}: the cache lives in Redis.", "kind": "episode"} for n in range(130)]
+    engine.remember_many(told)
+    engine.revise(fact.id, "The cache lives in memory.")
+    episodes = engine.memories(germane.Filter(kinds=("episode",)))
+    assert [one.metadata["outdated"] for one in episodes] == [[fact.id]] * 130
+
+
 def test_four_words_in_one_piece_are_a_quotation() -> None:
     assert is_quoted("The cache is slow.", "He said the cache is slow!")
     assert not is_quoted("Cache is slow", "The cache is slow")

@@ -22,17 +22,17 @@ OUTDATED: Final = "outdated"
 """The metadata that lists the superseded memories which a memory quotes."""
 
 _LOOKED_AT: Final = 50
+"""Best matches that are looked at for a quotation, at first."""
 _SHORT: Final = 8
 
 
 def marks(session: Session, superseded: Memory, *, but: Sequence[str]) -> Iterator[tuple[Memory, Memory]]:
     """The active memories that quote a superseded one and don't say so yet, each as it is and marked."""
-    for memory in _matching(session, superseded.content, Filter()):
+    for memory in _quoting(session, superseded.content):
         known = memory.metadata.get(OUTDATED, ())
         if memory.id in but or superseded.id in known or memory.chain == superseded.chain:
             continue
-        if is_quoted(superseded.content, memory.content):
-            yield memory, with_mark(session, memory, superseded.id)
+        yield memory, with_mark(session, memory, superseded.id)
 
 
 def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Memory]:
@@ -73,6 +73,18 @@ def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: 
     )
 
 
+def _quoting(session: Session, text: str) -> list[Memory]:
+    """The active memories that quote a text: with all its words, they stand among the best matches."""
+    limit = _LOOKED_AT
+    while True:
+        found = _matching(session, text, Filter(), limit=limit)
+        quotes = [is_quoted(text, memory.content) for memory in found]
+        # Where quotations come to an end long before the matches do, there are no more of them.
+        if len(found) < limit or not any(quotes[limit // 2 :]):
+            return [memory for memory, quoted in zip(found, quotes, strict=True) if quoted]
+        limit *= 4
+
+
 def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
     """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
     found = [
@@ -97,11 +109,11 @@ def _bare(session: Session, memory: Memory) -> Renditions:
     )
 
 
-def _matching(session: Session, text: str, where: Filter) -> tuple[Memory, ...]:
+def _matching(session: Session, text: str, where: Filter, *, limit: int = _LOOKED_AT) -> tuple[Memory, ...]:
     """The memories that share most words with a text."""
     terms = query_terms(text, language=session.language)
     if not terms:
         return ()
-    query = Query(text=text, terms=terms, filter=where, slices=(Slice(limit=_LOOKED_AT),))
+    query = Query(text=text, terms=terms, filter=where, slices=(Slice(limit=limit),))
     found = session.store.search(session.agent, query)
     return tuple(each.memory for each in found.slices[0])
