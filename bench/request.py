@@ -49,7 +49,7 @@ def main() -> None:
         speed()
         return
     talks = [conversation(random.Random(seed)) for seed in range(CONVERSATIONS)]
-    fits: dict[str, Fit] = {"germane request": ours}
+    fits: dict[str, Fit] = {"germane request": ours, "germane, turn by turn": turn_by_turn}
     if importlib.util.find_spec("langchain_core"):
         fits["langchain trim_messages"] = langchain()
     if importlib.util.find_spec("llama_index"):
@@ -109,6 +109,21 @@ def ours(talk: Talk, budget: int) -> Talk | None:
             return engine.request(talk, window=budget, reserve=0).messages
         except RequestTooLarge:
             return None
+
+
+def turn_by_turn(talk: Talk, budget: int) -> Talk | None:
+    """The last of the requests that were made for each question, with the prefix that they kept."""
+    previous: germane.Request | None = None
+    with germane.open(":memory:", embedder=None) as engine:
+        log = engine.conversation("chat")
+        for message in talk:
+            log.append(message)
+            if message["role"] == "user":
+                try:
+                    previous = engine.request(log, window=budget, reserve=0, previous=previous)
+                except RequestTooLarge:
+                    previous = None
+    return None if previous is None else previous.messages
 
 
 def langchain() -> Fit:

@@ -157,21 +157,21 @@ def test_a_request_is_made(db: Path, transcript: Path, tmp_path: Path) -> None:
             "window": 1000,
             "reserve": 100,
             "limit": 900,
-            "tokens": 93,
+            "tokens": 88,
             "left_out": [],
             "notes": [],
         }
     )
     shown = run("chat", "request", "weather", "--window", "1000", "--reserve", "100", db=db)
     assert shown.out == snapshot("""\
-Request  62 of 900 tokens (7%), by o200k
+Request  57 of 900 tokens (6%), by o200k
 Window   1,000, of which 100 are reserved for the answer
 For      openai
 
 PART                  offered  used  in  cut  out
 messages of no group        7     7                ███
 priming                     3     3                █
-current group              52    52   1            ████████████████████████
+current group              47    47   1            ████████████████████████
 """)
     refused = run("chat", "request", "weather", "--window", "30", "--reserve", "1", "--json", db=db)
     assert refused.code == 2

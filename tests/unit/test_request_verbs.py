@@ -14,6 +14,7 @@ from inline_snapshot import snapshot
 import germane
 import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, NotSaid, RequestShares, RequestTooLarge, Share
+from germane.conversation.counting import as_json
 from germane.model.calibration import Calibration
 from requests_of import TOOLS, check_accepted, check_pairs
 
@@ -58,11 +59,14 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
         talk = long_talk(engine)
         talk.append("user", "When does the redis cache expire?")
         request = engine.request(talk, window=2000, reserve=200)
-        *_, recalled, prompt = request.messages
+        *_, recalled, spare, prompt = request.messages
         assert prompt == {"role": "user", "content": "When does the redis cache expire?"}
         assert recalled["role"] == "user"
         assert recalled["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
         assert "ninety seconds" in recalled["content"]
+        # What was said just before the window takes the room that is left, until the next turn needs it.
+        assert spare["content"].startswith("<recalled-from-memory>\nRecalled from earlier")
+        assert [block.spare for block in request.state.blocks] == [False, True]
         # What was recalled is never learned again as new.
         assert germane.TextPart(text="x") != germane.TextPart(text="x", recalled=True)
         other = engine.conversation("other")
@@ -112,6 +116,7 @@ def test_a_tool_loop_only_appends() -> None:
         talk.append("user", "Is the deploy of the warehouse worker frozen?")
         previous = engine.request(talk, memory="layered", window=6000, reserve=500)
         previous = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
+        appended = 0
         for number in range(4):
             talk.append("assistant", tool_calls=[{"id": f"c{number}", "name": "look"}])
             waiting = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
@@ -119,8 +124,17 @@ def test_a_tool_loop_only_appends() -> None:
             assert "no result" in waiting.messages[-1]["content"]
             talk.append("tool", tool_results=[{"call_id": f"c{number}", "content": "nothing frozen"}])
             request = engine.request(talk, memory="layered", window=6000, reserve=500, previous=previous)
-            assert request.texts[: len(previous.texts)] == previous.texts
+            # What only took room gives way, once; all else stays as it was.
+            gone = [block for block in previous.state.blocks if block not in request.state.blocks]
+            assert all(block.spare for block in gone)
+            kept = [
+                text for text in previous.texts if not any(as_json(one.text)[1:-1] in text for one in gone)
+            ]
+            assert len(kept) == len(previous.texts) - len(gone)
+            assert list(request.texts[: len(kept)]) == kept
+            appended += not gone
             previous = request
+        assert appended >= 3
 
 
 def test_memory_is_part_of_the_budget_and_goes_when_it_is_forgotten() -> None:
@@ -161,6 +175,17 @@ def test_shares_bound_the_parts() -> None:
         used = {part.name: part.used for part in request.parts}
         assert used["recalled"] <= 150
         assert request.tokens >= 0.9 * request.limit
+        # Of a history that may have no more, the rest is told in words, to keep the promise of a full one.
+        short = RequestShares(history=Share(weight=45, ceiling=700))
+        request = engine.request(talk, window=3000, reserve=0, shares=short)
+        used = {part.name: part.used for part in request.parts}
+        assert 500 < used["history"] <= 700
+        assert request.tokens >= 0.9 * request.limit
+        talk.append("assistant", "After ninety seconds.")
+        talk.append("user", "Thanks. What of the worker?")
+        request = engine.request(talk, window=3000, reserve=0, shares=short, previous=request)
+        used = {part.name: part.used for part in request.parts}
+        assert 500 < used["history"] <= 700
 
 
 def test_calibration_keeps_the_safe_side() -> None:

@@ -14,7 +14,7 @@ from germane.conversation.tiers import Tiers
 from germane.conversation.words import content_in_words
 from germane.model.request import Form
 
-__all__ = ["Window", "forms_of_current", "inactive_form", "loosened", "window_of"]
+__all__ = ["Window", "forms_of_current", "inactive_form", "loosened", "room_under", "window_of"]
 
 _TRIES: Final = 14
 _NEAR: Final = 0.98
@@ -98,6 +98,18 @@ def window_of(
     if start == 0:
         window = loosened(arranged, window, room, used)
     return window, start == 0
+
+
+def room_under(
+    arranged: Arrangement, ceiling: int | None, *, current: Form | None, pins: Sequence[str] = ()
+) -> int | None:
+    """What a window may cost at most for its history to stay under a ceiling; None without one."""
+    if ceiling is None or not arranged.order:
+        return None
+    last = arranged.order[-1]
+    forms = {group: inactive_form(arranged, group, arranged.tiers) for group in pins}
+    forms[last] = current or _shorter(arranged, last)
+    return ceiling + sum(arranged.shown(group, form).tokens for group, form in forms.items())
 
 
 def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Window:

@@ -112,13 +112,14 @@ def _parts(
 
 def _of_block(arranged: Arrangement, block: Block, solved: Solved) -> PartUse:
     tokens = block_cost(block, arranged)
+    stays = "" if block.before == arranged.current else "stays where it was"
     return PartUse(
-        name=block.name,
+        name="spare" if block.spare else block.name,
         used=tokens,
         offered=tokens,
-        share=solved.room.get(block.name, 0),
+        share=0 if block.spare else solved.room.get(block.name, 0),
         shown=len(block.shows),
-        why="" if block.before == arranged.current else "stays where it was",
+        why="gives way to the next turns" if block.spare else stays,
     )
 
 

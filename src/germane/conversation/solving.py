@@ -16,10 +16,17 @@ from typing import Final
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.beside import MEMORY, RECALLED, anchor_blocks, carried, memory_block, worth
-from germane.conversation.fitting import Window, forms_of_current, inactive_form, loosened, window_of
+from germane.conversation.fitting import (
+    Window,
+    forms_of_current,
+    inactive_form,
+    loosened,
+    room_under,
+    window_of,
+)
 from germane.conversation.head import Head, head_of
-from germane.conversation.staying import Case, cost_of, lifted, recalled_anew, recalled_on
-from germane.conversation.wanted import Remembered, Wanted, block_cost
+from germane.conversation.staying import Case, cost_of, lifted, recalled_anew, recalled_on, spare
+from germane.conversation.wanted import AIM, Remembered, Wanted, block_cost
 from germane.errors import BudgetTooSmall, RequestTooLarge
 from germane.model.request import Block, Form, RequestState
 from germane.packing.allocate import allocate
@@ -70,9 +77,14 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
     beside = [*([memory] if memory is not None else []), *anchors]
     room = _rooms(wanted, must)
     fixed = head.tokens + cost_of(arranged, beside)
-    case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"])
+    bound = room_under(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins)
+    case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"], bound=bound)
     recalled = [block for block in old if block.name == RECALLED]
     window = _grown(case, must, recalled)
+    if window is None and any(block.spare for block in recalled):
+        # What only filled the request before makes room for what was said since.
+        recalled = [block for block in recalled if not block.spare]
+        window = _grown(case, must, recalled)
     kept = window is not None
     if window is None:
         beside = [*([fresh] if fresh is not None else []), *anchors]
@@ -81,7 +93,11 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
         beside = lifted(arranged, beside, window)
     else:
         window, recalled = recalled_on(case, window, recalled)
-    blocks = (*recalled, *beside)
+    if not (kept and case.is_same_question):
+        # While a question is worked on, what stands before it stays as it is.
+        recalled += spare(case, window, recalled)
+    # What leaves first stands last, so that no more than it has to be read again.
+    blocks = tuple(sorted((*recalled, *beside), key=lambda block: block.spare))
     state = RequestState(
         start=arranged.order[window.start] if arranged.order else None,
         current=arranged.current,
@@ -208,7 +224,7 @@ def _grown(case: Case, must: _Must, recalled: Sequence[Block]) -> Window | None:
         forms[arranged.current] = must.form
     window = Window(start=start, forms=forms, pins=must.pins)
     used = case.tokens(window, recalled)
-    if used > wanted.limit:
+    if used > wanted.limit or window.tokens(arranged) > case.room(0):
         return None
     has_more = start > len(must.pins) or bool(forms)
     return None if has_more and used < _MUCH_SMALLER * wanted.limit else window
@@ -216,25 +232,26 @@ def _grown(case: Case, must: _Must, recalled: Sequence[Block]) -> Window | None:
 
 def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
     """The window and what is recalled from before it, as if nothing had been sent yet."""
-    arranged, limit = case.arranged, case.wanted.limit
-    most = limit - case.fixed
-    window, whole = window_of(arranged, most, current=must.form, pins=must.pins)
+    arranged = case.arranged
+    window, whole = window_of(arranged, case.room(0), current=must.form, pins=must.pins)
     if whole and not window.forms:
         return window, []
-    slack = int(_STEP * limit)
-    window, whole = window_of(arranged, most - slack, current=must.form, pins=must.pins)
+    slack = int(_STEP * case.wanted.limit)
+    window, whole = window_of(arranged, case.room(slack), current=must.form, pins=must.pins)
     if whole:
-        return window, []
-    window, _ = window_of(arranged, most - slack - case.share, current=must.form, pins=must.pins)
+        # No group has to leave, so room for the next turn is had by cutting results further.
+        room = case.room(int((1 - AIM) * case.wanted.limit))
+        return loosened(arranged, window, room, window.tokens(arranged)), []
+    window, _ = window_of(arranged, case.room(slack + case.share), current=must.form, pins=must.pins)
     blocks = recalled_anew(case, window, slack)
     held = cost_of(arranged, blocks)
-    wider, _ = window_of(arranged, most - slack - held, current=must.form, pins=must.pins)
+    wider, _ = window_of(arranged, case.room(slack + held), current=must.form, pins=must.pins)
     if wider.start < window.start:
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
         window, blocks = wider, recalled_anew(replace(case, share=held), wider, slack)
     if case.tokens(window, blocks) < case.full:
         # Room that no whole group takes goes to results that were cut, and then to older groups.
-        room = most - slack - cost_of(arranged, blocks)
+        room = case.room(slack + cost_of(arranged, blocks))
         window = loosened(arranged, window, room, window.tokens(arranged))
     if case.tokens(window, blocks) < case.full:
         blocks = recalled_anew(case, window, slack, fill=True)

@@ -12,24 +12,25 @@ from dataclasses import dataclass, replace
 from germane.conversation.arranging import Arrangement
 from germane.conversation.beside import recall_block, worth
 from germane.conversation.fitting import Window, loosened
-from germane.conversation.wanted import FULL, Wanted, block_cost
+from germane.conversation.wanted import AIM, FULL, Wanted, block_cost
 from germane.model.conversation import GroupScores
 from germane.model.request import Block
 
-__all__ = ["Case", "cost_of", "lifted", "recalled_anew", "recalled_on"]
+__all__ = ["Case", "cost_of", "lifted", "recalled_anew", "recalled_on", "spare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """What a request is solved for: `fixed` is what its head and the blocks but the recalled one cost.
 
-    `share` is what may be recalled by relevance.
+    `share` is what may be recalled by relevance, `bound` the most that the window may cost.
     """
 
     arranged: Arrangement
     wanted: Wanted
     fixed: int
     share: int
+    bound: int | None = None
 
     @property
     def full(self) -> int:
@@ -42,6 +43,20 @@ class Case:
         before, now = self.wanted.previous, (self.arranged.current, self.wanted.asked)
         return before is not None and (before.current, before.asked) == now
 
+    def room(self, taken: int) -> int:
+        """What the window may cost beside `taken` tokens of other things."""
+        left = self.wanted.limit - self.fixed - taken
+        return left if self.bound is None else min(left, self.bound)
+
+    def to_fill(self, used: int, held: int) -> tuple[int, int]:
+        """How many tokens at least and at most fill a request that costs `used`, `held` of it recalled.
+
+        More than the ceiling says is recalled only to keep the promise of a full request.
+        """
+        limit, ceiling = self.wanted.limit, self.wanted.shares.recalled.ceiling
+        bound = limit if ceiling is None else max(ceiling - held, math.ceil(FULL * limit) - used)
+        return min(self.full - used, bound), min(limit - used, bound)
+
     def tokens(self, window: Window, blocks: Sequence[Block]) -> int:
         """What the whole request costs with these."""
         return self.fixed + window.tokens(self.arranged) + cost_of(self.arranged, blocks)
@@ -50,14 +65,14 @@ class Case:
 def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[Block]:
     """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
     used = case.tokens(window, ())
-    left = case.wanted.limit - used
+    least, most = case.to_fill(used, 0) if fill else (0, 0)
     block = recall_block(
         case.arranged,
         _before(case, window),
         case.wanted.found(),
-        room=min(case.share, left - slack),
-        least=case.full - used if fill else 0,
-        most=left if fill else 0,
+        room=min(case.share, case.wanted.limit - used - slack),
+        least=least,
+        most=most,
     )
     return [] if block is None else [replace(block, before=case.arranged.current)]
 
@@ -72,24 +87,27 @@ def recalled_on(case: Case, window: Window, recalled: list[Block]) -> tuple[Wind
         recalled = _for_question(case, window, recalled, before)
     total = case.tokens(window, recalled)
     if total < case.full and window.forms:
-        room = case.wanted.limit - case.fixed - cost_of(case.arranged, recalled)
+        room = case.room(cost_of(case.arranged, recalled))
         window = loosened(case.arranged, window, room, window.tokens(case.arranged))
         total = case.tokens(window, recalled)
     if total < case.full and before:
-        left = case.wanted.limit - total
-        recalled = _with_more(
-            case,
-            recalled,
-            recall_block(
-                case.arranged,
-                _unshown(before, recalled),
-                GroupScores(),
-                room=0,
-                least=case.full - total,
-                most=left,
-            ),
-        )
+        least, most = case.to_fill(total, cost_of(case.arranged, recalled))
+        unshown = _unshown(before, recalled)
+        more = recall_block(case.arranged, unshown, GroupScores(), room=0, least=least, most=most)
+        recalled = _with_more(case, recalled, more)
     return window, recalled
+
+
+def spare(case: Case, window: Window, recalled: Sequence[Block]) -> list[Block]:
+    """What takes the room that is left for the next turn until that turn needs it: the latest unshown."""
+    used = case.tokens(window, recalled)
+    wanting = math.ceil(AIM * case.wanted.limit) - used
+    if wanting <= 0:
+        return []
+    _, most = case.to_fill(used, cost_of(case.arranged, recalled))
+    unshown = _unshown(_before(case, window), recalled)
+    block = recall_block(case.arranged, unshown, GroupScores(), room=0, least=min(wanting, most), most=most)
+    return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
 
 
 def lifted(arranged: Arrangement, blocks: Sequence[Block], window: Window) -> list[Block]:

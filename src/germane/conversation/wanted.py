@@ -18,10 +18,14 @@ from germane.model.plan import Share
 from germane.model.recalled import fenced
 from germane.model.request import Block, RequestState
 
-__all__ = ["FULL", "Remembered", "RequestShares", "Wanted", "block_cost", "entry_of"]
+__all__ = ["AIM", "FULL", "Remembered", "RequestShares", "Wanted", "block_cost", "entry_of"]
 
 FULL: Final = 0.9
 """The share of what may be spent that a request takes at least, where more than that is on offer."""
+
+AIM: Final = 0.96
+"""The share that it is filled to, since its parts don't end where the room does, and since what is counted
+high for safety is less by a plainer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +34,7 @@ class RequestShares:
 
     Each part has a weight, a floor and a ceiling in tokens; what one leaves, the others take.
     `recalled` is what matches from before the window, and counts only where the window doesn't hold all.
+    It has more than its ceiling only where less than 90 % of the room would be used else.
     """
 
     memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))

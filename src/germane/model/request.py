@@ -44,13 +44,14 @@ class Block:
     """Text beside the dialogue, as one message of the user's: memory, an anchor, what is recalled.
 
     It stands before the group `before`, or with None before the window. `shows` are the ids of the
-    memories or groups in it.
+    memories or groups in it. What is `spare` takes room that the next turn may need, and leaves first.
     """
 
     name: str
     text: str
     before: str | None = None
     shows: tuple[str, ...] = ()
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
