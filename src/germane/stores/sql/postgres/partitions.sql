@@ -21,6 +21,11 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
+    IF (SELECT relkind = 'p' FROM pg_class WHERE oid = 'lex'::regclass) THEN
+        -- See there: it has to find the part, which needs a plan for each agent.
+        ALTER FUNCTION postings_of SET germane.spread = on;
+        ALTER FUNCTION postings_of SET plan_cache_mode = force_custom_plan;
+    END IF;
     -- Counters change in place where the page has room. Vectors stay beside the rest of their row.
     FOR one IN SELECT relid FROM pg_partition_tree('states') WHERE isleaf LOOP
         EXECUTE format('ALTER TABLE %s SET (fillfactor = 70)', one);
