@@ -12,15 +12,17 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
 from germane.model.context import Context
 from germane.model.frame import FrameChoice
 from germane.model.learning import Weights
+from germane.model.memory import Memory
 from germane.model.plan import Plan, Section
 from germane.model.query import Candidate, Found, Order, Query, TimeRange
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
@@ -45,6 +47,8 @@ from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
 __all__ = ["Request", "assemble", "pack"]
+
+_MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +128,16 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
 
 def _required(request: Request, found: Found) -> frozenset[str]:
     """The ids of what has to stand in the context: by its section, by its kind, or because it is pinned."""
+    # Few kinds have any that must stand, and most candidates are of another.
+    strict = {kind.name: kind.requires for kind in request.kinds if kind.strict}
     return frozenset(
-        candidate.memory.id
+        memory.id
         for section, candidates in _gathered(request.plan, found)
-        for candidate in candidates
+        for memory in map(_MEMORY, candidates)
         if section.required
-        or candidate.memory.kind in section.required_kinds
-        or candidate.memory.id in request.pinned
-        or request.kinds.of(candidate.memory).requires(candidate.memory)
+        or memory.kind in section.required_kinds
+        or memory.id in request.pinned
+        or (memory.kind in strict and strict[memory.kind](memory))
     )
 
 
@@ -295,6 +301,7 @@ def _fit_to(
                 heading_cost=costs.heading,
                 text_cost=costs.text,
                 at_least=costs.at_least,
+                ladder_of=costs.ladder,
                 precedence=None if how is None else lambda several: in_precedence(several, how),
             )
         except BudgetTooSmall as error:

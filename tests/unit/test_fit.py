@@ -24,7 +24,8 @@ from germane import (
     Section,
     Share,
 )
-from germane.packing.fit import Fitted, Line, fit
+from germane.packing.fit import Fitted, fit
+from germane.packing.lines import Line
 from germane.testing.builders import make_memory
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import germane
 from germane import Level
-from germane.packing.fit import Line
+from germane.packing.costs import Costs
+from germane.packing.lines import Line
 from germane.packing.remembered import RememberedLines
 from germane.testing.builders import make_memory
 
@@ -29,6 +30,15 @@ def test_another_memory_of_the_same_id_is_another() -> None:
     lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
     lines.keep(memory, _line("- The cache"), own_heading=False)
     assert lines.get(memory.evolve(content="Something else."), Level.FULL, own_heading=False) is None
+
+
+def test_what_is_counted_in_another_way_is_kept_apart() -> None:
+    lines, memory = RememberedLines(), make_memory("The cache lives in Redis.")
+    lines.of("content").keep(memory, _line("- The cache"), own_heading=False)
+    assert lines.of("content").get(memory, Level.FULL, own_heading=False) is not None
+    assert lines.of("whole").get(memory, Level.FULL, own_heading=False) is None
+    lines.clear()
+    assert lines.of("content").get(memory, Level.FULL, own_heading=False) is None
 
 
 def test_a_huge_memory_is_not_held_and_many_are_let_go() -> None:
@@ -58,8 +68,10 @@ def test_a_purge_takes_the_remembered_lines_along() -> None:
         engine.remember("The secret lives in the vault.")
         held = engine.recall("secret")[0].memory
         engine.assemble("Where does the secret live?", budget=300, plan="relevance")
-        remembered = engine._session.lines
+        session = engine._session
+        remembered = session.lines.of(f"{Costs.way} {session.counter.name}")
         assert remembered.get(held, Level.FULL, own_heading=False) is not None
         engine.purge(held.id, confirm=True)
+        remembered = session.lines.of(f"{Costs.way} {session.counter.name}")
         assert remembered.get(held, Level.FULL, own_heading=False) is None
         assert engine.assemble("Where does the secret live?", budget=300, plan="relevance").text == ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from germane.kinds import Kinds
 from germane.model.memory import Level, Memory
 from germane.model.plan import Section
-from germane.packing.fit import Line
+from germane.packing.lines import Ladder, Line
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines
 from germane.protocols import TokenCounter
@@ -22,15 +22,22 @@ _SAVED_BY_A_LINE = 4
 class Costs:
     """The lines and headings of one assembly, each written and counted once.
 
-    `lines` are those that were made before by this counter. They save work and change no result.
+    `lines` are those that were made before. They save work and change no result.
     """
+
+    way = "whole"
+    """What is counted; lines are remembered for each way and counter apart."""
 
     def __init__(self, counter: TokenCounter, kinds: Kinds, lines: RememberedLines) -> None:
         self._counter = counter
         self._counter_name = counter.name
         self._kinds = kinds
-        self._lines = lines
+        self._lines = lines.of(f"{self.way} {counter.name}")
         self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
+
+    def ladder(self, section: Section, memory: Memory) -> Ladder:
+        """What is known of a memory's lines in a section."""
+        return self._lines.ladder(memory, own_heading=section.own_heading)
 
     def line(self, section: Section, memory: Memory, level: Level) -> Line:
         """A memory at a level, as its section shows it."""
@@ -38,10 +45,12 @@ class Costs:
         if known is not None:
             return known
         text = item_lines(section, memory, level)
-        tokens = self._counter.count(text + "\n") if text else 0
-        line = Line(level=level, text=text, tokens=tokens)
+        line = Line(level=level, text=text, tokens=self._tokens(memory, level, text))
         self._lines.keep(memory, line, own_heading=section.own_heading)
         return line
+
+    def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - Others count these.
+        return self._counter.count(text + "\n") if text else 0
 
     def at_least(self, memory: Memory, level: Level) -> int:
         """The stored count, if it is by this counter, less what a line's other beginning may save."""
@@ -79,16 +88,12 @@ class Costs:
 
 
 class ContentCosts(Costs):
-    """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level.
+    """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level."""
 
-    Of `lines`, which another counter may have counted, only the texts are used.
-    """
+    way = "content"
 
-    def line(self, section: Section, memory: Memory, level: Level) -> Line:
-        """A memory as its section shows it, at the cost of its content."""
-        known = self._lines.get(memory, level, own_heading=section.own_heading)
-        text = item_lines(section, memory, level) if known is None else known.text
-        return Line(level=level, text=text, tokens=self._counter.count(memory.content))
+    def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
+        return self._counter.count(memory.content)
 
     def at_least(self, memory: Memory, level: Level) -> int:  # noqa: ARG002 - As of all costs.
         """Nothing is known without counting."""
@@ -106,18 +111,14 @@ class ContentCosts(Costs):
 class RenditionCosts(Costs):
     """Costs where a memory's rendition at its level is all that counts, and headings are free.
 
-    What a section says itself counts as its text does. Of `lines` only the texts are used, as above.
+    What a section says itself counts as its text does.
     """
 
-    def line(self, section: Section, memory: Memory, level: Level) -> Line:
-        """A memory at a level, at the cost of that rendition."""
-        known = self._lines.get(memory, level, own_heading=section.own_heading)
-        text = item_lines(section, memory, level) if known is None else known.text
+    way = "renditions"
+
+    def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         rendition, counted = memory.renditions.at(level), memory.renditions.counter
-        own = counted == self._counter_name
-        return Line(
-            level=level, text=text, tokens=rendition.tokens if own else self._counter.count(rendition.text)
-        )
+        return rendition.tokens if counted == self._counter_name else self._counter.count(rendition.text)
 
     def at_least(self, memory: Memory, level: Level) -> int:
         """The stored count, if it is by this counter."""

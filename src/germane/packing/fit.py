@@ -20,29 +20,21 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
+from germane.packing.lines import Ladder, Line
 from germane.packing.render import session_of
 
-__all__ = ["Block", "Choice", "Fitted", "Line", "fit"]
+__all__ = ["Block", "Choice", "Fitted", "fit"]
 
 
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A memory's text at one level and what it adds to the context, line end included."""
-
-    level: Level
-    text: str
-    tokens: int
-
-
 @dataclass(slots=True, kw_only=True)
 class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
-    `lines` are those that a pass has asked for so far.
+    `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
     """
 
     ranked: Ranked
@@ -51,19 +43,21 @@ class Choice:
     reason: Reason | None = None
     tokens: int = 0
     short_by: int = 0
-    lines: dict[Level, Line] = field(default_factory=dict)
+    ladder: Ladder | None = None
+    asked: tuple[Level, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
 class Block:
     """A section on its way through the passes.
 
-    `share` is what it may use, `used` what it does, `shown` counts the memories that stand in it,
-    and `sessions` names those whose date is written.
+    `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
+    memories that stand in it, and `sessions` names those whose date is written.
     """
 
     section: Section
     choices: list[Choice]
+    levels: Sequence[Level]
     shown: int = 0
     share: int = 0
     used: int = 0
@@ -91,6 +85,8 @@ AtLeast = Callable[[Memory, Level], int]
 """Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
 Precedence = Callable[[list[Ranked]], Sequence[Ranked]]
 """Orders memories whatever their section."""
+LadderOf = Callable[[Section, Memory], Ladder]
+"""What is known already of a memory's lines in a section."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
@@ -105,23 +101,29 @@ def fit(
     heading_cost: HeadingCost,
     text_cost: Callable[[Section], int],
     at_least: AtLeast | None = None,
+    ladder_of: LadderOf | None = None,
     precedence: Precedence | None = None,
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
     `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
-    that can't fit, and `precedence` orders what a plan backfills. Raises BudgetTooSmall when what is
-    required doesn't fit at its shortest.
+    that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
+    backfills. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
     """
     blocks = [
         Block(
             section=section,
+            levels=section.levels if section.overflow.degrades else section.levels[:1],
             choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
     packer = _Packer(
-        line_of=line_of, heading_cost=heading_cost, text_cost=text_cost, at_least=at_least or _unknown
+        line_of=line_of,
+        heading_cost=heading_cost,
+        text_cost=text_cost,
+        at_least=at_least or _unknown,
+        ladder_of=ladder_of or _new_ladder,
     )
     packer.require(blocks, budget)
     for block, share in zip(blocks, _shares(plan, budget), strict=True):
@@ -150,6 +152,10 @@ def _unknown(_: Memory, __: Level) -> int:
     return 0
 
 
+def _new_ladder(_: Section, __: Memory) -> Ladder:
+    return Ladder()
+
+
 def _lend(blocks: Sequence[Block]) -> int:
     """Cover sections whose required memories exceed their share from the others' shares.
 
@@ -174,6 +180,7 @@ class _Packer:
     heading_cost: HeadingCost
     text_cost: Callable[[Section], int]
     at_least: AtLeast
+    ladder_of: LadderOf
     seen: set[str] = field(default_factory=set)
 
     def require(self, blocks: Sequence[Block], budget: int) -> None:
@@ -241,7 +248,7 @@ class _Packer:
                 choice.ranked.candidate.memory.id: (block, choice)
                 for block in blocks
                 for choice in block.choices
-                if self._could_use(block, choice, left, grows=grows)
+                if (choice.line is not None) is grows and self._could_use(block, choice, left)
             }
             for one in precedence([choice.ranked for _, choice in waiting.values()]):
                 block, choice = waiting[one.candidate.memory.id]
@@ -252,11 +259,11 @@ class _Packer:
         for block in blocks:
             block.flowed = max(block.flowed, block.used - block.share)
 
-    def _could_use(self, block: Block, choice: Choice, room: int, *, grows: bool) -> bool:
+    def _could_use(self, block: Block, choice: Choice, room: int) -> bool:
         """Whether so many tokens could bring a memory in, or lengthen one that stands already."""
-        if not grows:
-            return choice.line is None and choice.reason is _OVER_BUDGET and choice.tokens <= room
-        return choice.line is not None and choice.line.level is not block.section.levels[0]
+        if choice.line is None:
+            return choice.tokens <= room and choice.reason is _OVER_BUDGET
+        return choice.line.level is not block.section.levels[0]
 
     def _under_ceiling(self, block: Block, room: int) -> int:
         ceiling = block.section.share.ceiling
@@ -268,14 +275,17 @@ class _Packer:
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return
-        levels = len(section.levels) if section.overflow.degrades else 1
         heading = self._heading(block, choice)
         if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.
             choice.short_by = choice.tokens + heading - max(0, room)
             return
         least = 0
-        for line in self._lines(section, choice, levels, room=room):
+        levels = block.levels
+        for level in levels:
+            line = self._line(section, choice, level, levels[-1], room)
+            if line is None or not line.text:
+                continue
             if line.text in self.seen:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
                 return
@@ -322,23 +332,36 @@ class _Packer:
                 cost += self.heading_cost(section, memory)
         return cost
 
-    def _lines(
-        self, section: Section, choice: Choice, levels: int | None = None, *, room: int | None = None
-    ) -> Iterator[Line]:
-        """The lines of a memory at its section's first levels (all unless told), made when asked for.
+    def _lines(self, section: Section, choice: Choice) -> Iterator[Line]:
+        """The lines of a memory at its section's levels, made when asked for."""
+        for level in section.levels:
+            line = self._line(section, choice, level, level, 0)
+            if line is not None and line.text:
+                yield line
 
-        One that is sure to be longer than `room` is passed over, unless the last is longer still.
+    def _line(self, section: Section, choice: Choice, level: Level, last: Level, room: int) -> Line | None:
+        """The line of a memory at a level; `last` is the shortest that will be asked for.
+
+        None for one that is sure to be longer than `room`, unless the last is longer still, or no pass
+        before passed it over.
         """
         memory = choice.ranked.candidate.memory
-        shown = section.levels[:levels]
-        last = shown[-1]
-        for level in shown:
-            line = choice.lines.get(level)
-            if line is None:
-                if level is not last and room is not None:
-                    least = self.at_least(memory, level)
-                    if least > room and self.at_least(memory, last) <= least:
-                        continue
-                line = choice.lines[level] = self.line_of(section, memory, level)
-            if line.text:
-                yield line
+        ladder = choice.ladder
+        if ladder is None:
+            ladder = choice.ladder = self.ladder_of(section, memory)
+        if level is not last and level not in choice.asked:
+            least = ladder.least.get(level)
+            if least is None:
+                least = ladder.least[level] = self.at_least(memory, level)
+            if least > room:
+                shortest = ladder.least.get(last)
+                if shortest is None:
+                    shortest = ladder.least[last] = self.at_least(memory, last)
+                if shortest <= least:
+                    return None
+        if level not in choice.asked:
+            choice.asked += (level,)
+        line = ladder.lines.get(level)
+        if line is None:
+            line = ladder.lines[level] = self.line_of(section, memory, level)
+        return line

@@ -2,25 +2,19 @@
 
 Level: packing. It changes no result: a line depends on nothing but the memory, the level, whether
 its section gives each a heading of its own, and the counter; a heading on the memory, the section's
-heading, the kinds and the counter. Whoever remembers lines does so for one counter and one registry
-of kinds.
+heading, the kinds and the counter. Whoever remembers lines does so for one registry of kinds, and for each
+way of counting apart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
-
 from germane.model.memory import Level, Memory
-
-if TYPE_CHECKING:
-    from germane.packing.fit import Line
+from germane.packing.lines import Ladder, Line
 
 __all__ = ["RememberedLines"]
 
-_Key: TypeAlias = tuple[bool, str, Level]
-
 _MOST = 24_000_000
-"""Characters held at most, memories and lines together."""
+"""Characters held at most for each way of counting, memories and lines together."""
 _LONGEST = 20_000
 """Characters of a memory worth holding; a longer one would push out too many others."""
 _OVERHEAD = 400
@@ -29,23 +23,37 @@ _OVERHEAD = 400
 class RememberedLines:
     """Lines by memory and level. Threads may share it: at worst a line is made twice."""
 
-    __slots__ = ("_headings", "_held", "_lines")
+    __slots__ = ("_headings", "_held", "_ladders", "_others")
 
     def __init__(self) -> None:
-        self._lines: dict[_Key, tuple[Memory, Line]] = {}
+        self._ladders: dict[bool, dict[str, tuple[Memory, Ladder]]] = {False: {}, True: {}}
         self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
+        self._others: dict[str, RememberedLines] = {}
         self._held = 0
+
+    def of(self, way: str) -> RememberedLines:
+        """The lines that are counted in this way; `clear` forgets them too."""
+        return self._others.get(way) or self._others.setdefault(way, RememberedLines())
+
+    def ladder(self, memory: Memory, *, own_heading: bool) -> Ladder:
+        """All that is known of the lines of this very memory. What is added to it is known the next time."""
+        known = self._ladders[own_heading].get(memory.id)
+        # An id can be taken anew once its memory was purged, so it alone proves nothing.
+        if known is not None and known[0] is memory:
+            return known[1]
+        ladder = Ladder()
+        if self._has_room(memory, memory.content):
+            self._ladders[own_heading][memory.id] = memory, ladder
+        return ladder
 
     def get(self, memory: Memory, level: Level, *, own_heading: bool) -> Line | None:
         """The line that was kept for this very memory, or None."""
-        known = self._lines.get((own_heading, memory.id, level))
-        # An id can be taken anew once its memory was purged, so it alone proves nothing.
-        return known[1] if known is not None and known[0] is memory else None
+        return self.ladder(memory, own_heading=own_heading).lines.get(level)
 
     def keep(self, memory: Memory, line: Line, *, own_heading: bool) -> None:
         """Keep a line for the next time."""
-        if self._has_room(memory, line.text):
-            self._lines[own_heading, memory.id, line.level] = memory, line
+        self.ladder(memory, own_heading=own_heading).lines[line.level] = line
+        self._held += len(line.text)
 
     def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
         """The heading made for this very memory from a section's, and its tokens, or None."""
@@ -59,8 +67,10 @@ class RememberedLines:
 
     def clear(self) -> None:
         """Forget all of them."""
-        self._lines.clear()
+        for ladders in self._ladders.values():
+            ladders.clear()
         self._headings.clear()
+        self._others.clear()
         self._held = 0
 
     def _has_room(self, memory: Memory, text: str) -> bool:

@@ -41,7 +41,9 @@ def large_notes(fitted: Fitted) -> Iterator[Note]:
     """A note for each section with memories that are longer than all that the section was given."""
     for block in fitted.blocks:
         given = block.share + block.flowed
-        large = [one for one in block.choices if one.ranked.memory.renditions.full.tokens > given > 0]
+        large = [
+            one for one in block.choices if one.ranked.candidate.memory.renditions.full.tokens > given > 0
+        ]
         if large:
             told = "; ".join(_told(one) for one in large[:_NAMED])
             more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""

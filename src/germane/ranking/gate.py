@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from germane.model.query import Candidate, TimeRange
 from germane.model.trace import Note, Ranked
@@ -18,7 +19,7 @@ from germane.ranking.dialogue import is_turn
 from germane.ranking.fusion import evidence_of_words
 from germane.ranking.relevance import WHEN_BOOST
 
-__all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate"]
+__all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate", "outside"]
 
 FEW = 5
 """In a store of so few memories any likeness counts: leaving out what matters costs more than it saves."""
@@ -78,31 +79,49 @@ def gate(
     first in rank order does that shares a word with the question or has half of the least cosine.
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
-    judged = {
-        place: _measures(one.candidate, prefer)
-        for place, one in enumerate(ranked)
-        if one.candidate.signals and not is_turn(one.candidate) and one.candidate.memory.id not in exempt
-    }
+    candidates = [one.candidate for one in ranked]
+    judged = _judged(candidates, prefer, exempt)
     if few:
         return _parted(
             ranked,
             {place for place, (near, _, has) in judged.items() if near < _COSINE_OF_FEW and not has},
         )
-    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
-    if not any("semantic" in one.candidate.signals for one in ranked):
-        share *= _WORDS_ALONE
-    out = {
-        place
-        for place, (_, meaning, has) in judged.items()
-        if meaning < cosine and (has < share or not _words_say(ranked[place].candidate, information))
-    }
+    out = _outside(candidates, judged, information)
     unsure = False
     if len(out) == len(ranked):
         best = next((place for place in range(len(ranked)) if _says_something(*judged[place])), None)
         unsure = best is not None
         out.discard(-1 if best is None else best)
     return _parted(ranked, out, unsure=unsure)
+
+
+def outside(candidates: Sequence[Candidate], *, information: float = 0.0) -> set[int]:
+    """The places of those that `gate` leaves out; of all of them it may keep the best nevertheless."""
+    return _outside(candidates, _judged(candidates, None, ()), information)
+
+
+_Judged: TypeAlias = dict[int, tuple[float, float, float]]
+"""What `_measures` says of a candidate, by its place; those that aren't judged have none."""
+
+
+def _judged(candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: Collection[str]) -> _Judged:
+    return {
+        place: _measures(one, prefer)
+        for place, one in enumerate(candidates)
+        if one.signals and not is_turn(one) and not (exempt and one.memory.id in exempt)
+    }
+
+
+def _outside(candidates: Sequence[Candidate], judged: _Judged, information: float) -> set[int]:
+    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
+    if not any("semantic" in one.signals for one in candidates):
+        share *= _WORDS_ALONE
+    return {
+        place
+        for place, (_, meaning, has) in judged.items()
+        if meaning < cosine and (has < share or not _words_say(candidates[place], information))
+    }
 
 
 def _parted(ranked: Sequence[Ranked], out: Collection[int], *, unsure: bool = False) -> Gated:

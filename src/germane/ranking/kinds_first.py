@@ -19,7 +19,7 @@ from germane.model.memory import Memory
 from germane.model.query import Candidate
 from germane.model.trace import Note, Ranked
 from germane.model.work import KindsFirst, Work
-from germane.places import closeness
+from germane.places import closeness, closeness_to
 
 __all__ = [
     "MOST_OUTCOME",
@@ -41,26 +41,51 @@ _A_KIND = 10.0
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
 _UPDATED = attrgetter("candidate.memory.updated_at", "candidate.memory.id")
+_CANDIDATE_UPDATED = attrgetter("memory.updated_at", "memory.id")
 
 
 def kinds_first(
     candidates: Sequence[Candidate],
     how: KindsFirst,
     *,
-    relevant: Mapping[str, Ranked],
+    relevant: Mapping[str, Mapping[str, float]],
     work: Work,
     now: datetime,
 ) -> tuple[Ranked, ...]:
     """The candidates in the order of `in_precedence`, with the parts of their scores.
 
-    `relevant` are those that have to do with the task, by id. The parts are `kind`, those of relevance,
-    `path` (how closely its places fit the nearest path, from 0 to 1), `outcome` and `stale`. The order of
-    the candidates doesn't matter.
+    `relevant` are the parts of those that have to do with the task, by id. The parts are `kind`, those of
+    relevance, `path` (how closely its places fit the nearest path, from 0 to 1), `outcome` and `stale`. The
+    order of the candidates doesn't matter.
     """
     oldest = None if how.stale_after is None else now - how.stale_after
-    scores = {kind: _A_KIND * (how.others - place) for kind, place in how.priorities.items()}
-    ranked = [_ranked(one, scores, how, relevant=relevant, work=work, oldest=oldest) for one in candidates]
-    return tuple(in_precedence(ranked, how))
+    near = closeness_to(work.paths) if work.paths else None
+    # The same order as `in_precedence` gives, made with what is at hand here: the latest first, parted by
+    # kind, and among these by what is known of each. The place in time makes each row another.
+    parted: dict[int, list[tuple[float, float, int, Ranked]]] = {}
+    for place, one in enumerate(sorted(candidates, key=_CANDIDATE_UPDATED, reverse=True)):
+        memory = one.memory
+        priority = how.priorities.get(memory.kind, how.others)
+        score = _A_KIND * (how.others - priority)
+        parts = {"kind": score}
+        if relevant and (known := relevant.get(memory.id)) is not None:
+            parts |= known
+        path = 0.0 if near is None else near(memory)
+        if path:
+            parts["path"] = path
+        if work.leanings and (lean := work.leanings.get(memory.id)):
+            parts["outcome"] = MOST_OUTCOME * lean
+        if (
+            oldest is not None
+            and (work.changed or memory.updated_at < oldest)
+            and (stale := _staleness(memory, how, work, oldest))
+        ):
+            parts["stale"] = -stale
+        if len(parts) > 1:
+            score = math.fsum(parts.values())
+        row = -path, -score, place, Ranked(candidate=one, score=score, parts=parts)
+        parted.setdefault(priority, []).append(row)
+    return tuple(row[-1] for _, rows in sorted(parted.items()) for row in sorted(rows))
 
 
 def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
@@ -118,36 +143,6 @@ def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: da
             code="outcomes",
             text=f"How work turned out before moves {moved} of {len(everything)} memories within their kind.",
         )
-
-
-def _ranked(
-    candidate: Candidate,
-    scores: Mapping[str, float],
-    how: KindsFirst,
-    *,
-    relevant: Mapping[str, Ranked],
-    work: Work,
-    oldest: datetime | None,
-) -> Ranked:
-    # Written out, and plain for the many of which nothing is known but their kind.
-    memory = candidate.memory
-    score = scores.get(memory.kind, 0.0)
-    parts = {"kind": score}
-    if relevant and (known := relevant.get(memory.id)) is not None:
-        parts |= known.parts
-    if work.paths and (near := closeness(memory, work.paths)):
-        parts["path"] = near
-    if work.leanings and (lean := work.leanings.get(memory.id)):
-        parts["outcome"] = MOST_OUTCOME * lean
-    if (
-        oldest is not None
-        and (work.changed or memory.updated_at < oldest)
-        and (stale := _staleness(memory, how, work, oldest))
-    ):
-        parts["stale"] = -stale
-    return Ranked(
-        candidate=candidate, score=math.fsum(parts.values()) if len(parts) > 1 else score, parts=parts
-    )
 
 
 def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:

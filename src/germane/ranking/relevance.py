@@ -24,7 +24,7 @@ from germane.ranking.dialogue import is_turn, turn_parts
 from germane.ranking.fusion import COSINE_FLOOR, evidence_of_words, reciprocal_rank_fusion, share_of
 from germane.ranking.standing import leaning, under_successors
 
-__all__ = ["WHEN_BOOST", "rank"]
+__all__ = ["WHEN_BOOST", "parts_of", "rank"]
 
 _SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
@@ -90,6 +90,29 @@ def rank(
     return tuple(sorted(ranked, key=_SCORE if distinct else _SCORE_AND_NEWNESS, reverse=True))
 
 
+def parts_of(
+    candidates: Sequence[Candidate],
+    *,
+    among: Sequence[Candidate],
+    lexical_bound: float,
+    now: datetime,
+    query: Query,
+    weights: Weights | None = None,
+) -> Sequence[Mapping[str, float]]:
+    """The parts that `rank` would give these if it ranked them `among` others, them included.
+
+    That is by the method "floored", and for memories that stand alone: neither turns of dialogue nor
+    versions that a newer one replaces. Raises InvalidInput for a signal of any that is no number.
+    """
+    if any(name in candidate.signals for candidate in among for name in _SIGNALS):
+        _check_signals(among)
+        parts = _floored(candidates, lexical_bound, query.information, among=among)
+    else:
+        parts = _by_recency(candidates, now)
+    _adjust(candidates, parts, prefer=None, weights=weights)
+    return parts
+
+
 def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:
     days = [(now - each.memory.created_at) / timedelta(days=1) for each in candidates]
     return [{"recency": 1.0 / (1.0 + max(each, 0.0))} for each in days]
@@ -139,14 +162,22 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
                 )
 
 
-def _floored(candidates: Sequence[Candidate], lexical_bound: float, information: float) -> _Parts:
+def _floored(
+    candidates: Sequence[Candidate],
+    lexical_bound: float,
+    information: float,
+    *,
+    among: Sequence[Candidate] | None = None,
+) -> _Parts:
     """Both signals on a scale of their own kind, as `floored_lexical` and `floored_semantic` give it.
 
-    Where meaning can judge a memory that stands alone, its words count by how much they say. Turns of
-    dialogue are left as they are: the turns around them tell one sense of a word from another.
+    The best are those of `among`, which are the candidates unless others are given. Where meaning can
+    judge a memory that stands alone, its words count by how much they say. Turns of dialogue are left as
+    they are: the turns around them tell one sense of a word from another.
     """
-    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in candidates)])
-    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in candidates)])
+    among = candidates if among is None else among
+    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in among)])
+    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in among)])
     parts: _Parts = []
     for candidate in candidates:
         signals, found = candidate.signals, {}

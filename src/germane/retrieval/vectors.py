@@ -5,6 +5,7 @@ Level: retrieval (imports errors and model only). Pure: no clock, no I/O; what i
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -154,8 +155,13 @@ class Compared:
         self._ordinals = ordinals
         self._row_of = row_of
         self._asked = asked
-        # einsum stays in this thread. BLAS starts others, which spin where processes share the cores.
-        self._rough = np.einsum("ij,j->i", rows, asked)
+
+    @cached_property
+    def _rough(self) -> NDArray[np.float32]:
+        # Only choosing among all of them needs it. einsum stays in this thread: BLAS starts others, which
+        # spin where processes share the cores.
+        found: NDArray[np.float32] = np.einsum("ij,j->i", self._rows, self._asked)
+        return found
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted documents; more where rounding might decide."""

@@ -1,0 +1,29 @@
+"""The texts by which a memory can stand in a context, and what is known of them.
+
+Level: packing (imports model). Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from germane.model.memory import Level
+
+__all__ = ["Ladder", "Line"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A memory's text at one level and what it adds to the context, line end included."""
+
+    level: Level
+    text: str
+    tokens: int
+
+
+@dataclass(slots=True)
+class Ladder:
+    """What is known of one memory's lines: those that were made, and what each is sure not to stay below."""
+
+    lines: dict[Level, Line] = field(default_factory=dict)
+    least: dict[Level, int] = field(default_factory=dict)
