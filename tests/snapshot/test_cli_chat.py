@@ -169,8 +169,8 @@ Window   1,000, of which 100 are reserved for the answer
 For      openai
 
 PART                  offered  used  in  cut  out
-messages of no group        7     7                ███
-priming                     3     3                █
+messages of no group        7     7                ████
+priming                     3     3                ██
 current group              47    47   1            ████████████████████████
 """)
     refused = run("chat", "request", "weather", "--window", "30", "--reserve", "1", "--json", db=db)
