@@ -128,6 +128,37 @@ def test_who_is_about_to_act_gets_what_decides(engine: Engine) -> None:
     assert engine.refresh(context, "How do we deploy a release to production?").needed is False
 
 
+@pytest.mark.parametrize(("said", "acting"), [("Go ahead.", False), ("do it now!", False), ("", True)])
+def test_who_says_no_more_than_to_act_goes_on_with_the_question(
+    engine: Engine, said: str, acting: bool
+) -> None:
+    question = "How do we deploy a release?"
+    context = engine.assemble(question, frame="question")
+    refreshed = engine.refresh(context, said, acting=acting)
+    assert (refreshed.reason, refreshed.similarity) == (RefreshReason.DECISION_POINT, None)
+    assert refreshed.context == engine.assemble(question, frame="decision")
+    also = engine.refresh(context, "Go ahead with the canary release.", acting=acting)
+    assert also.context.trace.question.text == "Go ahead with the canary release."
+
+
+def test_a_frame_that_is_switched_to_in_no_words_of_its_own_keeps_the_question(engine: Engine) -> None:
+    context = engine.assemble("How do we deploy a release?", frame="question")
+    refreshed = engine.refresh(context, "what if?", frame=lambda _, frames: frames[-1])
+    assert (refreshed.reason, refreshed.similarity) == (RefreshReason.FRAME, None)
+    assert (refreshed.context.trace.frame, refreshed.context.trace.question.text) == (
+        "creative",
+        "How do we deploy a release?",
+    )
+
+
+def test_a_context_by_scopes_is_made_anew_and_never_smaller(engine: Engine) -> None:
+    context = engine.assemble("Redis", plan="scoped", scopes=["task:T-1"])
+    refreshed = engine.refresh(context, "holidays in Portugal", plan="scoped", scopes=["task:T-1"])
+    assert (refreshed.reason, refreshed.context.trace.plan) == (RefreshReason.TOPIC, "scoped")
+    with pytest.raises(InvalidInput, match="Assemble it anew"):
+        engine.refresh(context, "", room=context.tokens - 1)
+
+
 def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     engine: Engine, context: Context
 ) -> None:

@@ -41,7 +41,8 @@ class Refreshing(Surface):
     ) -> Refreshed:
         """Whether a context still serves what is said now: `needed, reason, context`.
 
-        A new one is made when there was none, when the frame switches, when the agent is about to act
+        What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
+        one is made when there was none, when the frame switches, when the agent is about to act
         (`acting`, or it says so), and when what is said has less than half to do with the context. One that
         is larger than `room` loses what has least to do with its question, never its constraints and its
         frame. `budget`, `plan`, `frame`, `counter` and `scopes` are those of `assemble`. Raises

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # Most of these bring much with them, and a command shows few
         Question,
         Ranked,
         Recalled,
+        Refreshed,
         SectionUse,
         Shown,
         StoreStats,
@@ -46,6 +47,7 @@ __all__ = [
     "question_from",
     "ranked_shape",
     "recalled_shape",
+    "refreshed_shape",
     "renditions_shape",
     "shown_from",
     "stats_shape",
@@ -126,6 +128,16 @@ def context_shape(context: Context) -> Shape:
         "tokens": context.tokens,
         "items": [_item_shape(item) for item in context.items],
         "trace": trace_shape(context.trace),
+    }
+
+
+def refreshed_shape(refreshed: Refreshed) -> Shape:
+    """What a refresh says, with the context that serves now."""
+    return {
+        "needed": refreshed.needed,
+        "reason": None if refreshed.reason is None else str(refreshed.reason),
+        "similarity": None if refreshed.similarity is None else round(refreshed.similarity, _DIGITS),
+        "context": context_shape(refreshed.context),
     }
 
 

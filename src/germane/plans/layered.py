@@ -114,10 +114,10 @@ def layered(
             ),
             replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
             frame_section(frame),
-            replace(always("focus", "## Current Focus", kinds), priority=2.5, items=_IN_FOCUS),
+            replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
             *_flexible(kinds, frame, budget.shares, hints),
-            # What relevance fills has at most 2: it lends to constraints before any of these does.
-            replace(always("calibration", "## Note", kinds), priority=2.25, items=1, advises=True),
+            # It has its share, and of what others leave only what nothing else wants.
+            replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
         ),
     )
 
@@ -163,7 +163,7 @@ def frame_section(frame: Frame) -> Section:
         name="frame",
         heading=f"## Current Approach: {frame.name[:1].upper()}{frame.name[1:]}",
         share=Share(weight=ALWAYS["frame"]),
-        priority=2.5,
+        priority=2.0,
         text=_frame_text(frame),
     )
 

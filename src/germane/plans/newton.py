@@ -54,7 +54,7 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
         replace(identity, required_kinds=strict, limit=_MANY, priority=4.0),
         replace(always("censors", "## Active Constraints", kinds), limit=_MANY, priority=3.0),
         frame_section(frame),
-        replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.5),
+        replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.0),
         *(
             Section(
                 name=name,
@@ -68,7 +68,7 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
             )
             for name, heading, limit, levels in _FLEXIBLE
         ),
-        replace(always("calibration", "## Note", kinds), items=1, advises=True, priority=2.25),
+        replace(always("calibration", "## Note", kinds), items=1, advises=True, priority=0.1),
     )
     return Plan(
         name="newton_exact",

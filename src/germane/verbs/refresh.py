@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,11 +32,12 @@ from germane.ranking.gate import Gated
 from germane.retrieval.informative import english_idf
 from germane.retrieval.terms import query_terms, term_hash
 from germane.verbs.advising import advised
-from germane.verbs.assemble import assemble
+from germane.verbs.assembling import assemble
 from germane.verbs.checks import checked_count, checked_text
 from germane.verbs.embed import embed_texts
 from germane.verbs.framing import Framing, choice_of, frames_of, wants
 from germane.verbs.recording import assemble_recorded
+from germane.verbs.scoped import scoped_named
 from germane.verbs.session import Session
 
 __all__ = ["refresh", "similarity_of"]
@@ -73,7 +74,9 @@ def refresh(
     """Whether a context still serves what is said now, why not, and the one that does.
 
     The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
-    the others make a new one, which keeps within the room as well. Raises BudgetTooSmall or InvalidInput.
+    the others make a new one, which keeps within the room as well. It is for what is said; where that names
+    nothing to look for, as "go ahead" does, it is for the question that the context was for. Raises
+    BudgetTooSmall or InvalidInput.
     """
     checked_text(new_input, name="new_input")
     for name, value in (("budget", budget), ("room", room)):
@@ -93,6 +96,9 @@ def refresh(
     if reason is RefreshReason.PRESSURE:
         made = _smaller(session, context, asked)
     else:
+        if similarity is None:
+            asked = replace(asked, text=context.trace.question.text)
+            choice = None if choice is None else replace(choice, by="caller")
         made = _assembled(session, asked, frame=_frame_for(session, context, asked, reason, choice))
     return Refreshed(needed=True, reason=reason, context=made, similarity=similarity)
 
@@ -187,7 +193,9 @@ def _smaller(session: Session, context: Context, asked: _Asked) -> Context:
         if item.memory.pinned or session.kinds.of(item.memory).requires(item.memory)
     )
     flexible = {section.name for section in plan.sections if section.order is None}
-    excess = asked.counter.count(context.text) - room
+    # Parts may count more than the whole, and what is packed anew goes by its parts.
+    parts = sum(section.used for section in context.trace.sections)
+    excess = max(asked.counter.count(context.text), parts) - room
     evicted: dict[str, Reason] = {}
     for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.id)):
         if excess <= 0:
@@ -241,6 +249,11 @@ def _plan_of(session: Session, context: Context, asked: _Asked) -> Plan:
     trace = context.trace
     if isinstance(asked.plan, Plan):
         plan = asked.plan
+    elif scoped_named(trace.plan) is not None:
+        raise InvalidInput(
+            f"The context was made by plan {trace.plan!r}, which shares its budget over scopes that it "
+            f"doesn't name. Assemble it anew: assemble(..., plan={trace.plan!r}, budget={asked.room})."
+        )
     else:
         frame = frame_named(_DECISION if trace.frame is None else trace.frame, frames_of(session))
         plan = plan_for(trace.plan, kinds=session.kinds, frame=frame)

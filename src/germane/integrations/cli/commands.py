@@ -36,6 +36,11 @@ COMMANDS: Mapping[str, Command] = {
         "assembling", "The best context for a query, within a budget of tokens.", counts=True
     ),
     "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why.", counts=True),
+    "refresh": Command(
+        "refreshing",
+        "A new context where the one before no longer serves what is said now, else nothing.",
+        counts=True,
+    ),
     "frames": Command("framing", "The frames that there are: what each is for, its total and its shares."),
     "context": Command(
         "contextual",

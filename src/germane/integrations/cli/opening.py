@@ -53,12 +53,19 @@ def open_to_write(database: Path, agent: str) -> Engine:
 
 
 def open_to_change(
-    database: Path, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
+    database: Path,
+    agent: str,
+    *,
+    now: datetime | None = None,
+    frames: Path | tuple[()] = (),
+    record: bool = False,
 ) -> Engine:
     """An engine that writes to a file that is there already, at a given moment if there is one."""
     check_is_there(database)
     clock = None if now is None else lambda: now
-    return germane.open(database, agent=agent, embedder=chosen_embedder(), clock=clock, frames=frames)
+    return germane.open(
+        database, agent=agent, embedder=chosen_embedder(), clock=clock, frames=frames, record=record
+    )
 
 
 def open_to_read(

@@ -1,0 +1,143 @@
+"""refresh: the context for what is said now, if the one before no longer serves.
+
+Level: integrations. The context before is made again from the ledger, where each new one is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from germane import InvalidInput
+from germane.integrations.cli import options
+from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_change
+from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.recorded import recorded
+from germane.integrations.shapes import refreshed_shape
+
+if TYPE_CHECKING:
+    from germane import Assembly, Context, Engine, Refreshed
+
+__all__ = ["COMMANDS"]
+
+_SAYS = {
+    "first": "There was no context yet.",
+    "frame": "Something else is being done now.",
+    "decision_point": "A decision is about to be acted on.",
+    "topic": "What is said has little to do with the context before.",
+    "pressure": "The context before was larger than its room.",
+}
+_ASSEMBLED = "assemble"
+_LOOKED_AT = 100
+
+_Said = Annotated[str, typer.Argument(metavar="[TEXT]", help="What is said now.")]
+_Before = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        metavar="ID",
+        help="The recorded context to hold it against, by its id or the beginning or end of it; the latest "
+        "if not said.",
+    ),
+]
+_Room = Annotated[
+    int | None,
+    typer.Option("--room", metavar="TOKENS", help="The tokens that are left for a context: more is cut."),
+]
+_Acting = Annotated[bool, typer.Option("--acting", help="The agent is about to act on a decision.")]
+_Always = Annotated[bool, typer.Option("--always", help="Print the context too where it still serves.")]
+_PlanName = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="PLAN", help="That of the context before, or layered, if not said."),
+]
+
+
+def _refresh(
+    said: _Said = "",
+    *,
+    context: _Before = None,
+    room: _Room = None,
+    acting: _Acting = False,
+    always: _Always = False,
+    budget: options.Budget = None,
+    plan: _PlanName = None,
+    frame: options.FrameName = "auto",
+    frames: options.FramesFile = None,
+    scope: options.Scopes = None,
+    now: options.Now = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """A new context where the one before no longer serves what is said now, else nothing.
+
+    Call it at each turn, with what was said: the first call makes a context, and each later one says whether
+    that still serves. A new one goes to the standard output, ready to be piped, and into the ledger, where
+    the next call finds it; why there is one, or why not, goes to the error stream. One that is only cut to
+    its --room is printed and not recorded.
+    """
+    moment = moment_of(now, name="--now")
+    with open_to_change(database, agent, now=moment, frames=frames or (), record=True) as engine:
+        known = _known(engine, context)
+        before = None if known is None else _again(engine, known)
+        refreshed = engine.refresh(
+            before,
+            said,
+            room=room,
+            acting=acting,
+            budget=budget,
+            plan=plan or ("layered" if known is None else known.plan),
+            frame=frame,
+            counter=None if known is None else known.counter,
+            scopes=scope or (),
+        )
+    _print(refreshed, always=always, as_json=as_json)
+
+
+def _known(engine: Engine, named: str | None) -> Assembly | None:
+    """The recorded context that is named, or the latest; None where there is none. Raises InvalidInput."""
+    if named is None:
+        latest = engine.ledger().list(limit=_LOOKED_AT)
+        return next((one for one in latest if one.made_for == _ASSEMBLED), None)
+    found = recorded(engine, named)
+    if found.made_for != _ASSEMBLED:
+        raise InvalidInput(
+            f"Assembly {found.id} was made for a {found.made_for.replace('_', ' ')}, which refresh can't "
+            "hold anything against. Name one that `germane assemble --record` or `germane refresh` made."
+        )
+    return found
+
+
+def _again(engine: Engine, known: Assembly) -> Context | None:
+    replayed = engine.ledger().replay(known.id)
+    if not replayed.same:
+        why = replayed.why[0] if replayed.why else "Nobody knows why."
+        what = "can't be made again" if replayed.context is None else "is made again with other bytes"
+        warn(f"Note: The context before, {known.id}, {what}. {why}")
+    return replayed.context
+
+
+def _print(refreshed: Refreshed, *, always: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(refreshed_shape(refreshed))
+        return
+    made = refreshed.context
+    if (refreshed.needed or always) and made.text:
+        print_text(made.text.removesuffix("\n"))
+    shared = "" if refreshed.similarity is None else f" Likeness {refreshed.similarity:.2f}."
+    if refreshed.reason is None:
+        warn(f"The context before still serves.{shared}")
+        return
+    for note in made.trace.notes:
+        warn(f"Note: {note.text}")
+    warn(f"{_SAYS[refreshed.reason.value]}{shared}")
+    warn(
+        f"{made.tokens:,} of {made.trace.budget:,} tokens ({made.trace.counter}); "
+        f"memories: {len(made.trace.included)} in, {len(made.trace.excluded)} left out."
+    )
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"refresh": _refresh}
+"""The commands of this file by name."""

@@ -1,0 +1,118 @@
+"""What `germane refresh` prints, turn by turn, in text and as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from inline_snapshot import snapshot
+
+from commandline import Ran, fields, filled, id_of, run
+
+_FIXED = ("--now", "2020-06-01")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    made = filled(tmp_path)
+    run("remember", "The backup job writes to the second disk.", "--created-at", "2020-04-01", db=made)
+    return made
+
+
+def said(text: str, *options: str, db: Path) -> Ran:
+    ran = run("refresh", text, *options, *_FIXED, db=db)
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def questions(db: Path) -> list[str]:
+    return [one["question"] for one in run("ledger", "list", "--json", db=db).json()]
+
+
+def test_turn_by_turn_only_a_new_context_is_printed(db: Path) -> None:
+    first = said("Should we use Postgres for storage?", db=db)
+    assert "## Current Approach: Decision" in first.out
+    assert "Chose Postgres over ChromaDB" in first.out
+    assert first.err.splitlines()[-2:] == snapshot(
+        [
+            "There was no context yet.",
+            "113 of 8,000 tokens (o200k); memories: 2 in, 0 left out.",
+        ]
+    )
+    for goes_on in ("And Postgres?", "ok, thanks", "Storage with Postgres, yes?"):
+        kept = said(goes_on, db=db)
+        assert (kept.out, kept.err.startswith("The context before still serves.")) == ("", True)
+    assert said("Postgres?", db=db).err == snapshot("The context before still serves. Likeness 1.00.\n")
+    switched = said("The backup job fails with an error.", db=db)
+    assert "## Current Approach: Debug" in switched.out
+    assert "second disk" in switched.out
+    assert "Something else is being done now." in switched.err
+    assert questions(db) == ["The backup job fails with an error.", "Should we use Postgres for storage?"]
+
+
+def test_what_still_serves_is_printed_on_request(db: Path) -> None:
+    first = said("Should we use Postgres for storage?", db=db)
+    assert said("ok", "--always", db=db).out == first.out
+
+
+def test_the_context_to_hold_it_against_can_be_named(db: Path) -> None:
+    said("Should we use Postgres for storage?", db=db)
+    said("The backup job fails with an error.", db=db)
+    ids = [one["id"] for one in run("ledger", "list", "--json", db=db).json()]
+    assert said("Postgres?", "--context", ids[1][-8:], db=db).out == ""
+    assert said("Postgres?", db=db).out != ""
+    unknown = run("refresh", "x", "--context", "ffffffff", db=db)
+    assert (unknown.code, "ffffffff" in unknown.err) == (2, True)
+
+
+def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
+    said("Which port has Postgres?", db=db)
+    acting = said("Which port has Postgres?", "--acting", db=db)
+    assert "## Current Approach: Decision" in acting.out
+    assert "A decision is about to be acted on." in acting.err
+    smaller = said("Which port has Postgres?", "--acting", "--room", "90", db=db)
+    assert "The context before was larger than its room." in smaller.err
+    assert 0 < len(smaller.out) < len(acting.out)
+    assert len(questions(db)) == 2
+
+
+def test_it_is_documented_as_json(db: Path) -> None:
+    first = run("refresh", "Postgres?", "--json", *_FIXED, db=db).json()
+    kept = run("refresh", "And Postgres?", "--json", *_FIXED, db=db).json()
+    assert list(first) == list(kept) == fields("`germane refresh`")
+    assert (first["needed"], first["reason"], first["similarity"]) == (True, "first", None)
+    assert (kept["needed"], kept["reason"], kept["similarity"]) == (False, None, 1.0)
+    assert kept["context"] == first["context"]
+
+
+def test_the_plan_and_the_counter_of_the_context_before_stay(db: Path) -> None:
+    run(*("assemble", "Postgres", "--plan", "newton_exact", "--counter", "words", "--record", *_FIXED), db=db)
+    run("assemble", "Postgres", "--plan", "newton_exact", "--counter", "estimate", "--record", *_FIXED, db=db)
+    found = run("refresh", "Where is the backup?", "--json", *_FIXED, db=db).json()
+    assert (found["context"]["trace"]["plan"], found["context"]["trace"]["counter"]) == (
+        "newton_exact",
+        "estimate",
+    )
+
+
+def test_what_cant_be_made_again_is_told_and_a_first_one_made(db: Path) -> None:
+    said("Should we use Postgres for storage?", db=db)
+    run("purge", id_of(db, "Chose ChromaDB"), "--yes", db=db)
+    ran = said("Should we use Postgres for storage?", db=db)
+    assert "Note: The context before, " in ran.err
+    assert "ChromaDB" not in ran.out
+
+
+def test_what_a_working_set_showed_is_no_context_to_refresh(db: Path) -> None:
+    memory = id_of(db, "Postgres port")
+    run("working", "add", memory, db=db)
+    assert run("working", "assemble", "--record", *_FIXED, db=db).code == 0
+    (held,) = [one["id"] for one in run("ledger", "list", "--json", db=db).json()]
+    named = run("refresh", "Postgres?", "--context", held, db=db)
+    assert (named.code, "working set" in named.err) == (2, True)
+    # And the latest context is one that was assembled for a question.
+    assert "There was no context yet." in said("Postgres?", db=db).err
+
+
+def test_without_a_store_there_is_nothing_to_refresh(tmp_path: Path) -> None:
+    assert run("refresh", "x", db=tmp_path / "none.db").code == 3
