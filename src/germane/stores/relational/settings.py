@@ -82,7 +82,8 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
 
 def drop_vectors(connection: Connection, embedding: EmbeddingIdentity) -> None:
     """Remove all vectors of the store, and note which model shall make the new ones."""
-    for agent, seq, *_ in connection.run("agents").fetchall():
+    for agent, *_ in connection.run("agents").fetchall():
+        (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         connection.run("purge_vectors", span(agent))
         connection.run("insert_all_unembedded", span(agent))
         connection.run("advance_agent", {"agent": agent, "seq": seq + 1, "memories": 0, "terms": 0})
@@ -135,7 +136,8 @@ def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) 
 
 
 def _reindex(connection: Connection) -> None:
-    for agent, seq, _, language in connection.run("agents").fetchall():
+    for agent, _, _, language in connection.run("agents").fetchall():
+        (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         _reindex_agent(connection, agent, seq, language)
     set_setting(connection, "tokenizer", TOKENIZER)
 

@@ -39,7 +39,7 @@ SELECT agent, seq, name, language FROM agents JOIN states USING (agent) ORDER BY
 SELECT add_agent(%(name)s);
 
 -- name: lock_agent
--- Wait until nobody else writes for the agent, and keep others waiting until this transaction ends.
+-- The agent's latest change, after which nobody else writes for it until this transaction ends.
 SELECT seq FROM states WHERE agent = %(agent)s FOR UPDATE;
 
 -- name: advance_agent

@@ -36,6 +36,10 @@ SELECT agent, seq, name, language FROM agents ORDER BY agent;
 -- Give a new agent its number.
 INSERT INTO agents (name) VALUES (:name) ON CONFLICT (name) DO NOTHING;
 
+-- name: lock_agent
+-- The agent's latest change, after which nobody else writes for it: no two write at once in this store.
+SELECT seq FROM agents WHERE agent = :agent;
+
 -- name: advance_agent
 -- Move the agent's change number and counters at the end of a transaction.
 UPDATE agents SET seq = :seq, memories = memories + :memories, terms = terms + :terms
