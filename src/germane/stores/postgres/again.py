@@ -66,14 +66,19 @@ def _repeated(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def repeated(*args: Any, **kwargs: Any) -> Any:
         before = _commits.count
-        for attempt in range(1, ATTEMPTS + 1):
+        pause = _FIRST_PAUSE
+        for _ in range(ATTEMPTS - 1):
             try:
                 return method(*args, **kwargs)
             except Again as again:
-                if attempt == ATTEMPTS or _commits.count != before:
+                if _commits.count != before:
                     raise again.error from again.__cause__
             # Those who met would meet again if they waited equally long.
-            time.sleep(_FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
-        raise AssertionError("The last attempt returns or raises.")  # pragma: no cover - see above.
+            time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret.
+            pause *= 3
+        try:
+            return method(*args, **kwargs)
+        except Again as again:
+            raise again.error from again.__cause__
 
     return repeated

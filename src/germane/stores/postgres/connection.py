@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 import psycopg
 from psycopg.adapt import AdaptersMap
 from psycopg.types.numeric import Int8BinaryDumper
 
+from germane.stores.postgres.batches import ROWS_AT_ONCE, batched, can_be_batched
+from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
 from germane.stores.relational.connection import Dialect
 from germane.stores.sql import queries
 
@@ -33,6 +36,9 @@ class _Adapters:
         # statement once for each mixture of them. The truth of something is a number, as in SQLite.
         self.adapters.register_dumper(int, Int8BinaryDumper)
         self.adapters.register_dumper(bool, Int8BinaryDumper)
+        self.adapters.register_dumper(HalfVector, HalfVectorDumper)
+        # Vectors are the only type of the store's that the driver doesn't know.
+        self.adapters.register_loader(0, HalfVectorLoader)
 
 
 ADAPTERS: Final = _Adapters()
@@ -59,8 +65,17 @@ class PostgresConnection:
 
     def many(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> None:
         """Do what the query of this name does with each of the rows, in order, without waiting in between."""
+        query = queries("postgres")[name]
+        if name == "insert_vector":
+            rows = [(*row, HalfVector(vector)) for *row, vector in rows]
         with self.raw.cursor() as cursor:
-            cursor.executemany(_query(name), rows)
+            if can_be_batched(query, rows):
+                whole = len(rows) - len(rows) % ROWS_AT_ONCE
+                batches = [_flat(rows[at : at + ROWS_AT_ONCE]) for at in range(0, whole, ROWS_AT_ONCE)]
+                cursor.executemany((batched(query) or query).encode(), batches)
+                rows = rows[whole:]
+            if rows:
+                cursor.executemany(_query(name), rows)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -78,6 +93,10 @@ class PostgresConnection:
     ) -> psycopg.Cursor[tuple[Any, ...]]:
         # In their binary form values come and go without being written out and read again.
         return self.raw.cursor(binary=True).execute(query, values)
+
+
+def _flat(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(chain.from_iterable(rows))
 
 
 @cache
