@@ -337,7 +337,7 @@ AND num IN (
 -- The same for {filter} where only a few memories are asked about: their tags are read, not all that match.
 AND EXISTS (
     SELECT FROM tags JOIN (VALUES %(tags)s) AS asked (wanted)
-        ON tags.tag = wanted OR (tags.tag > wanted || ':' AND tags.tag < wanted || ';')
+        ON (tags.tag = wanted OR (tags.tag > wanted || ':' AND tags.tag < wanted || ';'))
     WHERE tags.agent = %(agent)s AND tags.num = memories.num
 )
 

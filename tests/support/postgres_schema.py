@@ -1,0 +1,66 @@
+"""PostgreSQL's schema in a test's database, as the scripts make it, and what the catalogs say of it."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+import psycopg
+
+from germane.stores import sql
+from germane.stores.sql import migrations, queries, schema
+
+__all__ = ["APPLICATION_ROLE", "DISTRIBUTED", "install", "migrate", "numbered", "script"]
+
+APPLICATION_ROLE = "germane_application"
+"""A role of this name has the rights of an application after `install`, and no others."""
+
+
+def _distributed(text: str) -> tuple[str, ...]:
+    marked = (each for each in text.split("CREATE TABLE ")[1:] if "{partitioned}" in each)
+    return tuple(re.match(r"\w+", each)[0] for each in marked)  # type: ignore[index]
+
+
+DISTRIBUTED = _distributed(schema("postgres"))
+"""The tables that are distributed by agent."""
+
+
+@cache
+def script(name: str) -> str:
+    """A script beside the schema."""
+    return (resources.files(sql) / "postgres" / name).read_text(encoding="utf-8")
+
+
+def install(address: str, *, partitions: int = 0) -> None:
+    """Make the schema in an empty database, with the rights of an application."""
+    _run(address, [schema("postgres")], partitions)
+
+
+def migrate(address: str) -> None:
+    """Make the same by the migrations."""
+    _run(address, [each.script for each in migrations("postgres")], 0)
+
+
+def numbered(name: str) -> str:
+    """A named query with $1 for its first placeholder and so on, each name having one number."""
+    text = queries("postgres")[name].replace("{filter}", "")
+    text = text.replace("{agent}", "1").replace("{dimension}", "4").replace("{table}", "vectors")
+    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
+    for number, each in enumerate(names, start=1):
+        text = text.replace(f"%({each})s", f"${number}")
+    for number in range(1, text.count("%s") + 1):
+        text = text.replace("%s", f"${number}", 1)
+    return text.replace("%%", "%")
+
+
+def _run(address: str, scripts: list[str], partitions: int) -> None:
+    partitioned = "PARTITION BY HASH (agent)" if partitions else ""
+    with psycopg.connect(address) as connection:
+        for each in scripts:
+            connection.execute(each.replace("{partitioned}", partitioned).encode())
+        connection.execute(script("partitions.sql").replace("{partitions}", str(partitions)).encode())
+        # The role is the server's, and may be there from another test's database.
+        role = f"BEGIN CREATE ROLE {APPLICATION_ROLE}; EXCEPTION WHEN duplicate_object THEN END"
+        connection.execute(f"DO $$ {role} $$".encode())
+        connection.execute(script("grants.sql").replace("{role}", APPLICATION_ROLE).encode())

@@ -1,0 +1,215 @@
+"""PostgreSQL's SQL files beside SQLite's: the same names and placeholders, each for one shard."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from germane.model.query import Filter
+from germane.model.scope import GLOBAL, Scope
+from germane.stores import sql
+from germane.stores.relational.filtering import filtered
+from germane.stores.sql import migrations, queries, schema
+from support.postgres_schema import DISTRIBUTED, script
+from support.routes import unrouted
+
+OWN = {
+    "enter",  # A file shows everybody everything, and lets one write at a time.
+    "enter_to_write",
+    "cache_columns",  # What follows is looked up in a process's cache where the store is a file.
+    "postings_of",
+    "similarities",
+    "nearest",
+    "nearest_by_index",
+    "index_vectors",
+    "unindex_vectors",
+    "indexed_vectors",
+}
+EVERYWHERE = {"agents"}  # For maintenance alone, which is about all agents.
+
+# In functions the agent's number is a variable of these names.
+VARIABLES = {"asked", "one", "owner", "number", "reader"}
+BY_KEY = {
+    ("postings_of", "lex"),  # By agent only where the table is spread, which the test below checks.
+    ("purge_memory", "assembled"),  # Any member of a space may have assembled its memory.
+}
+
+
+def functions() -> dict[str, str]:
+    """The text of each function of the schema."""
+    parts = re.split(r"CREATE FUNCTION (\w+)", schema("postgres"))[1:]
+    return {
+        name: re.split(r"\$\$;|\n\);", text)[0] for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
+
+
+def placeholders(dialect: str, text: str) -> set[str]:
+    pattern = r"%\((\w+)\)s" if dialect == "postgres" else r"(?<!:):(\w+)"
+    return set(re.findall(pattern, re.sub(r"'[^']*'", "", text)))
+
+
+def positions(dialect: str, text: str) -> int:
+    return len(re.findall(r"%s" if dialect == "postgres" else r"\?", text))
+
+
+def test_both_dialects_name_the_same_queries() -> None:
+    assert set(queries("postgres")) - set(queries("sqlite")) == OWN
+    assert set(queries("sqlite")) - set(queries("postgres")) == set()
+
+
+@pytest.mark.parametrize("name", sorted(queries("sqlite")))
+def test_a_query_has_the_same_placeholders_in_both(name: str) -> None:
+    ours, theirs = queries("postgres")[name], queries("sqlite")[name]
+    assert placeholders("postgres", ours) == placeholders("sqlite", theirs)
+    assert positions("postgres", ours) == positions("sqlite", theirs)
+
+
+@pytest.mark.parametrize("name", sorted(each for each in queries("postgres") if each.startswith("insert_")))
+def test_an_insert_takes_its_values_in_the_same_order(name: str) -> None:
+    if name not in queries("sqlite") or not positions("sqlite", queries("sqlite")[name]):
+        return
+    columns = [
+        re.sub(r"\s", "", re.search(r"INSERT INTO \w+ \(([^)]*)\)", queries(dialect)[name])[1])  # type: ignore[index]
+        for dialect in ("sqlite", "postgres")
+    ]
+    assert columns[0] == columns[1]
+
+
+@pytest.mark.parametrize("name", sorted(set(queries("postgres")) - EVERYWHERE))
+def test_every_statement_is_for_one_shard(name: str) -> None:
+    text = queries("postgres")[name]
+    if name.startswith("where_"):
+        # A condition of a statement about the agent's memories.
+        text = f"SELECT num FROM memories WHERE agent = %(agent)s {text}"
+    assert unrouted(text, distributed=DISTRIBUTED) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("SELECT num FROM memories WHERE id = %(id)s", ["memories"]),
+        ("SELECT num FROM memories WHERE agent = 3 OR num = %(num)s", ["memories"]),
+        ("SELECT num FROM memories WHERE agent = %(agent)s OR num = %(num)s", ["memories"]),
+        ("SELECT num FROM lex WHERE keys && %(keys)s AND (lex.agent = %(agent)s OR %(all)s)", ["lex"]),
+        ("UPDATE states SET seq = 1", ["states"]),
+        ("DELETE FROM held WHERE num = %(num)s", ["held"]),
+        ("SELECT id FROM memories JOIN lex USING (num) WHERE memories.agent = %(agent)s", ["lex"]),
+        ("SELECT id FROM memories JOIN lex USING (agent, num) WHERE length > 1", ["memories", "lex"]),
+        (
+            "SELECT id FROM lex LEFT JOIN texts ON texts.num = lex.num WHERE lex.agent = %(agent)s",
+            ["texts"],
+        ),
+        (
+            "SELECT num FROM changes WHERE agent = %(agent)s AND num IN (SELECT num FROM memories)",
+            ["memories"],
+        ),
+        ("SELECT num FROM lex WHERE agent = %(agent)s UNION ALL SELECT num FROM vectors", ["vectors"]),
+        (
+            "SELECT id FROM agents JOIN held ON held.agent = agents.agent WHERE agents.name = %(agent)s",
+            ["held"],
+        ),
+        ("INSERT INTO tags (tag, num) VALUES (%s, %s)", ["tags"]),
+        (
+            "SELECT count(*) FROM texts WHERE EXISTS (SELECT FROM memories AS m WHERE m.num = texts.num)",
+            ["texts", "m"],
+        ),
+    ],
+)
+def test_a_statement_for_every_shard_is_found(statement: str, tables: list[str]) -> None:
+    found = unrouted(statement, distributed=DISTRIBUTED)
+    assert found == [each if each != "m" else "memories" for each in tables]
+
+
+def test_every_function_looks_for_rows_by_their_agent() -> None:
+    wanting = set()
+    for name, body in functions().items():
+        text = re.sub(rf"(\w+\.agent) = (?:{'|'.join(VARIABLES)})\b", r"\1 = %(agent)s", body)
+        for statement in text.split(";"):
+            wanting |= {(name, table) for table in unrouted(statement, distributed=DISTRIBUTED)}
+    assert wanting == BY_KEY
+
+
+def test_what_runs_as_the_owner_asks_who_was_entered() -> None:
+    """But for what enters, and for the names, which everybody may read."""
+    trusting = [
+        name
+        for name, text in functions().items()
+        if "SECURITY DEFINER" in text and "PERFORM require_entered(asked);" not in text
+    ]
+    assert trusting == ["enter", "add_agent"]
+
+
+def test_every_query_is_commented_and_used() -> None:
+    folder = Path(sql.__path__[0])
+    text = "".join(each.read_text(encoding="utf-8") for each in (folder / "postgres").glob("queries*.sql"))
+    assert re.findall(r"-- name: (\w+)\n(?!-- \w)", text) == []
+    names = re.findall(r"-- name: (\w+)", text)
+    assert len(names) == len(set(names))
+
+
+def test_no_statement_formats_a_value_but_whole_numbers_into_its_text() -> None:
+    marks = {
+        (name, mark) for name, text in queries("postgres").items() for mark in re.findall(r"\{(\w*)\}", text)
+    }
+    numbers = {"nearest_by_index": {"agent", "dimension"}, "index_vectors": {"agent", "dimension", "table"}}
+    expected = {(name, mark) for name, found in numbers.items() for mark in found} | {
+        ("unindex_vectors", "agent")
+    }
+    filtering = {"find_newest", "find_oldest", "find_important", "admitted", "admitted_among"}
+    assert marks == expected | {(name, "filter") for name in filtering}
+
+
+def test_the_first_migration_is_the_whole_schema_of_that_version() -> None:
+    first = migrations("postgres")[0]
+    assert first.number == 1
+    assert "CREATE TABLE memories" in first.script
+
+
+def test_all_text_compares_by_its_bytes() -> None:
+    tables = schema("postgres").split("CREATE TABLE ")[1:]
+    columns = [
+        line
+        for each in tables
+        for line in each.split(";")[0].splitlines()
+        if re.match(r"\s+\w+\s+text\b", line)
+    ]
+    assert columns
+    assert [line for line in columns if 'COLLATE "C"' not in line] == []
+
+
+def test_every_table_with_an_agent_has_a_policy() -> None:
+    text = schema("postgres")
+    owned = set(
+        re.findall(
+            r"CREATE TABLE (\w+) \((?:(?!CREATE TABLE).)*?\n\s+(?:agent|space)\s+bigint", text, re.DOTALL
+        )
+    )
+    listed = set(re.findall(r"'(\w+)'", text[text.index("-- The policies.") :])) | {"agents"}
+    assert owned == listed
+    assert set(DISTRIBUTED) < listed
+
+
+def test_rights_are_for_tables_that_exist() -> None:
+    tables = set(re.findall(r"CREATE TABLE (\w+)", schema("postgres")))
+    granted = set(
+        re.findall(r"\b[a-z_]+\b", re.sub(r"--.*|\{role\}|GRANT [A-Z, ]* ON|TO", "", script("grants.sql")))
+    )
+    assert granted - {"working_set_numbers", "conversation_numbers"} == tables
+
+
+def test_a_filter_has_the_same_conditions_and_values_in_both() -> None:
+    where = Filter(
+        kinds=("a", "b"),
+        tags=("t",),
+        scopes=(GLOBAL, Scope(name="project", value="x")),
+        applies_to=(GLOBAL,),
+        embedded=False,
+    )
+    ours, values = filtered("postgres", "find_newest", where, ["p"])
+    theirs, same = filtered("sqlite", "find_newest", where, ["p"])
+    assert values == same
+    given = placeholders("postgres", ours)
+    assert given == placeholders("sqlite", theirs)
+    assert set(values) <= given
