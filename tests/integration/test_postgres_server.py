@@ -16,7 +16,7 @@ pytest.importorskip("psycopg")
 _CHILD = """
 import os, signal, sys
 sys.path[:0] = sys.argv[1:]
-from support.postgres_server import Server
+from support.postgres_server import Server, database_of
 server = Server()
 server.create()
 server.start()

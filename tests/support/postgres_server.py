@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["Server", "missing"]
+__all__ = ["Server", "database_of", "missing"]
 
 # Nothing that a test proves needs a disk that survives a loss of power, and all else is kept small.
 _SETTINGS = {
@@ -63,6 +63,11 @@ def missing() -> str:
         if find_spec(module) is None:
             return f"{wheel} isn't installed; it has no build for every platform."
     return ""
+
+
+def database_of(url: str) -> str:
+    """The name of the database that an address of a server's leads to."""
+    return url.split("@/")[1].split("?", maxsplit=1)[0]
 
 
 @dataclass
@@ -195,6 +200,15 @@ class Server:
         self.run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
         return name
 
+    def kept(self, name: str, *, prepared: Callable[[str], None]) -> str:
+        """The name of a database that lives as long as the server, made when it is first asked for."""
+        if name not in self._templates:
+            made = self.fresh()
+            prepared(self.url(made))
+            self.run(f'ALTER DATABASE "{made}" RENAME TO "{name}"')
+            self._templates.add(name)
+        return name
+
     def drop(self, database: str) -> None:
         """Remove a database, and whoever is still connected to it."""
         self.run(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
@@ -211,7 +225,7 @@ class Server:
             **_as_nobody(),
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout
+        return str(done.stdout)
 
     def _wait_until_it_answers(self) -> None:
         import psycopg  # noqa: PLC0415 - As above.
