@@ -58,6 +58,9 @@ def check(request: Request, talk: Talk, limit: int) -> None:
     check_accepted(arguments, request.provider)
     messages = request.messages
     check_pairs(messages, request.provider)
+    if request.provider is Provider.ANTHROPIC:
+        check_accepted(request.arguments(cache=True), request.provider)
+        assert [message["role"] for message in messages[:1]] in ([], ["user"])
     counted = request_tokens(
         request.provider, COUNTER, messages=messages, system=request.system, tools=request.tools
     )
@@ -77,7 +80,8 @@ def check_full(request: Request, talk: Talk, offered: Request) -> None:
     # White space alone says nothing: it stands in the window, but is never recalled to fill a request.
     groups = [group.id for group in groups_of(talk)]
     before = set(groups[: groups.index(str(request.state.start))])
-    texts = [each.text for message in talk if message.group in before for each in (message, *message.results)]
+    gone = [message for message in talk if message.group in before]
+    texts = [message.text for message in gone] + [each.text for message in gone for each in message.results]
     assert any(text and not text.strip() for text in texts)
     out = {one.group for one in request.left_out}
     left = [message for message in talk if message.group in out and not message.hidden]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from germane.conversation.arranging import Arrangement, Entry
 from germane.conversation.counting import (
@@ -21,7 +21,10 @@ from germane.conversation.formats import anthropic, openai, responses
 from germane.conversation.wanted import Wanted
 from germane.model.message import Provider
 
-__all__ = ["Head", "head_of"]
+__all__ = ["OPENING", "Head", "head_of"]
+
+OPENING: Final = "[the conversation goes on from here]"
+"""The user's first line where a request would else begin with somebody else's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +60,13 @@ def head_of(arranged: Arrangement, wanted: Wanted) -> Head:
             Entry((-1, number), as_json(each), message_tokens(each, provider, counter))
             for number, each in enumerate(openai.write(given))
         ]
+    opening: list[Entry] = []
+    if wanted.opens:
+        line = {"role": "user", "content": OPENING}
+        opening = [Entry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
     always = arranged.shown(None)
     parts = {
+        "opening": sum(entry.tokens for entry in opening),
         "tools": tools_tokens(wanted.tools, provider, counter),
         "system": system_tokens(beside, provider, counter) + sum(entry.tokens for entry in entries),
         "messages of no group": always.tokens,
@@ -67,6 +75,6 @@ def head_of(arranged: Arrangement, wanted: Wanted) -> Head:
     return Head(
         tools=as_json(list(wanted.tools)),
         system=as_json(beside),
-        entries=(*entries, *always.entries),
+        entries=(*opening, *entries, *always.entries),
         parts={name: tokens for name, tokens in parts.items() if tokens},
     )

@@ -6,6 +6,7 @@ Level: ranking (imports model, errors, packing and conversation). Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from germane.conversation.arranging import MISSING, Arrangement, Entry
 from germane.conversation.beside import MEMORY, RECALLED
@@ -15,12 +16,14 @@ from germane.model.calibration import Calibration
 from germane.model.context import Context
 from germane.model.conversation import LeftOut
 from germane.model.deferred import Deferred
+from germane.model.message import Provider
 from germane.model.request import Block, PartUse, Request
 from germane.model.trace import Note, Reason
 
 __all__ = ["request_of"]
 
 _BEFORE = -1
+_BY_USER = '{"role":"user"'
 
 
 def request_of(
@@ -38,11 +41,12 @@ def request_of(
     `remembered` is where the memory's contexts are told; the last of them is the request's, if it shows it.
     """
     solved = solve(arranged, wanted)
+    entries = _entries(arranged, solved)
+    if arranged.provider is Provider.ANTHROPIC and entries and not entries[0].text.startswith(_BY_USER):
+        # Its API has refused what begins with another's message, and nowhere says that it takes it.
+        solved = solve(arranged, replace(wanted, opens=True))
+        entries = _entries(arranged, solved)
     groups = solved.window.groups(arranged)
-    entries = [*solved.head.entries, *_entries_of_blocks(arranged, solved, groups)]
-    for group in groups:
-        entries += arranged.shown(group, solved.window.forms.get(group)).entries
-    entries.sort(key=lambda entry: entry.place)
     memory = next((block for block in solved.blocks if block.name == MEMORY), None)
     context = remembered[-1] if remembered and memory is not None else None
     costs = tuple(entry.tokens for entry in entries)
@@ -62,10 +66,28 @@ def request_of(
         if context is not None and memory is not None and context.text == memory.text
         else None,
         calibration=calibration,
+        stable=_stable(arranged, entries),
         head=(solved.head.tools, solved.head.system),
         texts=tuple(entry.text for entry in entries),
         costs=costs,
     )
+
+
+def _entries(arranged: Arrangement, solved: Solved) -> list[Entry]:
+    """All that is sent, in its order."""
+    groups = solved.window.groups(arranged)
+    entries = [*solved.head.entries, *_entries_of_blocks(arranged, solved, groups)]
+    for group in groups:
+        entries += arranged.shown(group, solved.window.forms.get(group)).entries
+    return sorted(entries, key=lambda entry: entry.place)
+
+
+def _stable(arranged: Arrangement, entries: Sequence[Entry]) -> int:
+    """How many entries stand before the current group and what was put just before it."""
+    if arranged.current is None:
+        return len(entries)
+    place = arranged.place(arranged.current)
+    return sum(entry.place[0] < place for entry in entries)
 
 
 def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[str]) -> list[Entry]:

@@ -64,6 +64,7 @@ class Wanted:
 
     `limit` is in tokens by the arrangement's counter, all margins taken off. `asked` tells two questions
     of the same group apart. `still_stands` says whether memories that were shown are what they were.
+    With `opens`, a line of the user's stands first, where the provider has it so and nothing else does.
     """
 
     limit: int
@@ -78,6 +79,7 @@ class Wanted:
     shares: RequestShares = field(default_factory=RequestShares)
     tiers: Tiers = field(default_factory=Tiers)
     previous: RequestState | None = None
+    opens: bool = False
 
 
 def block_cost(block: Block, arranged: Arrangement) -> int:

@@ -14,6 +14,7 @@ from germane.model.calibration import Calibration
 from germane.model.columns import bar, cut, table
 from germane.model.context import Context
 from germane.model.conversation import LeftOut
+from germane.model.marking import with_marks
 from germane.model.message import Provider
 from germane.model.trace import Note, Reason
 
@@ -96,7 +97,8 @@ class Request:
     `tokens` is its count by `counter`, at most `limit`; `limit` is what the window leaves beside the
     `reserve`, less what the counter's margin or the calibration keeps. Messages, system and tools are
     made anew each time that they are read, so changing them changes no request. `memory` is the context
-    that was shown, where one was made for this request.
+    that was shown, where one was made for this request. The first `stable` messages stand before the
+    current group and what was put just before it.
     """
 
     provider: Provider
@@ -111,6 +113,7 @@ class Request:
     state: RequestState = field(default_factory=RequestState)
     memory: Context | None = None
     calibration: Calibration | None = None
+    stable: int = 0
     head: tuple[str, str] = ("[]", "null")
     texts: tuple[str, ...] = field(default=(), repr=False)
     costs: tuple[int, ...] = field(default=(), repr=False)
@@ -133,14 +136,20 @@ class Request:
         found: str | list[dict[str, Any]] | None = json.loads(self.head[1])
         return found
 
-    def arguments(self) -> dict[str, Any]:
-        """What the provider's client takes: `**request.arguments()` beside the model's name."""
+    def arguments(self, *, cache: bool = False) -> dict[str, Any]:
+        """What the provider's client takes: `**request.arguments()` beside the model's name.
+
+        With `cache`, what stays for the next request is marked for Anthropic's prompt cache, which keeps
+        nothing unasked; the other providers' caches take no marks.
+        """
         in_responses = self.provider is Provider.RESPONSES
         named: dict[str, Any] = {"input" if in_responses else "messages": self.messages}
         if self.system is not None:
             named["instructions" if in_responses else "system"] = self.system
         if tools := self.tools:
             named["tools"] = tools
+        if cache and self.provider is Provider.ANTHROPIC:
+            return with_marks(named, stable=self.stable)
         return named
 
     def serialised(self) -> str:

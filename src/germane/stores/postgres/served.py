@@ -32,6 +32,9 @@ class ServedCache(AgentCache):
 
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """The postings of these terms, found by the server's index, with the counts of all."""
+        if not self.columns.used:
+            # The server has no statistics of an agent that isn't known.
+            return Postings()
         distinct = np.unique(np.array(hashes, dtype=np.uint32))
         keys = (distinct.astype(np.int64) | np.int64(self.agent << 32)).tolist()
         values = {"agent": self.agent, "keys": json.dumps(keys)}

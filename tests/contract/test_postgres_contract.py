@@ -1,0 +1,18 @@
+"""PostgreSQL keeps the contract of every store."""
+
+from __future__ import annotations
+
+import pytest
+
+from germane.model.stats import EmbeddingIdentity
+from germane.stores.postgres import PostgresStore
+from germane.testing.contract import OpenStore, StoreContract
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture
+    def open_store(self, postgres_database: str) -> OpenStore:
+        def opened(embedding: EmbeddingIdentity | None) -> PostgresStore:
+            return PostgresStore(postgres_database, embedding=embedding)
+
+        return opened
