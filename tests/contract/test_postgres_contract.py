@@ -11,8 +11,8 @@ from germane.testing.contract import OpenStore, StoreContract
 
 class TestPostgres(StoreContract):
     @pytest.fixture
-    def open_store(self, postgres_database: str) -> OpenStore:
+    def open_store(self, postgres_store: str) -> OpenStore:
         def opened(embedding: EmbeddingIdentity | None) -> PostgresStore:
-            return PostgresStore(postgres_database, embedding=embedding)
+            return PostgresStore(postgres_store, embedding=embedding)
 
         return opened

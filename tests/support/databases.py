@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from germane.stores.postgres import PostgresStore
 from support.postgres_server import Server, missing
 
-__all__ = ["postgres_database", "postgres_server", "postgres_store_database"]
+__all__ = ["postgres_database", "postgres_server", "postgres_store", "postgres_store_database"]
 
 
 @pytest.fixture(scope="session")
@@ -58,10 +57,6 @@ def postgres_store(postgres_server: Server) -> Iterator[str]:
 
     A database of its own for each test would take longer than most tests do.
     """
-    database = postgres_server.kept("germane_kept", prepared=_make_store)
+    database = postgres_server.kept("germane_kept", prepared=_migrate)
     yield postgres_server.url(database)
     postgres_server.run("TRUNCATE agents, settings CASCADE", database=database)
-
-
-def _make_store(address: str) -> None:
-    PostgresStore(address).close()

@@ -540,10 +540,11 @@ BEGIN
         ELSE
             INSERT INTO states (agent) VALUES (number);
         END IF;
-        IF added = current_setting('germane.wanted', true) THEN
-            PERFORM set_config('germane.agent', number::text, true);
-            PERFORM FROM states WHERE states.agent = number FOR UPDATE;
-        END IF;
+    END IF;
+    -- It may have become known after this transaction had begun without it.
+    IF added = current_setting('germane.wanted', true) AND number IS DISTINCT FROM entered() THEN
+        PERFORM set_config('germane.agent', number::text, true);
+        PERFORM FROM states WHERE states.agent = number FOR UPDATE;
     END IF;
     RETURN number;
 END
