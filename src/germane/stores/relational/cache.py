@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import chain
 from threading import RLock
 from typing import Final
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Memory
-from germane.model.query import Filter, Order, Slice
+from germane.model.query import Filter, Found, Order, Slice
 from germane.model.vector import Vector
 from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
@@ -30,6 +30,8 @@ from germane.stores.relational.rows import memory_of, span
 __all__ = ["ROWS_AT_ONCE", "AgentCache", "as_array"]
 
 _MOST_MASKS: Final = 32
+_MOST_SEARCHES: Final = 4
+_MOST_FOUND: Final = 5000  # Candidates of one search; its records are held besides those of the cache.
 ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
@@ -63,12 +65,14 @@ class AgentCache(ABC):
         self._record_bytes = 0
         self._sessions: Sessions | None = None
         self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
+        self._found: dict[Hashable, tuple[Found, int]] = {}
 
     @property
     def nbytes(self) -> int:
         """About how much memory the cache takes."""
         masks = sum(mask.nbytes for mask in self._masks.values())
-        return self.columns.nbytes + masks + self._record_bytes
+        found = _RECORD_BYTES * sum(count for _, count in self._found.values())
+        return self.columns.nbytes + masks + self._record_bytes + found
 
     @abstractmethod
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
@@ -95,6 +99,21 @@ class AgentCache(ABC):
         self._seq = seq
         self._sessions = None
         self._firsts = {}
+        self._found = {}
+
+    def known(self, asked: Hashable) -> Found | None:
+        """What was kept of a search for this since the last change, if anything was."""
+        known = self._found.get(asked)
+        return None if known is None else known[0]
+
+    def keep(self, asked: Hashable, found: Found) -> None:
+        """Keep what a search found until the next change: an agent at one task asks the same many times."""
+        count = sum(map(len, found.slices))
+        if count > _MOST_FOUND:
+            return
+        if len(self._found) >= _MOST_SEARCHES:
+            del self._found[next(iter(self._found))]
+        self._found[asked] = found, count
 
     def sessions(self, connection: Connection) -> Sessions | None:
         """The order of the active memories in their sessions; None where there are no sessions.
@@ -157,6 +176,7 @@ class AgentCache(ABC):
         self._record_bytes = 0
         self._sessions = None
         self._firsts = {}
+        self._found = {}
 
     def _is_worn(self) -> bool:
         return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)

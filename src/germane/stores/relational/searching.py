@@ -31,6 +31,17 @@ def search(
     embedding: EmbeddingIdentity | None,
 ) -> Found:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
+    asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
+    found = cache.known(asked)
+    if found is None:
+        found = _searched(connection, cache, query, embedding)
+        cache.keep(asked, found)
+    return found
+
+
+def _searched(
+    connection: Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
+) -> Found:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
