@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Thread
 
+import psycopg
 import pytest
-
-psycopg = pytest.importorskip("psycopg")
 
 from germane.errors import StoreBusy, StoreError, StoreUnavailable
 from germane.stores.postgres.again import ATTEMPTS, Again, retrying

@@ -11,12 +11,10 @@ import pytest
 
 from support.postgres_server import Server
 
-pytest.importorskip("psycopg")
-
 _CHILD = """
 import os, signal, sys
 sys.path[:0] = sys.argv[1:]
-from support.postgres_server import Server, database_of
+from support.postgres_server import Server
 server = Server()
 server.create()
 server.start()

@@ -15,7 +15,7 @@ import psycopg
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from germane.stores.postgres.connection import Raw
 
-__all__ = ["is_lost", "is_transient", "translated", "unreachable"]
+__all__ = ["is_final", "is_lost", "is_transient", "translated", "unreachable"]
 
 # The server ends the connection, or can't take one just now: a shutdown, a crash, a start that goes on.
 _LOST: Final = frozenset(
@@ -100,6 +100,12 @@ def is_transient(error: BaseException, raw: Raw) -> bool:
     return isinstance(error, psycopg.Error) and (is_lost(error, raw) or error.sqlstate in _CHOSEN)
 
 
+def is_final(error: psycopg.Error) -> bool:
+    """Whether waiting doesn't help who was refused a connection: a wrong password, say."""
+    code = _code_of(error)
+    return code is not None and code not in _LOST and code not in _BUSY
+
+
 @contextmanager
 def translated(location: str) -> Iterator[None]:
     """Raise what the driver raises inside as an error of germane's, chained to it."""
@@ -121,8 +127,7 @@ def translated(location: str) -> Iterator[None]:
 
 def unreachable(error: psycopg.Error, location: str) -> GermaneError:
     """The same for an error that was raised instead of a connection."""
-    words = str(error)
-    code = error.sqlstate or next((code for part, code in _WORDS if part in words), None)
+    code = _code_of(error)
     if code in _LOST:
         return StoreUnavailable(f"The store {location}: the server is starting or stopping. Try again soon.")
     if code is None:
@@ -152,6 +157,12 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
     if isinstance(error, psycopg.DataError):
         return InvalidInput(f"The store {location} can't keep a value: {_said(error)}. Nothing was stored.")
     return StoreError(f"The store {location} failed: {_said(error)}. Nothing was half written.")
+
+
+def _code_of(error: psycopg.Error) -> str | None:
+    """The code of what was raised instead of a connection, as far as its words tell."""
+    words = str(error)
+    return error.sqlstate or next((code for part, code in _WORDS if part in words), None)
 
 
 def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Lock
 from typing import Any, Final
@@ -15,11 +15,11 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool, PoolTimeout
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
 from germane.stores.postgres.connection import ADAPTERS, Raw
-from germane.stores.postgres.failures import is_lost, unreachable
+from germane.stores.postgres.failures import is_final, is_lost, unreachable
 
 __all__ = ["MOST_CONNECTIONS", "Pool", "location_of"]
 
@@ -36,6 +36,8 @@ _LIFE_SECONDS: Final = 3600.0
 
 # How soon a lost peer is noticed: after 30 s of silence it is asked three times, 10 s apart.
 _KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+_SLICE_SECONDS: Final = 0.1
 
 # More than there are named queries, whose filters make several texts of some.
 _PREPARED: Final = 500
@@ -60,6 +62,8 @@ class Pool:
         self._process = os.getpid()
         self._closed = False
         self._pool: ConnectionPool[Raw] | None = None
+        self._reached = False
+        self._failure: psycopg.Error | None = None
 
     def connect(self) -> Raw:
         """A connection outside the pool, which the caller closes. Raises the driver's error at once."""
@@ -108,11 +112,33 @@ class Pool:
             pool.close()
 
     def _take(self, deadline: float) -> Raw:
-        pool = self._opened()
-        try:
-            return pool.getconn(max(deadline - time.monotonic(), 0.001))
-        except PoolTimeout as error:
-            raise self._unheard() from error
+        while True:
+            pool = self._opened()
+            try:
+                # In slices, so that a failure that waiting doesn't mend shows at once.
+                return pool.getconn(min(max(deadline - time.monotonic(), 0.001), _SLICE_SECONDS))
+            except PoolTimeout as error:
+                if time.monotonic() >= deadline:
+                    raise self._unheard() from error
+            except PoolClosed as error:
+                if self._closed:
+                    raise self._is_closed() from error
+            failure = self._failure
+            if failure is not None and (is_final(failure) or not self._reached):
+                self._give_up(pool)
+                raise unreachable(failure, self.location) from failure
+
+    def _give_up(self, pool: ConnectionPool[Raw]) -> None:
+        """Let the next one begin anew: who opens a store again has mended something."""
+        with self._guard:
+            if self._pool is pool:
+                self._pool = None
+            self._failure = None
+        pool.close(timeout=0)
+
+    def _heard(self, failure: psycopg.Error | None) -> None:
+        self._failure = failure
+        self._reached = self._reached or failure is None
 
     def _unheard(self) -> GermaneError:
         """Why there was no connection in time."""
@@ -125,6 +151,9 @@ class Pool:
             f"{self._timeout:g} s. Use fewer threads, raise the timeout, or let another process do a part."
         )
 
+    def _is_closed(self) -> StoreUnavailable:
+        return StoreUnavailable(f"The store {self.location} is closed. Open it again.")
+
     def _opened(self) -> ConnectionPool[Raw]:
         if self._process != os.getpid():
             # Another thread of the parent may have held the lock when this process began.
@@ -132,11 +161,12 @@ class Pool:
             self._guard, self._pool, self._process = Lock(), None, os.getpid()
         with self._guard:
             if self._closed:
-                raise StoreUnavailable(f"The store {self.location} is closed. Open it again.")
+                raise self._is_closed()
             if self._pool is None:
                 self._pool = ConnectionPool(
                     self._target,
                     kwargs=_HOW,
+                    connection_class=_telling(self._heard),
                     configure=_prepare_many,
                     min_size=0,
                     max_size=MOST_CONNECTIONS,
@@ -151,6 +181,23 @@ class Pool:
 
 
 _HOW: Final[dict[str, Any]] = {"autocommit": True, "context": ADAPTERS, "prepare_threshold": 2}
+
+
+def _telling(heard: Callable[[psycopg.Error | None], None]) -> type[Raw]:
+    """Connections that tell how connecting went; the pool's threads keep that to themselves."""
+
+    class Telling(psycopg.Connection[tuple[Any, ...]]):
+        @classmethod
+        def connect(cls, conninfo: str = "", **how: Any) -> Raw:  # type: ignore[override]  # The pool calls it so.
+            try:
+                raw = super().connect(conninfo, **how)
+            except psycopg.Error as error:
+                heard(error)
+                raise
+            heard(None)
+            return raw
+
+    return Telling
 
 
 def _prepare_many(raw: Raw) -> None:
