@@ -142,6 +142,7 @@ class _Verbs:
     triggered = _awaited(Engine.triggered)
     retire = _awaited(Engine.retire)
     standing = _awaited(Engine.standing)
+    standings = _awaited(Engine.standings)
     maintain = _awaited(Engine.maintain)
     calibration = _awaited(Engine.calibration)
     recall = _awaited(Engine.recall)

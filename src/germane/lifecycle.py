@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput
+from germane.model.counts import counted, uncounted
 from germane.model.memory import Memory, Outcome, Status
 from germane.model.stage import Sign, Stage, Standing
 
@@ -94,9 +95,17 @@ class Lifecycle:
     moves: tuple[Move, ...]
 
 
-def step(lifecycle: str, standing: Standing, sign: Sign, *, memory: Memory, at: datetime) -> Standing:
+def step(
+    lifecycle: str,
+    standing: Standing,
+    sign: Sign,
+    *,
+    memory: Memory,
+    at: datetime,
+    instead_of: Sign | None = None,
+) -> Standing:
     """How the memory stands after a sign. Raises InvalidInput where the lifecycle has no such move."""
-    after = next_standing(lifecycle, standing, sign, memory=memory, at=at)
+    after = next_standing(lifecycle, standing, sign, memory=memory, at=at, instead_of=instead_of)
     if after is None:
         known = LIFECYCLES.get(lifecycle)
         if known is None:
@@ -112,23 +121,32 @@ def step(lifecycle: str, standing: Standing, sign: Sign, *, memory: Memory, at: 
 
 
 def next_standing(
-    lifecycle: str, standing: Standing, sign: Sign, *, memory: Memory, at: datetime
+    lifecycle: str,
+    standing: Standing,
+    sign: Sign,
+    *,
+    memory: Memory,
+    at: datetime,
+    instead_of: Sign | None = None,
 ) -> Standing | None:
-    """How the memory stands after a sign; None where the lifecycle has no such move."""
+    """How the memory stands after a sign; None where the lifecycle has no such move.
+
+    `instead_of` is an outcome told before that this one corrects: its count is taken back.
+    """
     known = LIFECYCLES.get(lifecycle)
     if known is None or standing.stage is None:
         return None
-    counted = _counted(standing, sign, at)
+    now = counted(uncounted(standing, instead_of), sign, at=at)
     weighed = Weighed(
-        standing=counted,
-        age=at - max(memory.created_at, counted.renewed_at or memory.created_at),
+        standing=now,
+        age=at - max(memory.created_at, now.renewed_at or memory.created_at),
         warns=memory.metadata.get("action", "warn") not in ("block", "absolute"),
         replaced=memory.superseded_by is not None,
     )
     for move in known.moves:
         fits = move.on is sign and standing.stage in move.of
         if fits and (move.when is None or move.when(weighed)):
-            return replace(counted, stage=move.to or standing.stage)
+            return replace(now, stage=move.to or standing.stage)
     return None
 
 
@@ -170,23 +188,6 @@ def effectiveness(standing: Standing) -> float | None:
     """How well a procedure works, from 0 to 1, by Laplace's rule: (s + 1) / (s + f + 2); None untried."""
     tried = standing.successes + standing.failures
     return (standing.successes + 1) / (tried + 2) if tried else None
-
-
-def _counted(standing: Standing, sign: Sign, at: datetime) -> Standing:
-    """The counts after a sign."""
-    if sign is Sign.CONFIRM:
-        return replace(standing, confirmations=standing.confirmations + 1, renewed_at=at)
-    if sign is Sign.SUCCEED:
-        return replace(standing, successes=standing.successes + 1)
-    if sign is Sign.FAIL:
-        return replace(standing, failures=standing.failures + 1)
-    if sign in (Sign.TRIGGER, Sign.FALSE_ALARM):
-        false = int(sign is Sign.FALSE_ALARM)
-        return replace(standing, triggers=standing.triggers + 1, false_alarms=standing.false_alarms + false)
-    if sign is Sign.RESTORE:
-        # What was counted against a censor was answered by restoring it.
-        return replace(standing, triggers=0, false_alarms=0, renewed_at=at)
-    return standing
 
 
 def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> list[str]:

@@ -170,7 +170,10 @@ class Learning(Protocol):
         ...
 
     def examples(self, agent: str) -> tuple[Example, ...]:
-        """The agent's examples, by context and then by memory, from one snapshot of the store."""
+        """The agent's showings and examples, by context and then by memory, from one snapshot of the store.
+
+        Those that were told while it didn't learn have no parts.
+        """
         ...
 
     def unlearn(self, agent: str) -> int:

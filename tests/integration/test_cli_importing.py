@@ -150,3 +150,24 @@ def test_a_watch_tells_people_what_it_did(tmp_path: Path, app: Path) -> None:
     assert code == 0
     assert f"{app}: watched; Ctrl-C ends it." in errors
     assert errors.endswith(f"{app}: no longer watched.\n")
+
+
+def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
+    one, other, file = tmp_path / "one.db", tmp_path / "other.db", tmp_path / "export.jsonl"
+    for _ in range(4):
+        run("remember", "Ana leads billing.", "--kind", "fact", db=one)
+    censor = run("remember", "No pushing to main", "--kind", "censor", "--json", db=one).json()["memory"][
+        "id"
+    ]
+    for _ in range(2):
+        run("triggered", censor, db=one)
+    run("export", "--out", str(file), db=one)
+    lives = [json.loads(line)["life"] for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(life["confirmations"], life["triggers"]) for life in lives] == [(3, 0), (0, 2)]
+
+    run("import", str(file), db=other)
+    run("export", "--out", str(tmp_path / "again.jsonl"), db=other)
+
+    assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
+    # The third trigger counts as the third, wherever the first two were counted.
+    assert run("triggered", censor, "--json", db=other).json()["memory"]["stage"] == "escalated"

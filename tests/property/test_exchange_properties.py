@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,12 +18,12 @@ from markdown_it import MarkdownIt
 from germane.errors import UnreadableSource
 from germane.exchange.detect import read
 from germane.exchange.exporting import export_jsonl
-from germane.exchange.jsonl import read_memories
+from germane.exchange.jsonl import read_export, read_memories
 from germane.exchange.outline import outline
 from germane.exchange.sections import passages
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.scope import GLOBAL, Scope
-from germane.model.stage import Stage
+from germane.model.stage import Stage, Standing
 
 texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12)
@@ -75,6 +76,19 @@ memories = st.builds(
     superseded_by=st.none() | names,
 )
 
+standings = st.builds(
+    lambda false_alarms, others, **counted: Standing(
+        triggers=false_alarms + others, false_alarms=false_alarms, **counted
+    ),
+    stage=st.none(),
+    confirmations=counts,
+    successes=counts,
+    failures=counts,
+    false_alarms=counts,
+    others=counts,
+    renewed_at=st.none() | moments,
+)
+
 fillers = st.sampled_from(
     ["word " * 30, "- a\n- b\n  - c\n", "> # quoted\n> text", "[l]: https://example.org", "plain"]
 )
@@ -105,13 +119,27 @@ def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[
     assert len(first.getvalue().split("\n")) == len(kept) + 1
 
 
+@given(memories, standings)
+@settings(max_examples=60)
+def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Standing) -> None:
+    standing = replace(counted, stage=memory.stage)
+    out = io.StringIO()
+    export_jsonl([memory], out, standings={memory.id: standing})
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "export.jsonl")
+        path.write_bytes(out.getvalue().encode("utf-8"))
+        ((back, found),) = read_export(path, agent="ann")
+    assert back == memory
+    assert found == (None if standing == Standing(stage=memory.stage) else standing)
+
+
 @given(memories)
 @settings(max_examples=20)
 def test_an_exported_line_names_every_field(memory: Memory) -> None:
     out = io.StringIO()
     export_jsonl([memory], out)
     line: dict[str, Any] = json.loads(out.getvalue())
-    assert set(line) == {name for name in Memory.__slots__ if name != "agent"} | {"germane"}
+    assert set(line) == {name for name in Memory.__slots__ if name != "agent"} | {"germane", "life"}
     assert list(line) == sorted(line)
 
 

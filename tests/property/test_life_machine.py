@@ -1,8 +1,10 @@
-"""Whatever happens to memories, with crashes between: no stage that isn't declared, and a whole log."""
+"""Whatever happens to memories, with crashes within and between: only declared stages, and a whole log."""
 
 from __future__ import annotations
 
+import io
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,11 +14,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import germane
 from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.exchange.exporting import export_jsonl
+from germane.exchange.importing import import_source
 from germane.kinds import BUILT_IN
 from germane.lifecycle import LIFECYCLES, status_at
 from germane.model.memory import Memory, Status
 from germane.protocols import Living
 from germane.stores.sqlite import SqliteStore
+from germane.testing.fakes import HashEmbedder
 
 TEXTS = [
     "The cache lives in Redis.",
@@ -43,7 +48,7 @@ class Lives(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.store = SqliteStore(Path(self.folder.name) / "a.db", durability="relaxed")
-        self.engine = germane.open(self.store, agent="a", embedder=None, clock=lambda: self.now)
+        self.engine = germane.open(self.store, agent="a", embedder=HashEmbedder(16), clock=lambda: self.now)
 
     def teardown(self) -> None:
         self.engine.close()
@@ -81,12 +86,24 @@ class Lives(RuleBasedStateMachine):
             self.open()
 
     def snapshot(self) -> object:
-        everything = germane.Filter(statuses=tuple(Status))
-        return self.engine.memories(everything), self.engine.events()
+        memories = self.everything()
+        return memories, self.standings(memories), self.engine.events()
 
-    @rule(text=st.sampled_from(TEXTS), kind=st.sampled_from(KINDS), subject=st.sampled_from([None, "cache"]))
-    def remember(self, text: str, kind: str, subject: str | None) -> None:
-        self.attempt("remember", text, kind=kind, subject=subject)
+    def everything(self) -> tuple[Memory, ...]:
+        return self.engine.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
+
+    def standings(self, memories: Sequence[Memory]) -> dict[str, germane.Standing]:
+        ids = [memory.id for memory in memories]
+        return dict(zip(ids, self.engine.standings(ids), strict=True))
+
+    @rule(
+        text=st.sampled_from(TEXTS),
+        kind=st.sampled_from(KINDS),
+        subject=st.sampled_from([None, "cache"]),
+        reconcile=st.booleans(),
+    )
+    def remember(self, text: str, kind: str, subject: str | None, *, reconcile: bool) -> None:
+        self.attempt("remember", text, kind=kind, subject=subject, reconcile=reconcile)
 
     @precondition(lambda self: self.ids)
     @rule(
@@ -95,6 +112,20 @@ class Lives(RuleBasedStateMachine):
     )
     def move(self, data: st.DataObject, verb: str) -> None:
         self.attempt(verb, data.draw(st.sampled_from(self.ids)))
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data())
+    def promote(self, data: st.DataObject) -> None:
+        self.attempt("confirm", data.draw(st.sampled_from(self.ids)), core=True)
+
+    @precondition(lambda self: self.ids)
+    @rule(data=st.data(), outcomes=st.lists(st.sampled_from(["success", "partial", "failure"]), max_size=6))
+    def attest(self, data: st.DataObject, outcomes: list[str]) -> None:
+        """Work turned out some way with a memory: told of one context, only the last word counts."""
+        memory = data.draw(st.sampled_from(self.ids))
+        shown = germane.Shown(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
+        for outcome in outcomes:
+            self.attempt("outcome", shown, outcome, memories=[memory])
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), false=st.booleans(), times=st.integers(1, 4))
@@ -139,9 +170,35 @@ class Lives(RuleBasedStateMachine):
     def crash_next(self, steps: int) -> None:
         self.crash = steps
 
+    @precondition(lambda self: self.crashes)
+    @rule()
+    def crash_now(self) -> None:
+        """Between two events: whoever comes next finds the file as a process left it that never closed it."""
+        before, left = self.snapshot(), self.engine
+        self.open()
+        assert self.snapshot() == before
+        left.close()
+
+    @rule()
+    def move_house(self) -> None:
+        """What is exported and imported elsewhere lives on there as it did here."""
+        memories = self.everything()
+        if not memories:  # An empty file is no export.
+            return
+        standings, lines = self.standings(memories), io.StringIO()
+        export_jsonl(memories, lines, standings=standings)
+        file = Path(self.folder.name) / "export.jsonl"
+        file.write_text(lines.getvalue(), encoding="utf-8")
+        with germane.open(":memory:", agent="a", embedder=None) as elsewhere:
+            import_source(elsewhere, str(file))
+            found = elsewhere.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
+            assert found == memories
+            ids = [memory.id for memory in memories]
+            assert dict(zip(ids, elsewhere.standings(ids), strict=True)) == standings
+
     @invariant()
     def every_stage_is_declared_and_agrees_with_its_status(self) -> None:
-        for memory in self.engine.memories(germane.Filter(statuses=tuple(Status))):
+        for memory in self.everything():
             lifecycle = LIFECYCLES.get(BUILT_IN.require(memory.kind).lifecycle)
             if lifecycle is None:
                 assert memory.stage is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.exchange.jsonl import read_jsonl, read_memories
+from germane.exchange.jsonl import read_export, read_jsonl, read_memories
 from germane.exchange.records import memory_to_json
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Rendition, Renditions
@@ -122,6 +122,10 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, line: str, message: st
         ({"pinned": 1}, "'pinned' must be true or false"),
         ({"renditions": {"micro": 1}}, "'micro' must be an object"),
         ({"metadata": 1}, "'metadata' must be an object"),
+        ({"life": []}, "'life' must be an object"),
+        ({"life": {"confirmations": -1}}, "'confirmations' must be a count"),
+        ({"life": {"triggers": 1, "false_alarms": 2}}, "must be among the 1 'triggers', and is 2"),
+        ({"life": {"doubts": 1}}, "'life' has an unknown field 'doubts'"),
     ],
 )
 def test_a_damaged_export_is_named_with_its_line(
@@ -133,6 +137,12 @@ def test_a_damaged_export_is_named_with_its_line(
         list(read_memories(path, agent="ann"))
     assert f"{path}, line 2: " in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_a_line_of_before_lives_were_exported_has_none(tmp_path: Path) -> None:
+    fields = {name: value for name, value in memory_to_json(MEMORY).items() if name not in ("life", "stage")}
+    path = write(tmp_path / "x.jsonl", json.dumps(fields))
+    assert list(read_export(path, agent="ann")) == [(MEMORY, None)]
 
 
 def test_renditions_that_were_left_out_are_made_anew(tmp_path: Path) -> None:

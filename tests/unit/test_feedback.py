@@ -151,6 +151,26 @@ def test_learning_is_off_until_it_is_asked_for(engine: Engine) -> None:
         engine.learn("yes")  # type: ignore[arg-type]  # This is what is refused.
 
 
+def test_use_is_counted_without_learning_and_moves_what_is_used_more() -> None:
+    with filled(opened()) as engine:
+        before = engine.assemble("redis caching latency", budget=400)
+        used, ignored = before.items[0].memory, before.items[-1].memory
+        assert "useful" not in {name for entry in before.trace.included for name in entry.parts}
+        for query in ("redis caching latency", "caching latency redis"):
+            engine.feedback(engine.assemble(query, budget=400), [used])
+        after = {
+            entry.memory_id: entry.parts for entry in engine.assemble("latency", budget=400).trace.entries
+        }
+        assert not engine.learn().on
+        assert (engine.learn().weights, engine.learn().examples) == (None, 0)
+        # The parts add up to the score, so a factor above 1 adds to it and one below takes from it.
+        assert after[used.id]["useful"] > 0 > after[ignored.id]["useful"]
+        assert engine.unlearn() == 0
+        fresh = engine.assemble("latency", budget=400).trace.entries
+        assert "useful" not in {name for entry in fresh for name in entry.parts}
+        assert engine.get(used.id).access_count == 2
+
+
 def test_what_a_user_goes_by_counts_more_and_the_trace_says_so(engine: Engine) -> None:
     weights = taught(engine)
     context = asked(engine)

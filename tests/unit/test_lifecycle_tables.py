@@ -19,6 +19,7 @@ from germane.lifecycle import (
     status_at,
     step,
 )
+from germane.model.counts import sign_of_outcome
 from germane.model.memory import Outcome, Status
 from germane.model.stage import Sign, Stage, Standing
 from germane.testing.builders import START, make_memory
@@ -95,6 +96,34 @@ def test_a_procedure_is_judged_by_laplace_after_five_outcomes(
         failures=failures - (last is Sign.FAIL),
     )
     assert step("procedure", before, last, memory=FACT, at=START).stage == stage
+
+
+def test_a_corrected_outcome_counts_once_and_moves_back() -> None:
+    judged = Standing(stage=Stage.EFFECTIVE, successes=5, failures=0)
+    failed = step("procedure", judged, Sign.FAIL, memory=FACT, at=START, instead_of=Sign.SUCCEED)
+    assert (failed.successes, failed.failures, failed.stage) == (4, 1, Stage.EFFECTIVE)
+    taken_back = step("procedure", judged, Sign.SETTLE, memory=FACT, at=START, instead_of=Sign.SUCCEED)
+    assert (taken_back.successes, taken_back.stage) == (4, Stage.ACTIVE)
+    never = step(
+        "procedure", Standing(stage=Stage.ACTIVE), Sign.FAIL, memory=FACT, at=START, instead_of=Sign.FAIL
+    )
+    assert never.failures == 1
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "worth", "weight", "sign"),
+    [
+        ("procedure", 1.0, 1.0, Sign.SUCCEED),
+        ("procedure", 0.0, 1.0, Sign.FAIL),
+        ("procedure", 0.5, 1.0, None),
+        ("procedure", 1.0, 0.25, None),
+        ("fact", 1.0, 1.0, None),
+    ],
+)
+def test_only_a_procedure_that_was_named_counts_an_outcome(
+    lifecycle: str, worth: float, weight: float, sign: Sign | None
+) -> None:
+    assert sign_of_outcome(lifecycle, worth=worth, weight=weight) is sign
 
 
 def test_a_procedure_without_outcomes_has_no_effectiveness() -> None:

@@ -123,6 +123,21 @@ def test_a_procedure_counts_through_its_versions(engine: Engine) -> None:
         engine.review(revised.id, "partial")
 
 
+def test_outcomes_of_work_make_a_procedure_effective_where_it_is_named(engine: Engine) -> None:
+    procedure = engine.remember("Restart the worker when the queue stands still", kind="procedure")
+    shown = [engine.recall(f"the worker's queue, {n}") for n in range(6)]
+    for found in shown:
+        engine.outcome(found, "success")
+    assert engine.standing(procedure.id).successes == 0
+    for _ in range(2):
+        for found in shown[:5]:
+            engine.outcome(found, "success", memories=[procedure])
+    assert engine.standing(procedure.id) == germane.Standing(stage=Stage.EFFECTIVE, successes=5)
+    engine.outcome(shown[0], "failure", memories=[procedure])
+    engine.outcome(shown[5], "partial", memories=[procedure])
+    assert engine.standing(procedure.id) == germane.Standing(stage=Stage.EFFECTIVE, successes=4, failures=1)
+
+
 def test_a_censor_blocks_from_the_third_trigger_and_its_first_id_still_reaches_it(engine: Engine) -> None:
     metadata = {"action": "warn", "reason": "reviews"}
     censor = engine.remember("Do not push to main", kind="censor", metadata=metadata)

@@ -5,6 +5,7 @@ Level: engine. No policy: each verb has its own room, and the rules stand in `ge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from germane import verbs
@@ -65,7 +66,11 @@ class Ageing(Surface):
 
     def standing(self, memory_id: str) -> Standing:
         """The stage of a memory, and what is counted of it. Raises NotFound."""
-        return verbs.living.standing(self._session, memory_id)
+        return self.standings([memory_id])[0]
+
+    def standings(self, memory_ids: Sequence[str]) -> tuple[Standing, ...]:
+        """The stages of memories and what is counted of them, in the order asked. Raises NotFound."""
+        return verbs.living.standings(self._session, memory_ids)
 
     def maintain(self, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:
         """Age and archive episodes, settle what was counted, merge duplicate facts, mark outdated quotations.

@@ -35,8 +35,9 @@ class Teaching(Surface):
         """Say which of the memories that a context or a recall showed were used, by id or as they are.
 
         Their `access_count` and `accessed_at` move: once for each context, however often it is said.
-        While learning is on (see `learn`), each memory shown becomes an example; those not used count
-        as ignored, or only those that `ignored` names. Raises InvalidInput or NotFound.
+        Those not used count as ignored, or only those that `ignored` names. The layered plan ranks what is
+        used more than other memories higher, from the second showing on; while learning is on (see `learn`)
+        each memory shown is an example besides. Raises InvalidInput or NotFound.
         """
         return verbs.feedback.feedback(self._session, context, used=used, ignored=ignored)
 
@@ -49,17 +50,19 @@ class Teaching(Surface):
     ) -> Validation:
         """Say how work turned out with what a context or a recall showed: success, partial or failure.
 
-        It speaks a little for or against each memory shown, and more where `memories` names those that
-        helped or misled. The scoped plan ranks by it within a kind, bounded, and half as much after 90 days.
-        Said again for the same context, the latest word stands. Raises InvalidInput.
+        It speaks a little for or against each memory shown, and more where `memories` names those that helped
+        or misled; a procedure among these counts it (see `review`). The scoped plan ranks by it within a
+        kind, bounded, and half as much after 90 days. Said again for the same context, the latest word
+        stands. Raises InvalidInput.
         """
         return verbs.outcome.outcome(self._session, context, outcome, memories=memories)
 
     def learn(self, on: bool | None = None) -> Lessons:
         """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
 
-        The setting stays with the agent. Off, nothing learned applies and nothing is collected;
-        what was stays until `unlearn`. Raises InvalidInput when the store can't keep examples.
+        The setting stays with the agent. Off, no weights are fitted or applied and no parts of scores kept;
+        what was stays until `unlearn`. Uses are counted either way. Raises InvalidInput when the store
+        can't keep examples.
         """
         return verbs.feedback.learn(self._session, on)
 

@@ -16,6 +16,7 @@ from germane.model.scope import GLOBAL, Scope
 
 if TYPE_CHECKING:
     from germane.model.draft import Draft, Remembered
+    from germane.model.stage import Standing
     from germane.model.upkeep import Reconcile
     from germane.verbs.embedding import Progress
     from germane.verbs.weighing import Quality
@@ -94,14 +95,17 @@ class Writing(Surface):
                 self._session, drafts, revive=revive, reconcile=reconcile, quality=judged
             )
 
-    def adopt(self, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
+    def adopt(
+        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+    ) -> tuple[Remembered, ...]:
         """Store whole memories as they are: from an export, or from another store.
 
-        Ids, versions, statuses and times are kept; the memories become this agent's. One that is
-        there already changes nothing but its count.
+        Ids, versions, statuses, stages and times are kept; the memories become this agent's. `standings` says
+        by id what was counted of their lives (see `Engine.standings`). One that is there already stays as it
+        is.
         """
         with self._embedding.woken():
-            return verbs.remember.adopt(self._session, memories)
+            return verbs.remember.adopt(self._session, memories, standings=standings)
 
     def revise(
         self,

@@ -6,19 +6,19 @@ Level: exchange (imports errors and model). An engine is anything with the metho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from germane.errors import InvalidInput
 from germane.exchange.detect import Layout, layout_of, path_of, read
-from germane.exchange.jsonl import read_memories
+from germane.exchange.jsonl import read_export
 from germane.exchange.projects import nothing_in, project_of
 from germane.exchange.records import RenditionsOf
 from germane.exchange.report import Importer, ImportReport, Keeper, Progress
 from germane.exchange.running import Run, Told
 from germane.exchange.syncing import sync
-from germane.model.memory import Memory
 
 __all__ = ["ImportReport", "Importer", "Keeper", "Progress", "import_source"]
 
@@ -93,17 +93,15 @@ def _import_export(
     engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
 ) -> None:
     """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
-
-    def memories() -> Iterator[Memory]:
-        return read_memories(path, agent=engine.agent, renditions_of=renditions_of)
-
+    read = partial(read_export, path, agent=engine.agent, renditions_of=renditions_of)
     refused: set[str] = set()
     if run.unchecked is None:
-        refused = {memory.chain for memory in memories() if run.holds_secret(memory)}
-    for group in _batches(memories(), batch):
-        kept = [memory for memory in group if memory.chain not in refused]
+        refused = {memory.chain for memory, _ in read() if run.holds_secret(memory)}
+    for group in _batches(read(), batch):
+        kept = [memory for memory, _ in group if memory.chain not in refused]
+        lives = {memory.id: standing for memory, standing in group if standing is not None}
         run.read += len(group) - len(kept)
-        run.store(kept, engine.adopt)
+        run.store(kept, partial(engine.adopt, standings=lives))
 
 
 def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

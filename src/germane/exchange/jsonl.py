@@ -12,12 +12,13 @@ from typing import Any
 
 from germane.errors import GermaneError
 from germane.exchange.fields import FieldError, as_moment, as_tags, nearest, number_of, plain, text_of
-from germane.exchange.records import MARKER, RenditionsOf, memory_from_json
+from germane.exchange.records import MARKER, RenditionsOf, memory_from_json, standing_from_json
 from germane.exchange.sources import EXTERNAL, name_of, numbered_lines, unreadable
 from germane.model.draft import Draft
 from germane.model.memory import Memory
+from germane.model.stage import Standing
 
-__all__ = ["parse_object", "read_jsonl", "read_memories"]
+__all__ = ["parse_object", "read_export", "read_jsonl", "read_memories"]
 
 _FIELDS = (
     "content",
@@ -60,10 +61,22 @@ def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None 
     They become `agent`'s. `renditions_of` makes the renditions of lines that lost theirs. Raises
     UnreadableSource, naming the line, for a line that is no exported memory.
     """
+    for memory, _ in read_export(path, agent=agent, renditions_of=renditions_of):
+        yield memory
+
+
+def read_export(
+    path: Path, *, agent: str, renditions_of: RenditionsOf | None = None
+) -> Iterator[tuple[Memory, Standing | None]]:
+    """The memories of an export as they were, each with what was counted of its life.
+
+    None stands where nothing was, and where an older germane wrote the line. Raises UnreadableSource.
+    """
     for number, line in numbered_lines(path):
         fields = parse_object(line, path, number)
         try:
-            yield memory_from_json(fields, agent=agent, renditions_of=renditions_of)
+            memory = memory_from_json(fields, agent=agent, renditions_of=renditions_of)
+            yield memory, standing_from_json(fields)
         except (FieldError, GermaneError) as error:
             raise unreadable(path, str(error).rstrip("."), line=number) from error
 

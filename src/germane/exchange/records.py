@@ -15,9 +15,9 @@ from germane.exchange.fields import FieldError, as_moment, number_of, text_of
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.scope import Scope
-from germane.model.stage import Stage
+from germane.model.stage import Stage, Standing
 
-__all__ = ["FORMAT", "MARKER", "RenditionsOf", "memory_from_json", "memory_to_json"]
+__all__ = ["FORMAT", "MARKER", "RenditionsOf", "memory_from_json", "memory_to_json", "standing_from_json"]
 
 MARKER = "germane"
 """The field by which a line is known to be an exported memory; its value is the format's number."""
@@ -28,14 +28,16 @@ FORMAT = 1
 RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
 """Makes the renditions of a memory anew."""
 
+_COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
+
 _Name = TypeVar("_Name", bound=StrEnum)
 
 
-def memory_to_json(memory: Memory) -> dict[str, Any]:
+def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str, Any]:
     """Every field of a memory in types that JSON has, except its agent, which is whoever reads it.
 
-    Times are ISO text in UTC with microseconds. Renditions are written out, since a summarizer's can't
-    be made twice.
+    `life` is what is counted of it in its `standing`, null where that is nothing. Times are ISO text in
+    UTC with microseconds. Renditions are written out, since a summarizer's can't be made twice.
     """
     renditions = memory.renditions
     return {
@@ -58,6 +60,7 @@ def memory_to_json(memory: Memory) -> dict[str, Any]:
         "superseded_by": memory.superseded_by,
         "status": str(memory.status),
         "stage": str(memory.stage) if memory.stage else None,
+        "life": None if standing is None else _life_to_json(standing),
         "scope": str(memory.scope),
         "subject": memory.subject,
         "tags": list(memory.tags),
@@ -114,6 +117,34 @@ def memory_from_json(
         seen_count=_count(fields, "seen_count", 1),
         access_count=_count(fields, "access_count", 0),
     )
+
+
+def standing_from_json(fields: Mapping[str, Any]) -> Standing | None:
+    """What `memory_to_json` wrote of a life; None where nothing is counted. Raises FieldError."""
+    life = fields.get("life")
+    if life is None:
+        return None
+    counted = _object(fields, "life", required=True)
+    unknown = sorted(set(counted) - {*_COUNTS, "renewed_at"})
+    if unknown:
+        raise FieldError(f"'life' has an unknown field {unknown[0]!r}")
+    standing = Standing(
+        stage=_name(fields, "stage", Stage, None),
+        **{name: _count(counted, name, 0) for name in _COUNTS},
+        renewed_at=None if counted.get("renewed_at") is None else _moment(counted, "renewed_at"),
+    )
+    if standing.false_alarms > standing.triggers:
+        raise FieldError(
+            f"'false_alarms' must be among the {standing.triggers} 'triggers', and is {standing.false_alarms}"
+        )
+    return standing
+
+
+def _life_to_json(standing: Standing) -> dict[str, Any] | None:
+    counts: dict[str, Any] = {name: getattr(standing, name) for name in _COUNTS}
+    if standing.renewed_at is None and not any(counts.values()):
+        return None
+    return {**counts, "renewed_at": _moment_to_json(standing.renewed_at) if standing.renewed_at else None}
 
 
 def _rendition_to_json(rendition: Rendition) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from germane.exchange.sources import Skipped
 from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory
 from germane.model.query import Filter
+from germane.model.stage import Standing
 
 __all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Progress", "Written"]
 
@@ -33,7 +34,9 @@ class Importer(Protocol):
         """
         ...
 
-    def adopt(self, memories: Iterable[Memory]) -> Sequence[Remembered]:
+    def adopt(
+        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+    ) -> Sequence[Remembered]:
         """Store memories as they are, ids, versions, status and counts included; what is there stays."""
         ...
 

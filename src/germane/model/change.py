@@ -11,6 +11,7 @@ from datetime import datetime
 
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
+from germane.model.stage import Standing
 from germane.model.vector import Vector
 
 __all__ = ["Applied", "Attest", "Change", "Insert", "Judge", "Purge", "Revise", "SetStatus", "SetVector"]
@@ -24,13 +25,15 @@ class Insert:
     (`revive`), the stored one's `seen_count` and `updated_at` move, and it becomes active again if
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
-    that somebody says anew is confirmed, and what was out of use is taken up again.
+    that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
+    here begins with what `standing` has counted, as when it was exported elsewhere.
     """
 
     memory: Memory
     vector: Vector | None = field(default=None, compare=False)
     revive: bool = True
     lifecycle: str = ""
+    standing: Standing | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +81,10 @@ class Purge:
 class Judge:
     """Say whether a memory that a context showed was used there.
 
-    A use adds one to `access_count` and moves `accessed_at` forward to `at`: once for each `context`
-    (32 hexadecimal digits), however often it is said; what was used once stays used. `parts`, those
-    of its score there, are kept as an example while the agent learns, in a store that can.
+    A use adds one to `access_count` and moves `accessed_at` forward to `at`: once for each `context` (32
+    hexadecimal digits), however often it is said; what was used once stays used. A store that can keeps each
+    showing and whether it was a use, and while the agent learns `parts`, those of its score there, as an
+    example.
     Raises NotFound when the agent has no such memory.
     """
 
@@ -95,9 +99,10 @@ class Judge:
 class Attest:
     """Say how work turned out with a memory that a context showed.
 
-    `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that
-    says of this very memory. Said again for the same `context` (32 hexadecimal digits), the latest stands.
-    Raises NotFound when the agent has no such memory.
+    `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that says
+    of this very memory. Said again for the same `context` (32 hexadecimal digits), the latest stands. By the
+    rules of its `lifecycle` a procedure counts what it was named with: `sign_of_outcome`. Raises NotFound
+    when the agent has no such memory.
     """
 
     memory_id: str
@@ -105,6 +110,7 @@ class Attest:
     worth: float
     weight: float
     at: datetime
+    lifecycle: str = ""
 
 
 Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest | Live | Merge | Reword

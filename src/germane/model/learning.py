@@ -65,6 +65,8 @@ class Shown:
 class Example:
     """One memory that a context showed, the unweighted parts of its score, and whether it was used.
 
+    It has no parts where the agent didn't learn when it was told: then it says how useful the memory was,
+    and nothing of the weights of scores.
     `given` numbers what an agent was told of use, later ones higher.
     """
 

@@ -19,7 +19,8 @@ __all__ = ["Live", "Merge", "Reword"]
 class Live:
     """Let something happen to a memory, by the rules of the lifecycle named.
 
-    `escalated` is the version to store in its place where that makes it escalate, with its `vector`. Raises
+    `escalated` is the version to store in its place where that makes it escalate, with its `vector`.
+    `instead_of` is an outcome counted before that this one corrects, and that is taken back. Raises
     NotFound, StaleRevision where `escalated` doesn't follow the head, or InvalidInput where the rules have no
     such move.
     """
@@ -30,6 +31,7 @@ class Live:
     cause: Cause
     at: datetime
     other: str | None = None
+    instead_of: Sign | None = None
     escalated: Memory | None = None
     vector: Vector | None = field(default=None, compare=False)
 

@@ -96,12 +96,34 @@ class LearningContract:
         (memory,) = stored(store, "one")
         assert not learns.settle_learning(AGENT, None).on
         store.apply(AGENT, [judged(memory)])
-        assert learns.examples(AGENT) == ()
+        assert [each.parts for each in learns.examples(AGENT)] == [{}]
         assert learns.settle_learning(AGENT, on=True).on
         assert learns.settle_learning(AGENT, None).on
         assert not learns.settle_learning("other", None).on
         assert not learns.settle_learning("nobody", None).on
         assert not learns.settle_learning(AGENT, on=False).on
+
+    def test_showings_are_kept_without_learning_and_become_examples_with_it(self, store: Store) -> None:
+        learns = learning(store)
+        one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
+        told = [judged(one), judged(two, used=False)]
+        store.apply(AGENT, told)
+        stamp = learns.settle_learning(AGENT, None).stamp
+        store.apply(AGENT, told)
+        assert learns.settle_learning(AGENT, None).stamp == stamp
+        assert [(each.memory_id, each.used, each.parts) for each in learns.examples(AGENT)] == [
+            (one.id, True, {}),
+            (two.id, False, {}),
+        ]
+        learns.settle_learning(AGENT, on=True)
+        store.apply(AGENT, told)
+        assert [each.parts for each in learns.examples(AGENT)] == [PARTS, PARTS]
+        learns.settle_learning(AGENT, on=False)
+        store.apply(AGENT, [judged(two)])
+        assert [(each.used, each.parts) for each in learns.examples(AGENT)] == [(True, PARTS), (True, PARTS)]
+        store.apply(AGENT, [judged(one, OTHER_CONTEXT)])
+        assert learns.unlearn(AGENT) == 2
+        assert learns.examples(AGENT) == ()
 
     def test_examples_come_by_context_and_memory_and_each_once(self, store: Store) -> None:
         learns = learning(store)

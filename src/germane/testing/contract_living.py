@@ -12,7 +12,7 @@ from types import MappingProxyType
 import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Insert, Purge, Revise, SetStatus
+from germane.model.change import Attest, Insert, Purge, Revise, SetStatus
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
@@ -146,6 +146,59 @@ class LivingContract:
         store.apply(AGENT, [Revise(memory=other)])
         assert living(store).standings(AGENT, [other.id]) == (Standing(stage=Stage.ACTIVE),)
         assert [each.memory_id for each in living(store).life_events(AGENT, other.id)] == [memory.id]
+
+    def test_what_was_counted_elsewhere_comes_along_and_changes_nothing_known(self, store: Store) -> None:
+        standing = Standing(stage=Stage.CORE, confirmations=4, renewed_at=LATER)
+        memory = make_memory().evolve(stage=Stage.CORE)
+        for counted in (standing, Standing(stage=Stage.CORE, confirmations=9)):
+            store.apply(AGENT, [Insert(memory=memory, revive=False, lifecycle="fact", standing=counted)])
+            assert living(store).standings(AGENT, [memory.id]) == (standing,)
+        assert living(store).life_events(AGENT, memory.id) == ()
+
+    def test_an_attested_outcome_counts_in_the_life_of_the_procedure_named(self, store: Store) -> None:
+        living(store)
+        first = kept(store, "Restart the worker.", kind="procedure")
+        second = make_revision(first, "Restart the worker, and look at its log.")
+        store.apply(AGENT, [Revise(memory=second, carries=True)])
+        counts = []
+        # Told of one context: the latest word stands, in the life of the latest version.
+        for worth, weight in ((1.0, 0.25), (1.0, 1.0), (1.0, 1.0), (0.0, 1.0), (0.5, 1.0), (0.0, 1.0)):
+            told = Attest(
+                memory_id=first.id,
+                context="0a" * 16,
+                worth=worth,
+                weight=weight,
+                at=LATER,
+                lifecycle="procedure",
+            )
+            store.apply(AGENT, [told])
+            (standing,) = living(store).standings(AGENT, [second.id])
+            assert standing is not None
+            counts.append((standing.successes, standing.failures))
+        assert counts == [(0, 0), (1, 0), (1, 0), (0, 1), (0, 0), (0, 1)]
+        events = living(store).life_events(AGENT, second.id)
+        assert [(each.sign, each.cause) for each in events if each.memory_id == second.id] == [
+            (Sign.SUCCEED, Cause.OUTCOME),
+            (Sign.FAIL, Cause.OUTCOME),
+            (Sign.SETTLE, Cause.OUTCOME),
+            (Sign.FAIL, Cause.OUTCOME),
+        ]
+
+    def test_an_outcome_of_what_is_out_of_use_counts_nothing_in_its_life(self, store: Store) -> None:
+        living(store)
+        procedure = kept(store, "Restart the worker.", kind="procedure")
+        lived(store, procedure, Sign.RETIRE, "procedure")
+        told = Attest(
+            memory_id=procedure.id,
+            context="0a" * 16,
+            worth=1.0,
+            weight=1.0,
+            at=LATER,
+            lifecycle="procedure",
+        )
+        (applied,) = store.apply(AGENT, [told])
+        assert applied.created
+        assert living(store).standings(AGENT, [procedure.id]) == (Standing(stage=Stage.RETIRED),)
 
     def test_a_censor_escalates_into_its_next_version_at_the_third_trigger(self, store: Store) -> None:
         memory = kept(store, "Do not push to main.", "censor")

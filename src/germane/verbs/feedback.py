@@ -35,7 +35,7 @@ def feedback(
     used: Iterable[Named],
     ignored: Iterable[Named] | None = None,
 ) -> Feedback:
-    """Count the uses of what a context or a recall showed, and learn from it where that is switched on.
+    """Count which memories of a context or a recall were used, and learn from it where that is switched on.
 
     What was shown and isn't among `used` counts as ignored, unless `ignored` says what was; the rest
     is then left open. All of it is written in one transaction. Saying it again for the same context
@@ -55,11 +55,10 @@ def feedback(
     changes = [
         Judge(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
     ]
-    if learns:
+    if isinstance(session.store, Learning):
         changes += [
-            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
+            Judge(memory_id=one.id, context=shown.key, used=False, at=now, parts=parts[one.id])
             for one in still_there(session, ignored_ids)
-            if parts[one]
         ]
     applied = session.store.apply(session.agent, changes)
     if learns:
@@ -130,7 +129,7 @@ def learn(session: Session, on: bool | None) -> Lessons:
     return Lessons(
         on=state.on,
         weights=session.known_weights.of(session.store, session.agent),
-        examples=len(session.store.examples(session.agent)),
+        examples=sum(1 for one in session.store.examples(session.agent) if one.parts),
     )
 
 
@@ -166,7 +165,7 @@ def _id_of(named: Named) -> str:
     return named.id if isinstance(named, Memory) else named
 
 
-def still_there(session: Session, ids: Sequence[str]) -> list[str]:
+def still_there(session: Session, ids: Sequence[str]) -> list[Memory]:
     """Those that nobody has purged since; that one was ignored is no reason to fail."""
     found = session.store.get(session.agent, ids)
-    return [memory.id for memory in found if memory is not None]
+    return [memory for memory in found if memory is not None]

@@ -100,7 +100,8 @@ class HeldNow:
         known = self._learned
         if known is None or known[0] != state.stamp:
             # Read after the stamp: newer examples than it says are read again, older ones never kept.
-            known = self._learned = state.stamp, learn_importance(store.examples(agent))
+            examples = [one for one in store.examples(agent) if one.parts]
+            known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
     def features(self, held: HeldSet) -> Mapping[str, Features]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from germane.model.learning import Example, Weights
+from germane.model.learning import Example, LearningState, Weights
 from germane.protocols import Learning, Store
 from germane.ranking.learning import fit_weights, signals_of
 from germane.ranking.usefulness import usefulness
@@ -18,7 +18,10 @@ __all__ = ["KnownWeights", "Taught"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taught:
-    """What use has taught: the weights of the parts of scores, and how useful single memories were."""
+    """What use has taught: the weights of the parts of scores, and how useful single memories were.
+
+    Usefulness is counted always, weights are fitted while the agent learns.
+    """
 
     weights: Weights | None = None
     usefulness: Mapping[str, float] = field(default_factory=dict)
@@ -36,26 +39,25 @@ class KnownWeights:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[int, Taught] | None = None
+        self._known: tuple[LearningState, Taught] | None = None
 
     def of(self, store: Store, agent: str) -> Weights | None:
         """The weights that apply to an agent's scores; None while learning is off or nothing is learned."""
         return self.taught(store, agent).weights
 
     def taught(self, store: Store, agent: str) -> Taught:
-        """All that applies to an agent's scores; nothing while learning is off."""
+        """All that applies to an agent's scores."""
         if not isinstance(store, Learning):
             return _NOTHING
         state = store.settle_learning(agent, None)
-        if not state.on:
-            return _NOTHING
         known = self._known
-        if known is None or known[0] != state.stamp:
+        if known is None or known[0] != state:
             # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
-            examples = store.examples(agent)
-            fitted = fit_weights(_weighable(examples))
-            taught = Taught(weights=fitted if fitted.contexts else None, usefulness=usefulness(examples))
-            known = self._known = (state.stamp, taught)
+            examples = store.examples(agent) if state.stamp else ()
+            fitted = fit_weights(_weighable(examples)) if state.on else None
+            weights = fitted if fitted is not None and fitted.contexts else None
+            taught = Taught(weights=weights, usefulness=usefulness(examples))
+            known = self._known = (state, taught)
         return known[1]
 
 

@@ -1,20 +1,22 @@
-"""confirm, contradict, outcome, triggered, retire, standing, events: what happens in the life of a memory.
+"""confirm, contradict, outcome, triggered, retire, standings, events: what happens in the life of a memory.
 
 Level: verbs. The rules stand in `germane.lifecycle`, and the store asks them in its transactions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from germane.errors import InvalidInput, StaleRevision
+from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.lifecycle import stage_of
 from germane.model.living import Live
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.model.stage import Cause, LifeEvent, Sign, Standing
 from germane.protocols import Living
-from germane.verbs.checks import checked_count, checked_flag, checked_text, checked_word
+from germane.verbs.checks import checked_count, checked_flag, checked_text, checked_word, checked_words
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.read import get
 from germane.verbs.remember import renew_renditions
@@ -30,7 +32,7 @@ __all__ = [
     "outcome_of",
     "restored",
     "retire",
-    "standing",
+    "standings",
     "triggered",
 ]
 
@@ -122,20 +124,22 @@ def restored(session: Session, memory: Memory) -> Memory | None:
     return move(session, memory, Sign.RESTORE)
 
 
-def standing(session: Session, memory_id: str) -> Standing:
-    """The stage of a memory and what is counted of it. Raises NotFound."""
-    memory = get(session, memory_id)
-    stage = stage_of(session.kinds.of(memory).lifecycle, memory)
-    kept = lives_of(session).standings(session.agent, [memory_id])[0] or Standing(stage=stage)
-    return Standing(
-        stage=stage,
-        confirmations=kept.confirmations,
-        successes=kept.successes,
-        failures=kept.failures,
-        triggers=kept.triggers,
-        false_alarms=kept.false_alarms,
-        renewed_at=kept.renewed_at,
+def standings(session: Session, ids: Sequence[str]) -> tuple[Standing, ...]:
+    """The stages of memories and what is counted of them, in the order asked. Raises NotFound."""
+    asked = checked_words(ids, name="ids")
+    memories = session.store.get(session.agent, asked)
+    counted = lives_of(session).standings(session.agent, asked)
+    return tuple(
+        _standing(session, memory_id, memory, kept)
+        for memory_id, memory, kept in zip(asked, memories, counted, strict=True)
     )
+
+
+def _standing(session: Session, memory_id: str, memory: Memory | None, kept: Standing | None) -> Standing:
+    if memory is None:
+        raise NotFound(memory_id, session.agent)
+    stage = stage_of(session.kinds.of(memory).lifecycle, memory)
+    return replace(kept or Standing(stage=stage), stage=stage)
 
 
 def events(

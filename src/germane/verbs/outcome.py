@@ -34,8 +34,9 @@ def outcome(
 ) -> Validation:
     """Note how work turned out with the memories that a context showed, or those of them that are named.
 
-    Said again for the same context, the latest word stands and nothing counts twice. Raises InvalidInput
-    for an outcome that says nothing yet, a memory that wasn't shown, or a store that keeps none.
+    A procedure that is named counts a success or a failure. Said again for the same context, the latest word
+    stands and nothing counts twice. Raises InvalidInput for an outcome that says nothing yet, a memory that
+    wasn't shown, or a store that keeps none.
     """
     told = checked_word(Outcome, result, name="outcome")
     if told not in _WORTH:
@@ -51,7 +52,14 @@ def outcome(
     ids = list(shown.parts) if memories is None else ids_shown(memories, shown, name="memories")
     weight = SHOWN if memories is None else NAMED
     changes = [
-        Attest(memory_id=one, context=shown.key, worth=_WORTH[told], weight=weight, at=now)
+        Attest(
+            memory_id=one.id,
+            context=shown.key,
+            worth=_WORTH[told],
+            weight=weight,
+            at=now,
+            lifecycle=session.kinds.of(one).lifecycle,
+        )
         for one in still_there(session, ids)
     ]
     applied = session.store.apply(session.agent, changes)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound
@@ -19,6 +20,7 @@ from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory, Outcome, Renditions, Status, Trust
 from germane.model.scope import Scope
+from germane.model.stage import Standing
 from germane.renditions import renditions_of
 from germane.verbs.checks import (
     checked_content,
@@ -40,6 +42,8 @@ __all__ = ["adopt", "draft_of", "keep", "memory_of", "renew_renditions"]
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
 
+_NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
+
 
 def keep(session: Session, memories: Sequence[Memory], *, revive: bool = True) -> tuple[Remembered, ...]:
     """Store new memories as what somebody says now: what was forgotten or superseded stands again.
@@ -52,10 +56,15 @@ def keep(session: Session, memories: Sequence[Memory], *, revive: bool = True) -
     return tuple(_said_again(session, one, given) for one, given in zip(stored, memories, strict=True))
 
 
-def adopt(session: Session, memories: Iterable[Memory]) -> tuple[Remembered, ...]:
-    """Store whole memories as they are, ids, versions and times included: what an export holds."""
+def adopt(
+    session: Session, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+) -> tuple[Remembered, ...]:
+    """Store whole memories as they are, ids, versions and times included: what an export holds.
+
+    `standings` says by id what is counted of their lives. What is there already stays as it is.
+    """
     held = [memory.evolve(agent=session.agent) for memory in memories]
-    return tuple(_stored(session, held, revive=False))
+    return tuple(_stored(session, held, revive=False, standings=standings or {}))
 
 
 def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
@@ -139,7 +148,13 @@ def renew_renditions(session: Session, memory: Memory) -> Memory:
     )
 
 
-def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> Iterator[Remembered]:
+def _stored(
+    session: Session,
+    memories: Sequence[Memory],
+    *,
+    revive: bool,
+    standings: Mapping[str, Standing] = _NO_STANDINGS,
+) -> Iterator[Remembered]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
         vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
@@ -149,6 +164,7 @@ def _stored(session: Session, memories: Sequence[Memory], *, revive: bool) -> It
                 vector=vector,
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
+                standing=standings.get(memory.id),
             )
             for memory, vector in zip(batch, vectors, strict=True)
         ]

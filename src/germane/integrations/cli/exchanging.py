@@ -100,11 +100,13 @@ def _export(
 
     with open_to_read(database, agent) as engine:
         memories = _in_order(engine)
+        ids = [memory.id for memory in memories]
+        standings = dict(zip(ids, engine.standings(ids), strict=True))
         if out is None:
-            export_jsonl(memories, sys.stdout)
+            export_jsonl(memories, sys.stdout, standings=standings)
             return
         with _replaced(out) as file:
-            written = export_jsonl(memories, file)
+            written = export_jsonl(memories, file, standings=standings)
     if as_json:
         print_json({"out": str(out), "written": written})
     else:

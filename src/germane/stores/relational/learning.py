@@ -22,6 +22,9 @@ __all__ = ["MOST_JUDGED", "examples_of", "judge", "key_of", "set_learning", "sta
 MOST_JUDGED: Final = 5000
 """Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
 
+_NO_PARTS: Final = "{}"
+"""What is kept of a score while the agent doesn't learn: that a memory was shown, and nothing of why."""
+
 _DIGITS: Final = 6
 _KEY_BYTES: Final = 16
 
@@ -33,10 +36,11 @@ def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
     """
     values = {"agent": agent, "num": num, "context": key_of(change.context)}
     learns = state_of(connection, agent).on
-    parts = _packed(change) if learns and change.parts else None
+    parts = _packed(change) if learns and change.parts else _NO_PARTS
     known = connection.run("judgement", values).fetchone()
     counts = change.used and not (known and known[0])
-    if not counts and (parts is None or (known and known[1] is not None)):
+    # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
+    if known and not counts and (known[1] == parts or known[1] not in (None, _NO_PARTS)):
         return False
     connection.run("count_judgement", {"agent": agent})
     connection.run("insert_judgement", {**values, "used": int(change.used), "parts": parts})
@@ -59,7 +63,7 @@ def set_learning(connection: Connection, agent: int, *, on: bool) -> None:
 
 
 def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
-    """The agent's examples, by context and then by memory."""
+    """The agent's judgements, by context and then by memory; those without parts tell of use alone."""
     return tuple(
         Example(
             context=context.hex(),

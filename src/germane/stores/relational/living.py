@@ -13,14 +13,16 @@ from typing import Any
 
 from germane.errors import InvalidInput, NotFound
 from germane.lifecycle import CONTRADICTED, next_standing, stage_of, status_at, step
+from germane.model.change import Attest
 from germane.model.living import Live
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.in_sets import gone_from_sets
 from germane.stores.relational.rows import id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.validating import Told
 
-__all__ = ["LivedIn", "live", "sign_of_repetition"]
+__all__ = ["LivedIn", "keep_counts", "live", "lived_by", "sign_of_repetition"]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
@@ -71,7 +73,9 @@ def live(
     Raises InvalidInput where its lifecycle has no such move.
     """
     before = _before(connection, agent, memory, change.lifecycle)
-    after = step(change.lifecycle, before, change.sign, memory=memory, at=change.at)
+    after = step(
+        change.lifecycle, before, change.sign, memory=memory, at=change.at, instead_of=change.instead_of
+    )
     if before.stage is None or after.stage is None:  # `step` has raised for a kind without stages.
         raise AssertionError("A memory without stages was moved.")
     moved = status_at(after.stage) is not status_at(before.stage)
@@ -85,9 +89,7 @@ def live(
     staged = {"stage": after.stage.value, "status": status.value, "confidence": confidence}
     connection.run("set_stage", {**values, **staged})
     if replace(after, stage=before.stage) != before:
-        renewed = after.renewed_at and microseconds(after.renewed_at, name="at")
-        counts = {name: getattr(after, name) for name in _COUNTS}
-        connection.run("set_life", {**values, **counts, "renewed_at": renewed})
+        keep_counts(connection, agent, num, after)
     event = {
         "sign": change.sign.value,
         "before": before.stage.value,
@@ -100,6 +102,33 @@ def live(
     connection.run("count_life_event", {"agent": agent})
     connection.run("insert_life_event", {**values, **event})
     return after
+
+
+def lived_by(connection: Connection, agent: int, memory: Memory, change: Attest, told: Told) -> Live | None:
+    """What an attested outcome does to the memory that stands for the one named; None for nothing.
+
+    A procedure that is out of use counts no outcomes.
+    """
+    lived = Live(
+        memory_id=memory.id,
+        lifecycle=change.lifecycle,
+        sign=told.sign or Sign.SETTLE,
+        cause=Cause.OUTCOME,
+        at=change.at,
+        instead_of=told.former,
+    )
+    before = _before(connection, agent, memory, change.lifecycle)
+    after = next_standing(
+        change.lifecycle, before, lived.sign, memory=memory, at=change.at, instead_of=told.former
+    )
+    return None if after is None else lived
+
+
+def keep_counts(connection: Connection, agent: int, num: int, standing: Standing) -> None:
+    """Store what is counted of a memory."""
+    renewed = standing.renewed_at and microseconds(standing.renewed_at, name="renewed_at")
+    counts = {name: getattr(standing, name) for name in _COUNTS}
+    connection.run("set_life", {"agent": agent, "num": num, **counts, "renewed_at": renewed})
 
 
 def sign_of_repetition(lifecycle: str, memory: Memory) -> Sign | None:

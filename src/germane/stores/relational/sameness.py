@@ -1,15 +1,20 @@
 """When two memories are the same one, and when one follows another.
 
-Level: stores (imports model and errors). Pure.
+Level: stores (imports model and errors).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from germane.errors import InvalidInput
 from germane.model.change import Insert
 from germane.model.memory import Memory, Status
+from germane.model.vector import Vector
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.rows import id_bytes
 
-__all__ = ["check_continues", "is_same", "seen_again"]
+__all__ = ["check_continues", "explain_taken_id", "is_same", "seen_again"]
 
 
 def check_continues(memory: Memory, head: Memory) -> None:
@@ -19,6 +24,23 @@ def check_continues(memory: Memory, head: Memory) -> None:
             f"Memory {memory.id!r} is version {memory.version} of the chain {memory.chain!r}, but what "
             f"it revises is version {head.version} of {head.chain!r}. Keep the chain, and count one up."
         )
+
+
+def explain_taken_id(
+    connection: Connection,
+    agent: int,
+    name: str,
+    new: Iterable[tuple[int, Memory, Vector | None]],
+    error: Exception,
+) -> None:
+    """Raises InvalidInput where what the database refused is an id that another memory has."""
+    for num, memory, _ in new:
+        holder = connection.run("num", {"agent": agent, "id": id_bytes(memory.id)}).fetchone()
+        if holder and holder[0] != num:
+            raise InvalidInput(
+                f"The id {memory.id!r} is taken by another memory of agent {name!r}. "
+                "Give each memory an id of its own."
+            ) from error
 
 
 def is_same(stored: Memory, given: Memory) -> bool:

@@ -5,10 +5,12 @@ Level: stores (imports model and errors). No text is kept: hashes and numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from germane.errors import InvalidInput
+from germane.model.counts import sign_of_outcome
 from germane.model.learning import Attested, Evidence
+from germane.model.stage import Sign
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.learning import key_of
 from germane.stores.relational.rows import id_text, microseconds, moment
@@ -16,14 +18,27 @@ from germane.stores.relational.rows import id_text, microseconds, moment
 if TYPE_CHECKING:
     from germane.model.change import Attest
 
-__all__ = ["MOST_OUTCOMES", "attest", "evidence_of"]
+__all__ = ["MOST_OUTCOMES", "Told", "attest", "evidence_of"]
 
 MOST_OUTCOMES: Final = 5000
 """Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
 
 
-def attest(connection: Connection, agent: int, num: int, change: Attest) -> bool:
-    """Store one outcome; returns whether it tells what wasn't known.
+class Told(NamedTuple):
+    """What an outcome told: whether it is news, and what it and the one before it count in a life."""
+
+    news: bool
+    sign: Sign | None = None
+    former: Sign | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether a life is another one by it."""
+        return self.sign is not self.former
+
+
+def attest(connection: Connection, agent: int, num: int, change: Attest) -> Told:
+    """Store one outcome; returns what it told.
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
     """
@@ -33,14 +48,20 @@ def attest(connection: Connection, agent: int, num: int, change: Attest) -> bool
             "1, and weight above 0 and at most 1."
         )
     values = {"agent": agent, "num": num, "context": key_of(change.context)}
-    known = connection.run("outcome", values).fetchone()
+    row = connection.run("outcome", values).fetchone()
+    known = None if row is None else (float(row[0]), float(row[1]))
     if known == (change.worth, change.weight):
-        return False
+        return Told(news=False)
     told = {"worth": change.worth, "weight": change.weight, "at": microseconds(change.at, name="at")}
     connection.run("count_outcome", {"agent": agent})
     connection.run("insert_outcome", values | told)
     connection.run("remove_old_outcomes", {"agent": agent, "most": MOST_OUTCOMES})
-    return True
+    worth, weight = known or (0.5, 0.0)
+    return Told(
+        news=True,
+        sign=sign_of_outcome(change.lifecycle, worth=change.worth, weight=change.weight),
+        former=sign_of_outcome(change.lifecycle, worth=worth, weight=weight),
+    )
 
 
 def evidence_of(connection: Connection, agent: int, known: int | None) -> Evidence | None:

@@ -25,7 +25,7 @@ from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.embedded import packed_vector
 from germane.stores.relational.in_sets import gone_from_sets, revised_in_sets
 from germane.stores.relational.learning import judge
-from germane.stores.relational.living import live, sign_of_repetition
+from germane.stores.relational.living import keep_counts, live, lived_by, sign_of_repetition
 from germane.stores.relational.rows import (
     AGENT_SHIFT,
     id_bytes,
@@ -37,7 +37,7 @@ from germane.stores.relational.rows import (
     texts_row,
     try_id_bytes,
 )
-from germane.stores.relational.sameness import check_continues, is_same, seen_again
+from germane.stores.relational.sameness import check_continues, explain_taken_id, is_same, seen_again
 from germane.stores.relational.validating import attest
 
 __all__ = ["Writing", "purges"]
@@ -118,6 +118,9 @@ class Writing:
                 now[num] = seen_again(now.get(num) or dict(same)[num], each)
                 applied.append(Applied(memory=now[num]))
         self._store([(num, each.memory, each.vector) for num, each in new])
+        for num, each in new:
+            if each.standing is not None:
+                keep_counts(self.connection, self.agent, num, each.standing)
         for num in sorted(seen):
             self._see(num, now[num])
         for place, num, each in again:
@@ -274,7 +277,15 @@ class Writing:
     def _attest(self, change: Attest) -> Applied:
         num = self._num(change.memory_id)
         told = attest(self.connection, self.agent, num, change)
-        return Applied(memory=self._load(num), created=told)
+        # What an outcome counts, it counts in the life of the latest version.
+        heads = (
+            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
+        )
+        for head in heads:
+            lived = lived_by(self.connection, self.agent, self._load(head), change, told)
+            if lived is not None:
+                self._live(lived)
+        return Applied(memory=self._load(num), created=told.news)
 
     def _store(self, new: Sequence[tuple[int, Memory, Vector | None]]) -> None:
         if not new:
@@ -290,7 +301,7 @@ class Writing:
             with self.connection.attempt():
                 self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
         except self.connection.refusal as error:
-            self._explain_taken_id([(num, memory) for num, memory, _ in new], error)
+            explain_taken_id(self.connection, agent, self.name, new, error)
             raise
         self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
         self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
@@ -378,15 +389,6 @@ class Writing:
         head = id_text(heads[-1]) if heads else self._load(chain[-1][0]).superseded_by
         if head != memory_id:
             raise StaleRevision(memory_id, head or memory_id)
-
-    def _explain_taken_id(self, new: Sequence[tuple[int, Memory]], error: Exception) -> None:
-        for num, memory in new:
-            holder = self._run("num", {"agent": self.agent, "id": id_bytes(memory.id)}).fetchone()
-            if holder and holder[0] != num:
-                raise InvalidInput(
-                    f"The id {memory.id!r} is taken by another memory of agent {self.name!r}. "
-                    "Give each memory an id of its own."
-                ) from error
 
     def _run(self, query: str, values: dict[str, Any]) -> Rows:
         return self.connection.run(query, values)

@@ -159,7 +159,7 @@ INSERT INTO shown (agent, context, num, given, used, parts)
 VALUES (%(agent)s, %(context)s, %(num)s,
         (SELECT judged FROM states WHERE states.agent = %(agent)s), %(used)s, %(parts)s)
 ON CONFLICT (agent, context, num) DO UPDATE SET
-    given = excluded.given, used = greatest(shown.used, excluded.used), parts = coalesce(shown.parts, excluded.parts);
+    given = excluded.given, used = greatest(shown.used, excluded.used), parts = coalesce(nullif(shown.parts, '{}'), excluded.parts);
 
 -- name: remove_old_judgements
 -- Remove all but the latest judgements of an agent.
@@ -168,13 +168,13 @@ WHERE agent = %(agent)s
   AND given <= (SELECT judged FROM states WHERE states.agent = %(agent)s) - %(most)s;
 
 -- name: examples
--- What an agent learns from, in a total order.
+-- What an agent was told of use, in a total order; without parts there is nothing to learn from.
 SELECT context, memories.id, used, parts, given FROM shown JOIN memories USING (agent, num)
 WHERE shown.agent = %(agent)s AND parts IS NOT NULL ORDER BY context, memories.id;
 
 -- name: count_examples
 -- How many examples an agent has.
-SELECT count(*) FROM shown WHERE agent = %(agent)s AND parts IS NOT NULL;
+SELECT count(*) FROM shown WHERE agent = %(agent)s AND parts <> '{}';
 
 -- name: remove_unused
 -- Remove what is known of memories that were not used.

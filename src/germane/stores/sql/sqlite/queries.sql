@@ -154,7 +154,7 @@ UPDATE agents SET judged = judged + 1 WHERE agent = :agent;
 INSERT INTO shown (agent, context, num, given, used, parts)
 VALUES (:agent, :context, :num, (SELECT judged FROM agents WHERE agents.agent = :agent), :used, :parts)
 ON CONFLICT (agent, context, num) DO UPDATE SET
-    given = excluded.given, used = max(used, excluded.used), parts = coalesce(parts, excluded.parts);
+    given = excluded.given, used = max(used, excluded.used), parts = coalesce(nullif(parts, '{}'), excluded.parts);
 
 -- name: remove_old_judgements
 -- Remove all but the latest judgements of an agent.
@@ -162,13 +162,13 @@ DELETE FROM shown
 WHERE agent = :agent AND given <= (SELECT judged FROM agents WHERE agents.agent = :agent) - :most;
 
 -- name: examples
--- What an agent learns from, in a total order.
+-- What an agent was told of use, in a total order; without parts there is nothing to learn from.
 SELECT context, memories.id, used, parts, given FROM shown CROSS JOIN memories USING (num)
 WHERE shown.agent = :agent AND parts IS NOT NULL ORDER BY context, memories.id;
 
 -- name: count_examples
 -- How many examples an agent has.
-SELECT count(*) FROM shown WHERE agent = :agent AND parts IS NOT NULL;
+SELECT count(*) FROM shown WHERE agent = :agent AND parts <> '{}';
 
 -- name: remove_unused
 -- Remove what is known of memories that were not used.
