@@ -92,7 +92,21 @@ TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
         180,
     ),
     ("episode", "Watched the football final with the whole team.", {}, {"title": "Football"}, 100),
-    ("calibration", "Accuracy 0.97, Brier 0.02: a little too modest; trust the analysis.", {}, {}, 5),
+    *(
+        ("decision", told, {"outcome": "success", "confidence": 0.9}, {}, 100 + days)
+        for days, told in enumerate(
+            (
+                "Order the chairs from the second catalogue",
+                "Paint the corridor in a lighter grey",
+                "Close the office between the years",
+                "Send the invoices on the first Monday",
+                "Take the earlier train to the fair",
+                "Print the badges in the house",
+                "Let the gardener come every other week",
+                "Keep the phone number for the hotline",
+            )
+        )
+    ),
 ]
 
 
@@ -147,7 +161,7 @@ Consider:
 - Storage architecture — Two hours with Tim on storage: Postgres with pgvector won over several caching services. (2 h)
 
 ## Note
-- Accuracy 0.97, Brier 0.02: a little too modest; trust the analysis.\
+Of 11 decisions 100% came true (Brier score 0.016): you are under-confident by 12%; trust your analysis more.\
 """
 )
 
@@ -176,6 +190,7 @@ def test_noise_stays_out_and_what_was_decided_is_in(engine: Engine) -> None:
     assert all(word in text for word in ("ChromaDB", "pgvector", "migrate to Postgres"))
     assert "Architecture decision" in text
     noise = ("lunch", "stand-up", "plant", "daughter", "meeting room", "football")
+    noise += ("chairs", "grey", "the years", "invoices", "the fair", "badges", "gardener", "hotline")
     assert [word for word in noise if word in text.casefold()] == []
 
 

@@ -18,6 +18,7 @@ from germane import (
     Draft,
     Engine,
     Entry,
+    Frame,
     Level,
     Overflow,
     Reason,
@@ -173,7 +174,7 @@ def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
     ]
     with opened([*drafts, named("censor", "gardening", "block")]) as engine:
 
-        def shown(frame: str) -> dict[str, set[str]]:
+        def shown(frame: str | Frame) -> dict[str, set[str]]:
             context = engine.assemble(QUESTION, plan="newton_exact", frame=frame)
             return {
                 name: {entry.label.split(" about")[0] for entry in of(context, name)}
@@ -186,7 +187,12 @@ def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
         assert found["procedures"] == {"procedure of None and warn", "procedure of architecture and warn"}
         assert len(found["censors"]) == 3  # What blocks stands there whatever its domain.
         assert "**BLOCK:** censor of gardening and block" in found["censors"]
-        assert {len(several) for several in shown("conversation").values()} == {3, 4}
+        nowhere = replace(frame_named("decision"), domain=())
+        assert {name: len(several) for name, several in shown(nowhere).items()} == {
+            "censors": 4,
+            "procedures": 3,
+            "facts": 3,
+        }
 
 
 def test_of_a_domain_the_limit_counts_what_is_of_it() -> None:

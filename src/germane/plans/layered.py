@@ -33,9 +33,9 @@ FLEXIBLE = ("decisions", "facts", "procedures", "episodes")
 _WHOLE_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
     # Section, heading, candidates gathered, what makes two of it alike, and how many such it shows. Two
-    # facts of a subject, as Newton has it, cost three points of recall on the demo's questions.
+    # facts of a subject, as Newton has it, cost three points of recall on the demo's questions; five, none.
     ("decisions", "## Relevant Past Decisions", 50, "category", 3),
-    ("facts", "## Known Information", 75, None, 2),
+    ("facts", "## Known Information", 75, "subject", 5),
     ("procedures", "## Procedure: {title}", 15, None, 2),
     ("episodes", "## Past Experience", 75, "tag", 2),
 )

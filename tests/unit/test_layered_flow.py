@@ -1,0 +1,200 @@
+"""The layered plan in its passes: who lends, who gets what is left, what is too much of one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import germane
+from germane import Context, Draft, Engine, Frame, Level, Reason
+from germane.kinds import BUILT_IN
+from germane.plans.frames import FRAMES, frame_named
+from germane.plans.layered import FLEXIBLE, layered
+from germane.testing.fakes import FixedClock
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+KIND = {"decisions": "decision", "facts": "fact", "procedures": "procedure", "episodes": "episode"}
+# Frame, and what it gives decisions, procedures, facts and episodes.
+PRIORITIES = {
+    "conversation": (0.5, 0.2, 0.8, 0.6),
+    "question": (0.7, 0.4, 1.0, 0.5),
+    "task": (0.8, 0.9, 0.7, 0.5),
+    "decision": (1.0, 0.8, 0.6, 0.4),
+    "debug": (0.5, 1.0, 0.8, 0.7),
+    "creative": (0.4, 0.2, 0.7, 0.8),
+}
+
+
+def opened(drafts: Sequence[Draft]) -> Engine:
+    engine = germane.open(":memory:", clock=FixedClock(NOW), embedder=None)
+    engine.remember_many(drafts)
+    return engine
+
+
+def shown(context: Context, section: str) -> list[str]:
+    return [item.memory.content for item in context.items if item.section == section]
+
+
+def excluded(context: Context) -> dict[str, Reason | None]:
+    return {entry.label: entry.reason for entry in context.trace.excluded}
+
+
+@pytest.mark.parametrize("name", PRIORITIES)
+def test_every_frame_says_all_that_a_frame_can(name: str) -> None:
+    frame = frame_named(name)
+    priorities = dict(frame.priorities)
+    order = ("decisions", "procedures", "facts", "episodes")
+    assert tuple(priorities[section] for section in order) == PRIORITIES[name]
+    assert frame.patterns
+    assert frame.questions
+    assert frame.domain
+    assert frame.description
+    assert {section for section, _ in frame.shares} == set(FLEXIBLE)
+    assert [one.name for one in FRAMES] == [
+        "conversation",
+        "question",
+        "task",
+        "decision",
+        "debug",
+        "creative",
+    ]
+
+
+def test_a_section_that_a_frame_does_not_name_has_half() -> None:
+    plan = layered(BUILT_IN, Frame(name="mine", description="", priorities=(("facts", 0.9),)))
+    priorities = {section.name: section.priority for section in plan.sections if section.name in FLEXIBLE}
+    assert priorities == {"decisions": 0.5, "facts": 0.9, "procedures": 0.5, "episodes": 0.5}
+
+
+def long(kind: str, count: int, *, about: str = "Redis") -> list[Draft]:
+    """Memories of a hundred tokens at summary, of twenty at micro."""
+    return [
+        Draft(
+            content=f"{about} {kind} {place}: " + " ".join(f"word{place}x{each}" for each in range(60)),
+            kind=kind,
+            created_at=NOW - timedelta(hours=place),
+        )
+        for place in range(count)
+    ]
+
+
+def test_what_is_left_goes_by_priority_and_of_equals_to_the_earlier_section() -> None:
+    frame = Frame(
+        name="mine",
+        description="",
+        priorities=(("decisions", 0.5), ("facts", 0.5), ("episodes", 0.9)),
+        budget=2700,
+        shares=(("decisions", 0), ("facts", 0), ("procedures", 600), ("episodes", 0)),
+    )
+    drafts = [*long("decision", 40), *long("fact", 40), *long("episode", 4)]
+    with opened(drafts) as engine:
+        context = engine.assemble("Redis", frame=frame)
+        used = {use.name: use for use in context.trace.sections}
+        # Nobody has a share; episodes come first, all four of them, then decisions, and nothing is left.
+        assert [used[name].included for name in ("episodes", "facts", "procedures")] == [4, 0, 0]
+        assert 0 < used["decisions"].included < 40
+        # It is filled as a share is: the next one is a summary if it fits, else a micro.
+        context = engine.assemble("Redis", frame=frame, budget=2620)
+        levels = [item.level for item in context.items if item.section == "decisions"]
+        assert levels == [Level.SUMMARY] * (len(levels) - 1) + [Level.MICRO]
+
+
+def test_what_is_left_after_that_makes_micros_to_summaries_again_by_priority() -> None:
+    frame = Frame(
+        name="mine",
+        description="",
+        priorities=(("decisions", 0.4), ("facts", 0.6)),
+        budget=2500,
+        shares=(("decisions", 200), ("facts", 200)),
+    )
+    with opened([*long("decision", 6), *long("fact", 6)]) as engine:
+        summaries = {}
+        # With a rising total all come in, and then facts grow before decisions do.
+        for budget in (700, 800, 900, 1000, 1100, 2500):
+            context = engine.assemble("Redis", frame=frame, budget=budget)
+            summaries[budget] = [
+                sum(item.level is Level.SUMMARY for item in context.items if item.section == section)
+                for section in ("facts", "decisions")
+            ]
+        assert all(facts >= decisions for facts, decisions in summaries.values())
+        assert any(facts == 6 > decisions for facts, decisions in summaries.values())
+        assert summaries[2500] == [6, 6]
+
+
+def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
+    block = [
+        Draft(content=f"Rule {place} forbids {place} things.", kind="censor", metadata={"action": "absolute"})
+        for place in range(60)
+    ]
+    with opened(block) as engine:
+        context = engine.assemble("Redis", frame="decision", budget=2400)
+        shares = {use.name: use.share for use in context.trace.sections}
+        lent = next(note.text for note in context.trace.notes if note.code == "lent")
+        without = {
+            use.name: use.share
+            for use in opened([]).assemble("x", frame="decision", budget=2400).trace.sections
+        }
+        owed = shares["censors"] - without["censors"]
+        assert lent == f"Required memories needed {owed} tokens beyond their sections' shares."
+        lenders = {name: without[name] - shares[name] for name in shares if shares[name] < without[name]}
+        assert sum(lenders.values()) == owed
+        # Episodes have the least priority of what relevance fills, and calibration less; decisions the most.
+        assert list(lenders)[-1] == "calibration"
+        assert shares["episodes"] == shares["calibration"] == 0
+        assert {"identity", "frame", "focus", "decisions"} & set(lenders) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "section", "most", "alike", "other"),
+    [
+        ("fact", "facts", 5, {"subject": "Redis"}, {"subject": "Postgres"}),
+        (
+            "decision",
+            "decisions",
+            3,
+            {"metadata": {"category": "cache"}},
+            {"metadata": {"category": "queue"}},
+        ),
+        ("episode", "episodes", 2, {"tags": ("cache",)}, {"tags": ("queue", "cache")}),
+    ],
+)
+def test_no_more_than_so_many_of_one_thing_stand_in_a_section(
+    kind: str, section: str, most: int, alike: dict[str, object], other: dict[str, object]
+) -> None:
+    drafts = [
+        Draft(
+            content=f"Redis is told of, number {place}.",
+            kind=kind,
+            created_at=NOW - timedelta(days=place),
+            **alike,
+        )  # type: ignore[arg-type]  # Fields by name.
+        for place in range(8)
+    ]
+    drafts += [Draft(content="Redis stands beside it.", kind=kind, **other)]  # type: ignore[arg-type]  # As above.
+    drafts += [Draft(content=f"Redis and nothing else {place}.", kind=kind) for place in range(4)]
+    with opened(drafts) as engine:
+        context = engine.assemble("Redis")
+        told = [text for text in shown(context, section) if "number" in text]
+        assert sorted(told) == [f"Redis is told of, number {place}." for place in range(most)]
+        assert len(shown(context, section)) == most + 5
+        assert set(excluded(context).values()) == {Reason.ALIKE}
+        # What is pinned stands there all the same.
+        last = next(memory for memory in engine.memories() if "number 7" in memory.content)
+        assert last.content in shown(engine.assemble("Redis", pins=[last.id]), section)
+
+
+def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
+    with opened([*long("fact", 3), *long("decision", 3)]) as engine:
+        whole = {
+            rendition.text
+            for memory in engine.memories()
+            for rendition in (memory.renditions.micro, memory.renditions.summary)
+        }
+        for budget in range(0, 700, 7):
+            context = engine.assemble("Redis", budget=budget)
+            assert all(item.text.removeprefix("- ") in whole for item in context.items)
+            for use in context.trace.sections:
+                heading = use.heading in context.text.splitlines()
+                assert heading == (use.used > 0)
