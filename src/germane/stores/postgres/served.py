@@ -35,20 +35,16 @@ class ServedCache(AgentCache):
         if not self.columns.used:
             # The server has no statistics of an agent that isn't known.
             return Postings()
-        distinct = np.unique(np.array(hashes, dtype=np.uint32))
-        keys = (distinct.astype(np.int64) | np.int64(self.agent << 32)).tolist()
+        keys = sorted({(self.agent << 32) | each for each in hashes})
         values = {"agent": self.agent, "keys": json.dumps(keys)}
         documents, tokens, *packed = connection.run("postings_of", values).fetchone()
-        nums, lengths, frequencies = (each or b"" for each in packed)
-        ordinals = self.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64))
-        table = np.frombuffer(frequencies, dtype=np.uint8).reshape(len(ordinals), len(distinct))
-        rows, terms = np.nonzero(table)
+        nums, lengths, counts, terms, frequencies = (each or b"" for each in packed)
         return Postings.from_arrays(
-            ordinals,
+            self.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64)),
             np.frombuffer(lengths, dtype=">i4").astype(np.int64),
-            np.count_nonzero(table, axis=1),
-            distinct[terms],
-            table[rows, terms],
+            np.frombuffer(counts, dtype=">i4").astype(np.int64),
+            np.frombuffer(terms, dtype="<u4"),
+            np.frombuffer(frequencies, dtype=np.uint8),
             whole=(documents, tokens),
         )
 

@@ -1,12 +1,4 @@
--- What only this store runs: the beginning of a transaction, and searches that leave the rows where they are.
-
--- name: enter
--- Begin to read about an agent. Nothing is visible before, and nothing where `acting` may not see it.
-SELECT enter(%(name)s, %(acting)s);
-
--- name: enter_to_write
--- Begin to write for an agent, when nobody else does.
-SELECT enter(%(name)s, %(acting)s, true);
+-- What only this store runs: searches that leave the rows where they are.
 
 -- name: cache_columns
 -- What a process keeps of the memories written after `above`, in the order of their writing.
@@ -17,7 +9,8 @@ ORDER BY num;
 
 -- name: postings_of
 -- The memories that have any of these keys, and how often each occurs, in one row; see the function.
-SELECT documents, tokens, nums, lengths, frequencies FROM postings_of(%(agent)s, numbers_of(%(keys)s));
+SELECT documents, tokens, nums, lengths, counts, hashes, frequencies
+FROM postings_of(%(agent)s, numbers_of(%(keys)s));
 
 -- name: similarities
 -- The inner product of a vector with each of the agent's, by num, in one row: nums (int8) and products (float4)
@@ -26,13 +19,8 @@ SELECT string_agg(int8send(num), NULL ORDER BY num),
        string_agg(float4send((-(vector::vector <#> %(asked)s::vector))::real), NULL ORDER BY num)
 FROM vectors WHERE agent = %(agent)s;
 
--- name: nearest
--- The agent's vectors with the greatest inner products, exactly: the sum keeps every index out.
-SELECT num, -(vector::vector <#> %(asked)s::vector) FROM vectors
-WHERE agent = %(agent)s ORDER BY (vector::vector <#> %(asked)s::vector) + 0, num DESC LIMIT %(limit)s;
-
 -- name: nearest_by_index
--- The same by the agent's own index, which may miss some. {agent} and {dimension} are whole numbers, written
+-- The agent's vectors with the greatest inner products, by its own index, which may miss some. {agent} and {dimension} are whole numbers, written
 -- into the text because the index is for them alone.
 SELECT num, -distance FROM (
     SELECT num, vector::halfvec({dimension}) <#> %(asked)s::halfvec({dimension}) AS distance FROM vectors

@@ -562,29 +562,28 @@ BEGIN
 END
 $$;
 
--- The memories that have any of these keys, by num, packed into one row: their nums (int8) and lengths (int4) in
--- network order, and a byte per memory and key for how often it occurs; before them, how many memories and
--- terms the agent has. It runs as the owner, because a policy keeps an operator that isn't leakproof from
+-- The forward records that have any of these keys, by num, packed into one row: their nums (int8), lengths and
+-- numbers of terms (int4) in network order, and their hashes and frequencies as they are stored; before them, how
+-- many memories and terms the agent has. To cut out the terms asked for would take longer than to send all. It runs as the owner, because a policy keeps an operator that isn't leakproof from
 -- using an index, and that of arrays isn't. The keys alone say whose they are; the agent is asked for only where
 -- the table is spread, to find the part, because the planner would read all the agent's rows in its key.
 CREATE FUNCTION postings_of(asked bigint, wanted bigint[])
-RETURNS TABLE (documents bigint, tokens bigint, nums bytea, lengths bytea, frequencies bytea)
+RETURNS TABLE (
+    documents bigint, tokens bigint, nums bytea, lengths bytea, counts bytea, hashes bytea, frequencies bytea
+)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     spread boolean := coalesce(current_setting('germane.spread', true) = 'on', false);
 BEGIN
     PERFORM require_entered(asked);
     RETURN QUERY
-    SELECT states.memories, states.terms, found.nums, found.lengths, found.frequencies
+    SELECT states.memories, states.terms, found.nums, found.lengths, found.counts, found.hashes, found.frequencies
     FROM states CROSS JOIN (
         SELECT string_agg(int8send(lex.num), NULL ORDER BY lex.num) AS nums,
                string_agg(int4send(lex.length::integer), NULL ORDER BY lex.num) AS lengths,
-               string_agg((
-                   SELECT string_agg(
-                       coalesce(substring(lex.frequencies FROM array_position(lex.keys, key) FOR 1), '\x00'),
-                       NULL ORDER BY place
-                   ) FROM unnest(wanted) WITH ORDINALITY AS each (key, place)
-               ), NULL ORDER BY lex.num) AS frequencies
+               string_agg(int4send(length(lex.frequencies)), NULL ORDER BY lex.num) AS counts,
+               string_agg(lex.hashes, NULL ORDER BY lex.num) AS hashes,
+               string_agg(lex.frequencies, NULL ORDER BY lex.num) AS frequencies
         FROM lex WHERE lex.keys && wanted AND (lex.agent = asked OR NOT spread)
     ) AS found WHERE states.agent = asked;
 END
