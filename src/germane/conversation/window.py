@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from germane.conversation.groups import groups_of, is_always_kept
 from germane.errors import BudgetTooSmall, InvalidInput
@@ -14,7 +15,7 @@ from germane.model.conversation import Cost, LeftOut, Selection
 from germane.model.message import Group, Message
 from germane.model.trace import Reason
 
-__all__ = ["ALL", "NONE", "SYSTEM", "checked_size", "required_cost", "selected", "window"]
+__all__ = ["ALL", "NONE", "SYSTEM", "checked_size", "required_cost", "selected", "window", "with_earlier"]
 
 ALL, NONE = 0, -1
 """Numbers of groups with a meaning of their own."""
@@ -58,6 +59,15 @@ def window(
             chosen.append(group)
     names = {group.id for group in chosen}
     return selected(messages, candidates, names, tokens=used, left_out=left_out[::-1])
+
+
+def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
+    """A window over the last groups as one over all of them; `opened` are their names, oldest first."""
+    known = {*selection.groups, *(one.group for one in selection.left_out)}
+    stopped = any(one.reason is Reason.OVER_BUDGET for one in selection.left_out)
+    reason = Reason.STOPPED if stopped else Reason.LIMIT
+    earlier = (LeftOut(group=name, reason=reason) for name in opened if name not in known)
+    return replace(selection, left_out=(*earlier, *selection.left_out))
 
 
 def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:

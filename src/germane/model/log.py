@@ -15,6 +15,7 @@ __all__ = [
     "Append",
     "ConversationChange",
     "ConversationInfo",
+    "LastGroups",
     "PurgeMessages",
     "RemoveGroup",
     "RemoveMessage",
@@ -90,3 +91,14 @@ class ConversationInfo:
     hidden: int
     first_at: datetime | None = None
     last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastGroups:
+    """The end of a conversation: the messages of its last visible groups, and all that is always kept.
+
+    `opened` are the names of all visible groups, in the order of their opening.
+    """
+
+    messages: tuple[Message, ...] = ()
+    opened: tuple[str, ...] = ()

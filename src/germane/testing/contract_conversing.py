@@ -27,6 +27,7 @@ from germane.model.message import Message, OpaquePart, Provider, Role, TextPart,
 from germane.model.recalled import fenced
 from germane.protocols import Conversing, Store
 from germane.retrieval.terms import query_terms
+from germane.stores.glancing import Glancing
 from germane.testing.builders import START, make_id
 from germane.testing.messages import make_message
 
@@ -104,6 +105,36 @@ class ConversingContract:
         talks.converse(AGENT, SESSION, [RemoveMessage(message_id=early.id)])
         (again,) = told(store, "again")
         assert again.seq == 3
+
+    def test_the_end_of_a_conversation_is_read_as_the_whole_has_it(self, store: Store) -> None:
+        talks = conversing(store)
+        if not isinstance(store, Glancing):
+            pytest.skip("This store reads conversations whole.")
+        said = [
+            ("in none", None),
+            ("1", "a"),
+            ("2", "b"),
+            ("3", "c"),
+            ("4", "d"),
+            ("late", "b"),
+            ("terse", "a"),
+        ]
+        new = [
+            make_message(text, place=place, group=name) for place, (text, name) in enumerate(said, start=1)
+        ]
+        new[-1] = new[-1].evolve(role=Role.SYSTEM)
+        hides = SetHidden(group="d", hidden=True)
+        talks.converse(AGENT, SESSION, [Append(messages=tuple(new)), hides])
+        talks.converse(AGENT, "second", [Append(messages=(make_message("elsewhere", group="z"),))])
+        ends = [store.last_groups(AGENT, SESSION, count) for count in (1, 2, 9)]
+        assert [end and [message.text for message in end.messages] for end in ends] == [
+            ["in none", "3", "terse"],
+            ["in none", "2", "3", "late", "terse"],
+            ["in none", "1", "2", "3", "late", "terse"],
+        ]
+        assert [end and end.opened for end in ends] == [("a", "b", "c")] * 3
+        assert ends[-1] is not None
+        assert ends[-1].messages == talks.messages(AGENT, SESSION)
 
     def test_the_first_messages_may_join_what_was_opened_last(self, store: Store) -> None:
         told(store, "one", group="a")

@@ -17,13 +17,14 @@ from germane.conversation.groups import current_of, groups_of
 from germane.conversation.ranked import RecencyScope, ranked
 from germane.conversation.recalling import RecallLimits
 from germane.conversation.tiers import Tiers, tiering
-from germane.conversation.window import window
+from germane.conversation.window import window, with_earlier
 from germane.conversation.words import in_words, names_of_calls
 from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
 from germane.model.conversation import Anchored, Cost, Selection
-from germane.model.log import PurgeMessages, RemoveGroup, RemoveMessage, SetAnchor, SetHidden
+from germane.model.log import LastGroups, PurgeMessages, RemoveGroup, RemoveMessage, SetAnchor, SetHidden
 from germane.model.message import Group, Message, Provider
 from germane.protocols import Conversing, TokenCounter
+from germane.stores.glancing import Glancing
 from germane.tokens import CachedCounter, get_counter, spendable
 from germane.verbs.appending import Call, Result, append, message_of
 from germane.verbs.asking import asked, derived, matched
@@ -199,10 +200,12 @@ class Conversation:
         System messages and those of no group are kept besides. `tiers` shortens tool results.
         Raises BudgetTooSmall and InvalidInput.
         """
-        messages = self.messages()
+        end = self._end(groups)
+        messages = self.messages() if end is None else end.messages
         shown = _shown(messages, tiers)
         cost, most = self._cost(budget, counter, shown)
-        return _of(shown, window(messages, groups=groups, budget=most, cost=cost))
+        found = _of(shown, window(messages, groups=groups, budget=most, cost=cost))
+        return found if end is None else with_earlier(found, end.opened)
 
     def ranked(
         self,
@@ -277,6 +280,12 @@ class Conversation:
         name = _required_id(group)
         moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
         return Group(id=name, messages=moved)
+
+    def _end(self, groups: int) -> LastGroups | None:
+        """What a window of so many groups needs, where the store can read it without the rest."""
+        if type(groups) is not int or groups < 1 or not isinstance(self._log, Glancing):
+            return None
+        return self._log.last_groups(self.agent, self._name, groups)
 
     def _cost(
         self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]

@@ -13,7 +13,7 @@ from germane.stores.relational.kept_talks import KeptTalks
 
 if TYPE_CHECKING:
     from germane.model.conversation import GroupScores
-    from germane.model.log import ConversationChange, ConversationInfo
+    from germane.model.log import ConversationChange, ConversationInfo, LastGroups
     from germane.model.message import Message
     from germane.stores.relational.talking import SaidIn
 
@@ -21,7 +21,7 @@ __all__ = ["Conversations"]
 
 
 class Conversations:
-    """The part of a SQLite store that is `Conversing`. Threads and processes may share it."""
+    """The part of a SQLite store that is `Conversing` and `Glancing`. Threads and processes may share it."""
 
     _connections: Connections
     _talks: KeptTalks
@@ -39,6 +39,10 @@ class Conversations:
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; those of hidden groups if asked."""
         return self._said_in.messages(agent, session, hidden=hidden)
+
+    def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
+        """What a window of the last `count` groups shows; None where reading all is as good."""
+        return self._said_in.last_groups(agent, session, count)
 
     def message(self, agent: str, message_id: str) -> Message | None:
         """The agent's message of that id, hidden or not; None where there is none."""

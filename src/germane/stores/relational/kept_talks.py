@@ -36,6 +36,11 @@ class KeptTalks:
                 total -= dropped.nbytes
             return talk
 
+    def has(self, agent: str, session: str) -> bool:
+        """Whether anything is kept of a conversation."""
+        with self._guard:
+            return (agent, session) in self._talks
+
     def drop(self, agent: str, session: str) -> None:
         """Keep nothing of a conversation."""
         with self._guard:

@@ -11,17 +11,26 @@ from typing import Final
 
 from germane.errors import InvalidInput
 from germane.model.conversation import GroupScores
-from germane.model.log import Append, ConversationChange, ConversationInfo, PurgeMessages, SetAnchor
+from germane.model.log import (
+    Append,
+    ConversationChange,
+    ConversationInfo,
+    LastGroups,
+    PurgeMessages,
+    SetAnchor,
+)
 from germane.model.message import Message
 from germane.stores.relational.connection import Connections
 from germane.stores.relational.kept_talks import KeptTalks
 from germane.stores.relational.rows import moment, try_id_bytes
-from germane.stores.relational.saying import Saying, message_of, spoken
+from germane.stores.relational.saying import Saying, message_of, spoken, spread
 from germane.stores.relational.talk import Talk
 
 __all__ = ["SaidIn"]
 
 _LONGEST_NAME: Final = 1000
+_MOST_READ_APART: Final = 100
+"""Groups up to which each is read by itself."""
 
 
 class SaidIn:
@@ -58,6 +67,23 @@ class SaidIn:
         """The messages of a conversation in order; those of hidden groups if asked."""
         with self._talk(agent, session) as (talk, _):
             return talk.messages(hidden=hidden)
+
+    def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
+        """What a window of the last `count` groups shows; None where reading all is as good."""
+        if self._talks.has(agent, session) or count > _MOST_READ_APART:
+            return None
+        with self._connections.reading(agent) as connection:
+            known = spoken(connection, agent, session)
+            values = spread(known)
+            opened = [name for (name,) in connection.run("groups_opened", values)]
+            rows = list(connection.run("messages_kept", values))
+            for name in opened[-count:]:
+                of_group = {"agent": known.agent, "conversation": known.conversation, "group_name": name}
+                rows += connection.run("messages_of_group", of_group)
+        # What the system says in a group is kept in every window, and read already.
+        messages = {row[0]: message_of(row, agent, session) for row in rows}
+        shown = (messages[num] for num in sorted(messages) if not messages[num].hidden)
+        return LastGroups(messages=tuple(shown), opened=tuple(opened))
 
     def message(self, agent: str, message_id: str) -> Message | None:
         """The agent's message of that id, hidden or not; None where there is none."""

@@ -595,6 +595,19 @@ INSERT INTO messages (
 SELECT num, id, group_name, role, provider, form, created_at, hidden, parts, extra FROM messages
 WHERE num > :above AND num < :below AND +agent = :agent ORDER BY num;
 
+-- name: groups_opened
+-- The visible groups of a conversation in the order in which they were opened.
+SELECT group_name FROM messages
+WHERE num > :above AND num < :below AND +agent = :agent
+    AND hidden = 0 AND group_name IS NOT NULL AND role <> 'system'
+GROUP BY group_name ORDER BY MIN(num);
+
+-- name: messages_kept
+-- The messages that stand in every window: the system's, and those of no group.
+SELECT num, id, group_name, role, provider, form, created_at, hidden, parts, extra FROM messages
+WHERE num > :above AND num < :below AND +agent = :agent
+    AND hidden = 0 AND (group_name IS NULL OR role = 'system') ORDER BY num;
+
 -- name: messages_left
 -- Which messages there are, and which of them are hidden.
 SELECT num, hidden FROM messages WHERE num > :above AND num < :below AND +agent = :agent ORDER BY num;
