@@ -14,7 +14,7 @@ from typing import TypeVar
 from germane.errors import InvalidInput
 from germane.exchange.detect import Layout, layout_of, path_of, read
 from germane.exchange.jsonl import read_export
-from germane.exchange.projects import nothing_in, project_of
+from germane.exchange.projects import Project, nothing_in, project_of
 from germane.exchange.records import RenditionsOf
 from germane.exchange.report import Importer, ImportReport, Keeper, Progress
 from germane.exchange.running import Run, Told
@@ -33,6 +33,7 @@ def import_source(
     batch: int = 500,
     renditions_of: RenditionsOf | None = None,
     project: str | None = None,
+    root: Path | str | None = None,
     prune: bool = False,
     allow_secrets: bool = False,
 ) -> ImportReport:
@@ -41,7 +42,8 @@ def import_source(
     Sources are what `read` accepts; an export is restored as it was. Importing twice changes
     nothing, and what was forgotten stays so. Of files and folders, a text that was edited becomes the
     next version of its memory; what is no longer there is reported, and with `prune` forgotten until it
-    comes back. `project` names what they belong to, so that an agent's projects stay apart.
+    comes back. `project` names what they belong to, so that an agent's projects stay apart;
+    `root` is the folder that its paths are told from, unless that is where `project_root` finds it.
 
     A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
     export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
@@ -49,17 +51,20 @@ def import_source(
     UnreadableSource says where; the batches before that are stored.
 
     `progress` is called after each batch. `renditions_of` serves export lines without renditions.
-    Raises InvalidInput for a batch size below 1, or `project` or `prune` with what is no file or
-    folder of a project, and MissingExtra for a folder without the extra `project`.
+    Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with what is no file or
+    folder of a project, for a source outside `root`, and MissingExtra for a folder without the extra
+    `project`.
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
     layout, path = layout_of(source), path_of(source)
     run = Run(progress=progress, allow_secrets=allow_secrets)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
-        _import_files(engine, path, run, project=project, prune=prune, batch=batch)
-    elif prune or project is not None:
-        option = "prune=True" if prune else f"project={project!r}"
+        owner = project_of(path, name=project, root=root)
+        _import_files(engine, path, run, owner, prune=prune, batch=batch)
+    elif prune or project is not None or root is not None:
+        named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
+        option = "prune=True" if prune else named
         raise InvalidInput(
             f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
         )
@@ -71,9 +76,9 @@ def import_source(
 
 
 def _import_files(
-    engine: Keeper, path: Path, run: Run, *, project: str | None, prune: bool, batch: int
+    engine: Keeper, path: Path, run: Run, owner: Project, *, prune: bool, batch: int
 ) -> None:
-    owner, start = project_of(path, name=project), path.resolve()
+    start = path.resolve()
     if not path.is_dir():
         sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
         return

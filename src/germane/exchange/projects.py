@@ -14,6 +14,7 @@ from germane.exchange.governing import named_paths, pattern_of
 from germane.exchange.manifests import MANIFESTS, manifest_drafts, name_in_manifest
 from germane.exchange.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown
 from germane.exchange.modules import MODULE_SUFFIXES, module_drafts
+from germane.exchange.roots import root_over
 from germane.exchange.sources import OnSkip, Skipped, unreadable
 from germane.exchange.walking import walk
 from germane.model.draft import Draft
@@ -65,19 +66,17 @@ class FileDrafts:
     unread: str | None = None
 
 
-def project_of(path: Path, *, name: str | None = None) -> Project:
-    """The project that a file or folder belongs to: its repository, or else the folder itself.
+def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
+    """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
 
     It is called `name`, or as a manifest at its root says, or as its folder. Sources are paths from a
-    repository's root; elsewhere the folder's own name comes first.
+    repository's root; elsewhere the folder's own name comes first. Raises InvalidInput for a path
+    outside `root`.
     """
-    absolute = path.resolve()
-    folder = absolute if absolute.is_dir() else absolute.parent
-    for above in (folder, *folder.parents):
-        if (above / ".git").exists():
-            return Project(root=above, name=name or name_in_manifest(above) or above.name, prefix="")
+    folder = root_over(path, root)
     called = name or name_in_manifest(folder) or folder.name or "project"
-    return Project(root=folder, name=called, prefix=f"{folder.name}/" if folder.name else "")
+    prefix = "" if (folder / ".git").exists() or not folder.name else f"{folder.name}/"
+    return Project(root=folder, name=called, prefix=prefix)
 
 
 def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None = None) -> Iterator[Draft]:

@@ -14,10 +14,7 @@ from germane.exchange.sources import read_text, unreadable
 from germane.plans.scoped import SCOPED, Scoped
 from germane.plans.scoping import scoped_from
 
-__all__ = ["SETTINGS", "project_root", "read_scoped"]
-
-SETTINGS = "germane.toml"
-"""The name of the file."""
+__all__ = ["read_scoped"]
 
 
 def read_scoped(path: Path | str) -> Scoped:
@@ -34,12 +31,3 @@ def read_scoped(path: Path | str) -> Scoped:
     if not isinstance(table, Mapping):
         raise InvalidInput(f"`scoped` in {file} is no table. Write [scoped].")
     return scoped_from(table, source=str(file)) if table else SCOPED
-
-
-def project_root(start: Path) -> Path:
-    """The folder at or above `start` that holds a germane.toml or a repository; else `start` itself."""
-    here = start.resolve()
-    for folder in (here, *here.parents):
-        if (folder / SETTINGS).is_file() or (folder / ".git").exists():
-            return folder
-    return here

@@ -40,6 +40,7 @@ def watch(
     *,
     stop: threading.Event | None = None,
     project: str | None = None,
+    root: Path | str | None = None,
     allow_secrets: bool = False,
     settled: float = SETTLED,
     progress: Told | None = None,
@@ -52,7 +53,8 @@ def watch(
     `stop` is set or the caller stops iterating; every report stands for what is stored already.
 
     Raises UnreadableSource for what is no folder, or when the folder itself disappears, which forgets
-    nothing; InvalidInput for `settled` of less than a hundredth of a second; MissingExtra without
+    nothing; InvalidInput for `settled` of less than a hundredth of a second, or a folder outside `root`;
+    MissingExtra without
     `watchfiles`, or without what a project's import needs.
     """
     if not 0.01 <= settled <= 60:  # noqa: PLR2004 - The limits stand in the message.
@@ -63,7 +65,7 @@ def watch(
     if find_spec("watchfiles") is None:
         raise MissingExtra(feature="Watching a folder", extra="watch")
     Run(allow_secrets=allow_secrets).require_detector()
-    owner = project_of(folder, name=project)
+    owner = project_of(folder, name=project, root=root)
     changes = _changes(folder, owner, stop or threading.Event(), settled)
 
     def synced(starts: Iterable[Path]) -> ImportReport:

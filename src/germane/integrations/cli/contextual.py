@@ -72,6 +72,14 @@ _Column = Annotated[
 _Board = Annotated[
     str | None, typer.Option("--board", metavar="NAME", help="Settings of [scoped.boards.NAME].")
 ]
+_Root = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="FOLDER",
+        help="The project's root, if not where a germane.toml, a repository or a manifest is found above.",
+    ),
+]
 _Config = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", help="The settings; germane.toml at the root unless given."),
@@ -102,6 +110,7 @@ def _context(
     task_type: _TaskType = None,
     column: _Column = None,
     board: _Board = None,
+    root: _Root = None,
     config: _Config = None,
     counter: _Counter = None,
     git: _Git = True,
@@ -114,8 +123,8 @@ def _context(
     as_json: options.Json = False,
 ) -> None:
     """What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md."""
-    how = _settings(config, exact=exact, board=board, column=column, task_type=task_type)
-    paths, changed = _paths(path or (), git=git and not exact)
+    how = _settings(config, root=root, exact=exact, board=board, column=column, task_type=task_type)
+    paths, changed = _paths(path or (), root=root, git=git and not exact)
     with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
         context = engine.assemble(
             query,
@@ -172,9 +181,16 @@ def _outcome(
 
 
 def _settings(
-    config: Path | None, *, exact: bool, board: str | None, column: str | None, task_type: str | None
+    config: Path | None,
+    *,
+    root: Path | None,
+    exact: bool,
+    board: str | None,
+    column: str | None,
+    task_type: str | None,
 ) -> Scoped:
-    from germane.exchange.settings import SETTINGS, project_root, read_scoped  # noqa: PLC0415 - Only here.
+    from germane.exchange.roots import SETTINGS, root_over  # noqa: PLC0415 - Only this command needs it.
+    from germane.exchange.settings import read_scoped  # noqa: PLC0415 - As above.
     from germane.plans.scoped import EXACT, SCOPED  # noqa: PLC0415 - As above.
 
     if exact:
@@ -183,31 +199,31 @@ def _settings(
                 "--exact takes no settings: leave out --config, --board, --column, --task-type."
             )
         return EXACT
-    file = config or project_root(Path.cwd()) / SETTINGS
+    file = config or root_over(root or Path.cwd(), root) / SETTINGS
     how = read_scoped(file) if config is not None or file.is_file() else SCOPED
     return how.of(board=board, column=column, task_type=task_type)
 
 
-def _paths(named: Sequence[str], *, git: bool) -> tuple[list[str], dict[str, datetime]]:
+def _paths(named: Sequence[str], *, root: Path | None, git: bool) -> tuple[list[str], dict[str, datetime]]:
     """The paths from the project's root, and when each was changed last. Raises InvalidInput."""
     if not named:
         return [], {}
     from germane.exchange.changes import changed_paths  # noqa: PLC0415 - Only where paths are named.
-    from germane.exchange.settings import project_root  # noqa: PLC0415 - As above.
+    from germane.exchange.roots import root_over  # noqa: PLC0415 - As above.
 
-    root = project_root(Path.cwd())
+    top = root_over(root or Path.cwd(), root)
     paths = []
     for name in named:
         absolute = Path(name).expanduser().absolute()
         # Without following links: a link inside the project is a place of the project.
         inside = Path(*_without_dots(absolute))
-        if not inside.is_relative_to(root):
+        if not inside.is_relative_to(top):
             raise InvalidInput(
-                f"--path {name!r} lies outside the project at {str(root)!r}. Name a path inside it, or run "
+                f"--path {name!r} lies outside the project at {str(top)!r}. Name a path inside it, or run "
                 "the command in the other project."
             )
-        paths.append(inside.relative_to(root).as_posix())
-    return paths, changed_paths(root, paths) if git else {}
+        paths.append(inside.relative_to(top).as_posix())
+    return paths, changed_paths(top, paths) if git else {}
 
 
 def _without_dots(path: Path) -> list[str]:

@@ -27,6 +27,7 @@ from germane.integrations.cli.output import print_json, warn
 from germane.integrations.cli.reporting import (
     AllowSecrets,
     ProjectName,
+    ProjectRoot,
     print_result,
     progress_shown,
     result_of,
@@ -59,6 +60,7 @@ def _import(
         ),
     ] = False,
     project: ProjectName = None,
+    root: ProjectRoot = None,
     allow_secrets: AllowSecrets = False,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
@@ -69,7 +71,7 @@ def _import(
     Importing again changes nothing twice; what was edited becomes the next version of its memory.
     What looks like a secret isn't stored. Ends with 1 if anything was left out, and says what and why.
     """
-    options = {"prune": prune, "project": project, "allow_secrets": allow_secrets}
+    options = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
     results: list[dict[str, Any]] = []
     with open_to_write(database, agent) as engine:
         for source in sources:

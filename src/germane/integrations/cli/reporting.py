@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AllowSecrets",
     "ProjectName",
+    "ProjectRoot",
     "Telling",
     "print_result",
     "progress_shown",
@@ -36,6 +38,15 @@ ProjectName = Annotated[
         "--project",
         metavar="NAME",
         help="The project that the files belong to, if not as its manifest or folder is called.",
+    ),
+]
+ProjectRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--root",
+        metavar="FOLDER",
+        help="The project's root, which paths are told from, if not where a germane.toml, a repository or a "
+        "manifest is found above.",
     ),
 ]
 AllowSecrets = Annotated[

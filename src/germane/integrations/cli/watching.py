@@ -21,6 +21,7 @@ from germane.integrations.cli.output import print_text, warn
 from germane.integrations.cli.reporting import (
     AllowSecrets,
     ProjectName,
+    ProjectRoot,
     print_result,
     progress_shown,
     report_shape,
@@ -39,6 +40,7 @@ def _watch(
     path: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a project.")] = Path(),
     *,
     project: ProjectName = None,
+    root: ProjectRoot = None,
     allow_secrets: AllowSecrets = False,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
@@ -59,6 +61,7 @@ def _watch(
             path,
             stop=stop,
             project=project,
+            root=root,
             allow_secrets=allow_secrets,
             progress=lambda progress: told(progress) if told is not None else None,
         )
