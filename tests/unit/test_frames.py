@@ -171,8 +171,14 @@ def test_a_budget_too_small_for_what_is_always_there_is_refused_when_the_plan_is
     with pytest.raises(InvalidPlan, match="2100"):
         budgeted(Frame(name="tiny", description="", budget=2099))
     assert budgeted(Frame(name="tiny", description="", budget=2100)).shares["facts"] == 0
-    with pytest.raises(InvalidPlan, match="'tickets'"):
+    with pytest.raises(InvalidPlan, match="share to 'tickets'"):
         budgeted(Frame(name="odd", description="", shares=(("tickets", 1),)))
+    # The name of a kind is not that of its section, and would change nothing without a word.
+    with germane.open(":memory:", embedder=None) as engine:
+        odd = Frame(name="odd", description="", priorities=(("decision", 1.0),))
+        for plan in ("layered", "newton_exact"):
+            with pytest.raises(InvalidPlan, match="priority to 'decision'"):
+                engine.assemble("x", frame=odd, plan=plan)
 
 
 @pytest.mark.parametrize(

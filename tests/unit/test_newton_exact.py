@@ -148,6 +148,17 @@ def test_each_search_has_its_limit(semantic: bool) -> None:
             }
 
 
+def test_the_limit_holds_for_turns_of_dialogue_too() -> None:
+    turns = [
+        replace(draft, scope=f"session:{place % 3}", metadata={"speaker": "Ana"})
+        for place, draft in enumerate(many("episode", 40))
+    ]
+    with opened(turns) as engine:
+        context = engine.assemble(QUESTION, plan="newton_exact")
+        assert len(of(context, "episodes")) == 10
+        assert "###" not in context.text
+
+
 def _by_meaning(candidate: Candidate, _query: object, _now: object) -> float:
     return candidate.signals.get("semantic", -1.0)
 

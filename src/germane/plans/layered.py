@@ -22,7 +22,16 @@ from germane.packing.allocate import allocate
 from germane.plans.complexity import Complexity, scaled
 from germane.plans.intent import Intent, limit_of
 
-__all__ = ["ALWAYS", "FLEXIBLE", "Budgeted", "always", "budgeted", "frame_section", "layered"]
+__all__ = [
+    "ALWAYS",
+    "FLEXIBLE",
+    "Budgeted",
+    "always",
+    "budgeted",
+    "check_sections",
+    "frame_section",
+    "layered",
+]
 
 ALWAYS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
 """Tokens of the sections that are attempted whatever the question is."""
@@ -63,18 +72,15 @@ def budgeted(
     """The tokens of each section in this frame, within its total.
 
     A question that looks back gives episodes twice their share, and at least 500 tokens. Raises
-    InvalidPlan for a total that can't hold what is always there, or shares of an unknown section.
+    InvalidPlan for a total that can't hold what is always there, or shares or priorities of an unknown
+    section.
     """
+    check_sections(frame)
     fixed = sum(ALWAYS.values())
     if frame.budget < fixed:
         raise InvalidPlan(
             f"Frame {frame.name!r} has a budget of {frame.budget} tokens, and {fixed} belong to what is "
             f"always there. Give it {fixed} or more; an assembly may be asked for fewer all the same."
-        )
-    if unknown := sorted({name for name, _ in frame.shares} - set(FLEXIBLE)):
-        raise InvalidPlan(
-            f"Frame {frame.name!r} gives a share to {unknown[0]!r}. "
-            f"Sections with a share: {', '.join(FLEXIBLE)}."
         )
     whole = dict.fromkeys(FLEXIBLE, 0) | dict(frame.shares)
     wanted = scaled(whole, complexity)
@@ -88,6 +94,16 @@ def budgeted(
         wanted = dict(zip(FLEXIBLE, parts, strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
+
+
+def check_sections(frame: Frame) -> None:
+    """Raise InvalidPlan for shares or priorities of sections that relevance doesn't fill."""
+    for what, given in (("share", frame.shares), ("priority", frame.priorities)):
+        if unknown := sorted({name for name, _ in given} - set(FLEXIBLE)):
+            raise InvalidPlan(
+                f"Frame {frame.name!r} gives a {what} to {unknown[0]!r}. "
+                f"Sections with a {what}: {', '.join(FLEXIBLE)}."
+            )
 
 
 def layered(

@@ -22,7 +22,7 @@ from germane.kinds import PROFILE, Kinds
 from germane.model.frame import DEFAULT_SHARES, Frame
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
-from germane.plans.layered import ALWAYS, always, frame_section
+from germane.plans.layered import ALWAYS, always, check_sections, frame_section
 
 __all__ = ["LAYERS", "TOTAL", "newton_exact"]
 
@@ -46,7 +46,8 @@ _IN_FOCUS = 20
 
 
 def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
-    """The plan for these kinds in this frame."""
+    """The plan for these kinds in this frame. Raises InvalidPlan for a frame of other sections."""
+    check_sections(frame)
     priorities = dict(frame.priorities)
     identity = always("identity", "## Identity", kinds)
     strict = tuple(name for name in identity.kinds if name not in PROFILE)

@@ -30,14 +30,15 @@ def within_domain(plan: Plan, found: Found, domain: Collection[str], kinds: Kind
     """What was found, and in sections of a domain nothing that names others alone.
 
     What names none stays, what no budget may drop, and everything where the frame has none. Of what
-    relevance found, as many stay as the section's limit says: the nearest in meaning, or where nothing has a
-    vector, in words.
+    relevance found there, and in any section of a plan that asks by meaning, as many stay as the section's
+    limit says: the nearest in meaning, or where nothing has a vector, in words. (Turns of dialogue are found
+    by the turns around them as well.)
     """
     sections = [section for section in plan.sections if section.gathers]
-    if not any(section.of_domain for section in sections):
+    if not plan.by_meaning and not any(section.of_domain for section in sections):
         return found
     slices = (
-        _kept(section, candidates, domain, kinds) if section.of_domain else candidates
+        _kept(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
         for section, candidates in zip(sections, found.slices, strict=False)
     )
     return replace(found, slices=(*slices, *found.slices[len(sections) :]))
@@ -46,7 +47,8 @@ def within_domain(plan: Plan, found: Found, domain: Collection[str], kinds: Kind
 def _kept(
     section: Section, candidates: Sequence[Candidate], domain: Collection[str], kinds: Kinds
 ) -> tuple[Candidate, ...]:
-    here = [one for one in candidates if not domain or _admits(one.memory, domain, kinds)]
+    everywhere = not section.of_domain or not domain
+    here = [one for one in candidates if everywhere or _admits(one.memory, domain, kinds)]
     if section.order is not None or len(here) <= section.limit:
         return tuple(here)
     signal = "semantic" if any("semantic" in one.signals for one in here) else "lexical"
