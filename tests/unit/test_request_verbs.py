@@ -166,6 +166,22 @@ def test_a_context_is_taken_whole_or_refused() -> None:
         assert next(iter(caught.value.parts)) == "memory"
 
 
+def test_what_a_space_knows_is_taken_as_a_context_and_stays_in_its_place() -> None:
+    with opened() as engine, engine.space("team", create=True) as team:
+        team.remember("The demo is on Tuesday.", kind="fact")
+        talk = engine.conversation("chat")
+        talk.append("user", "When is the demo?")
+        known = engine.assemble("When is the demo?", budget=300, spaces=["team"])
+        first = engine.request(talk, memory=known)
+        assert "Tuesday" in first.serialised()
+        talk.append("assistant", "On Tuesday.")
+        talk.append("user", "Thanks. And who comes?")
+        then = engine.request(talk, memory=known, previous=first)
+        assert then.reused_prefix(first) == first.tokens
+        other = engine.request(talk, memory=engine.assemble("Who comes?", budget=300), previous=then)
+        assert "Tuesday" not in other.messages[0]["content"]
+
+
 def test_shares_bound_the_parts() -> None:
     with opened() as engine:
         talk = long_talk(engine)

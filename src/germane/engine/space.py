@@ -45,10 +45,10 @@ _EVERY: Final = 0.02
 class Space(Holding, Accounting, Teaching, Ageing, Reading, Writing):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
-    The engine's verbs do here what they do there, on what was put into the space and on nothing else:
-    no member's own memories are in it. Reading needs a member; writing one that is active and may
-    write: each raises NotAllowed otherwise. `agent` is the name that the space's memories belong to,
-    `member` the agent that uses it.
+    The engine's verbs do here what they do there, on what was put into the space and on nothing else: no
+    member's own memories are in it. Conversations and requests alone are an agent's own. Reading needs a
+    member; writing one that is active and may write: each raises NotAllowed otherwise. `agent` is the
+    name that the space's memories belong to, `member` the agent that uses it.
     """
 
     def __init__(self, session: Session, name: str, *, embed_in_background: bool = False) -> None:

@@ -124,7 +124,7 @@ def request(
             pins=_pins(arranged, pins, name),
             remember=_remember(session, arranged, remembering, asked, contexts=contexts, recorder=recorder),
             found=_found(session, arranged, name, asked),
-            still_stands=lambda ids: _still_stands(session, ids),
+            still_stands=lambda ids: _still_stands(session, remembering, ids),
             asked=remembering.asked,
             shares=spending.shares or RequestShares(),
             tiers=tiers,
@@ -301,7 +301,10 @@ def _shown(context: Context) -> dict[str, float]:
     return {item.memory.id: max(item.score, 0.0) for item in context.items}
 
 
-def _still_stands(session: Session, ids: Sequence[str]) -> bool:
+def _still_stands(session: Session, remembering: Remembering, ids: Sequence[str]) -> bool:
+    if isinstance(remembering.memory, Context):
+        # It stands as its text does, whosever memories are in it: a space's are no agent's own.
+        return True
     found = session.store.get(session.agent, ids)
     return all(each is not None and each.status in (Status.ACTIVE, Status.ARCHIVED) for each in found)
 
