@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from germane import Candidate, Outcome, Query, TimeRange
 from germane.model.learning import Example
+from germane.model.stage import Stage
 from germane.ranking.composite import (
     HIGHEST,
     LOWEST,
@@ -181,6 +182,20 @@ def test_the_parts_of_factors_add_up_and_name_what_changed() -> None:
     assert math.fsum(ranked.parts.values()) == pytest.approx(ranked.score)
     assert ranked.score == pytest.approx(1.0 * 1.15 * 0.95 * 1.04 * 1.1 * 1.5)
     assert sorted(ranked.parts) == ["domain", "frame", "outcome", "recency", "semantic", "useful"]
+
+
+def test_a_core_fact_counts_more_than_one_that_was_met_once() -> None:
+    once = candidate("met once", semantic=0.8, kind="fact")
+    core = candidate("core", semantic=0.8, kind="fact")
+    core = replace(core, memory=core.memory.evolve(stage=Stage.CORE))
+    clearly = candidate("clearly nearer", semantic=0.95, kind="fact")
+    assert ordered([once, core, clearly], boosts=FRAME) == ["clearly nearer", "core", "met once"]
+    both = rank([once, core], lexical_bound=0.0, now=NOW, boosts=FRAME)
+    ranked = {one.memory.content: one for one in both}
+    assert ranked["core"].score == pytest.approx(1.1 * ranked["met once"].score)
+    assert ranked["core"].parts["core"] == pytest.approx(0.1 * ranked["met once"].score)
+    # The sum of the note has no such term.
+    assert score(core) == score(once)
 
 
 def test_turns_of_dialogue_and_memories_that_only_recency_ranks_have_no_factors() -> None:

@@ -49,6 +49,19 @@ def test_nothing_is_recorded_unless_it_is_asked_for(engine: germane.Engine) -> N
     assert engine.ledger().list() == ()
 
 
+def test_what_was_used_since_changes_no_replay(engine: germane.Engine) -> None:
+    for number in range(3):
+        context = engine.assemble(f"redis {number}")
+        engine.feedback(context, [context.items[0]])
+    one = recorded(engine)
+    assert engine.ledger().show(one).makers["usage"]
+    for number in range(3):
+        again = engine.assemble(f"redis, {number} times")
+        engine.feedback(again, [again.items[-1]])
+    replay = engine.ledger().replay(one)
+    assert (replay.same, replay.makers) == (True, ())
+
+
 def test_an_engine_may_record_whatever_it_assembles(tmp_path: Path) -> None:
     with germane.open(tmp_path / "all.db", record=True) as engine:
         engine.assemble("one")

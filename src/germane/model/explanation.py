@@ -20,7 +20,7 @@ _INCLUDED_PER_SECTION = 12
 _EXCLUDED_PER_REASON = 8
 _NEARLY = 1e-6
 _SHOWN = 0.005
-_STANDING = frozenset({"frame", "recency", "outcome", "usage", "confidence", "domain", "useful"})
+_STANDING = frozenset({"frame", "recency", "outcome", "usage", "confidence", "domain", "core", "useful"})
 
 _REASONS = {
     Reason.OVER_BUDGET: "no level of it fitted what its section had left",

@@ -68,14 +68,14 @@ class Assembly:
 
     `points` says by agent how far the store had come when it was made; `settled` is False where somebody
     wrote while it was. `makers` names what had a part in it besides the memories: the version of germane,
-    tokenizer, embedder, counter, learned weights. `unkept` names what the caller gave that can't be kept
-    (a scorer, a plan of its own), so that a replay has to be given it again. `key` is that of
-    `germane.model.learning.context_key`. `sha256` is the hash of the text; None once a memory that stood
-    in it was purged, since a hash of few words can be guessed. `candidates` counts the entries that there
-    were; those of purged memories are gone. `seconds` is how long it took, and `cold` says that it was
-    the first of its engine. `given_budget` is False where the budget was the frame's total. `options` are
-    the task, the paths and what changed of them, for a plan that goes by these; `made_for` what it was made
-    for, and how a working set was ordered, where it was one.
+    tokenizer, embedder, counter, learned weights, what was used more than other memories. `unkept` names what
+    the caller gave that can't be kept (a scorer, a plan of its own), so that a replay has to be given it
+    again. `key` is that of `germane.model.learning.context_key`. `sha256` is the hash of the text; None once
+    a memory that stood in it was purged, since a hash of few words can be guessed. `candidates` counts the
+    entries that there were; those of purged memories are gone. `seconds` is how long it took, and `cold` says
+    that it was the first of its engine. `given_budget` is False where the budget was the frame's total.
+    `options` are the task, the paths and what changed of them, for a plan that goes by these; `made_for` what
+    it was made for, and how a working set was ordered, where it was one.
     """
 
     id: str

@@ -28,6 +28,7 @@ from datetime import datetime, timedelta
 
 from germane.model.memory import Memory, Outcome
 from germane.model.query import Candidate
+from germane.model.stage import Stage
 from germane.model.trace import Ranked
 from germane.ranking.dialogue import is_turn
 
@@ -55,6 +56,7 @@ _HALF_LIFE = timedelta(days=30)
 _UNKNOWN_PRIORITY = 0.5
 _RECENCY_FACTOR = 0.1
 _DOMAIN_FACTOR = 0.1
+_CORE_FACTOR = 0.1
 _ASSOCIATION = 0.5
 
 
@@ -138,6 +140,7 @@ def factors_of(memory: Memory, *, now: datetime, boosts: Boosts) -> dict[str, fl
         "usage": 1.0 + _USAGE / _SEMANTIC * (usage_of(memory) - 1.0),
         "confidence": 1.0 + _CONFIDENCE / _SEMANTIC * (memory.confidence - 1.0),
         "domain": 1.0 + _DOMAIN_FACTOR * (boosts.domain != () and is_of(memory, boosts.domain)),
+        "core": 1.0 + _CORE_FACTOR * (memory.stage is Stage.CORE),
         "useful": boosts.usefulness.get(memory.id, 1.0),
     }
 
@@ -171,5 +174,3 @@ def _recency(memory: Memory, now: datetime) -> float:
 
 def _outcome(memory: Memory) -> float:
     return 1.0 if memory.outcome is None else _OUTCOMES.get(memory.outcome, 1.0)
-
-

@@ -172,11 +172,13 @@ def _entries(session: Session, context: Context, pinned: frozenset[str]) -> Iter
 def _makers(session: Session, context: Context, plan: object) -> dict[str, str]:
     """What had a part in a context besides the memories, each by what tells it from another of its sort."""
     weights = {name: round(value, 9) for name, value in context.trace.weights.items()}
+    used = session.known_weights.taught(session.store, session.agent).usefulness
     return {
         "germane": _version(),
         "tokenizer": f"{TOKENIZER} {session.language}",
         "embedder": session.embedder.name if session.embedder is not None else "",
         "weights": _digest(json.dumps(weights, sort_keys=True)) if weights else "",
+        "usage": _digest(json.dumps(dict(sorted(used.items())))) if used else "",
         "plan": "" if isinstance(plan, str) else _digest(repr(plan)),
     }
 
