@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,31 @@ __all__ = ["ServedCache", "ServedCosines"]
 # A server adds the products up in another order than this process, which moves a cosine by far less.
 _ROUNDING = 1e-4
 
+# After so many questions an agent is kept whole in this process, with at most so many memories. Loading 1,000
+# takes as long as five questions that are answered without.
+_OFTEN: Final = 2
+_MOST_KEPT: Final = 20_000
+
 
 class ServedCache(AgentCache):
-    """Keeps what filters, orders and sessions need of each memory; asks the server for the rest."""
+    """Keeps what filters, orders and sessions need of each memory; asks the server for the rest.
+
+    So the first questions about an agent are answered quickly. Whoever goes on asking has all of it brought
+    here, unless it is large: `is_worth_keeping` says when.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._asked = 0
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether the agent is asked about often enough, and small enough, to be kept here whole."""
+        return self._asked >= _OFTEN and self.columns.used <= _MOST_KEPT
 
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """The postings of these terms, found by the server's index, with the counts of all."""
+        self._asked += 1
         if not self.columns.used:
             # The server has no statistics of an agent that isn't known.
             return Postings()

@@ -12,7 +12,9 @@ from germane.stores.postgres.again import retrying
 from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.schema import prepare, version_of
 from germane.stores.postgres.served import ServedCache
+from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.connection import Connection
+from germane.stores.relational.resident import ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
 
@@ -56,8 +58,15 @@ class PostgresStore(RelationalStore):
             self._server.close()
             raise
 
-    def _new_cache(self, agent: str) -> ServedCache:
+    def _new_cache(self, agent: str) -> AgentCache:
         return ServedCache(agent)
+
+    def _cache(self, agent: str) -> AgentCache:
+        cache = super()._cache(agent)
+        if isinstance(cache, ServedCache) and cache.is_worth_keeping:
+            with self._guard:
+                cache = self._caches[agent] = ResidentCache(agent)
+        return cache
 
     def _schema_version(self, connection: Connection) -> int:
         return version_of(connection)
