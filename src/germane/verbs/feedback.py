@@ -61,7 +61,7 @@ def feedback(
             for one in still_there(session, ignored_ids)
         ]
     applied = session.store.apply(session.agent, changes)
-    if learns:
+    if isinstance(session.store, Learning):
         # Fitted here and now, so that no question has to wait for it.
         session.known_weights.of(session.store, session.agent)
     return Feedback(
