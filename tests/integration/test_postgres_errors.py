@@ -21,7 +21,7 @@ from germane.stores.postgres.pool import MOST_CONNECTIONS, location_of
 from germane.stores.postgres.schema import VERSION, grant, migrate, prepare
 from support.postgres_server import Server, database_of
 
-_SECRET = ":".join(("s3cr", "t@%/word"))
+_SECRET = "s3cr:t@%/word"  # noqa: S105 - of a role that only this test has.
 
 
 @retrying

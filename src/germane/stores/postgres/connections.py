@@ -6,7 +6,7 @@ Level: stores (imports errors only). It knows connections, not queries about mem
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Final, Literal
@@ -18,6 +18,7 @@ from germane.errors import InvalidInput, StoreError, StoreUnavailable
 from germane.stores.postgres.again import Again, note_commit
 from germane.stores.postgres.connection import PostgresConnection, Raw
 from germane.stores.postgres.failures import is_lost, is_transient, translated, translation, unreachable
+from germane.stores.postgres.listening import Listening, notice
 from germane.stores.postgres.pool import Pool
 from germane.stores.relational.connection import Connection
 
@@ -70,6 +71,7 @@ class Connections:
             raise InvalidInput(f"timeout={timeout!r} is no time to wait. Use 0 or more seconds.")
         settings = _SYNCHRONOUS[durability] | ({"default_transaction_read_only": "on"} if read_only else {})
         self._primary = Pool(url, timeout=timeout, settings=settings)
+        self._listening = Listening(self._primary.connect)
         self.location = self._primary.location
         self.read_only = read_only
         self.timeout = timeout
@@ -112,9 +114,13 @@ class Connections:
                 except psycopg.Error as error:
                     self._again_if_transient(error, raw)
                     raise
-                self._commit(raw, token)
+                doubt = self._commit(raw, agent)
             finally:
+                # Before anything is asked: there may be no other connection left.
                 pool.give(raw)
+            if doubt is not None and not self._was_committed(token):
+                self._again_if_transient(doubt, raw)
+                raise doubt
             note_commit()
 
     @contextmanager
@@ -132,6 +138,15 @@ class Connections:
             finally:
                 raw.close()
 
+    def awake(self, agent: str, wake: Callable[[], object]) -> Callable[[], None]:
+        """Have `wake` called soon after anything is written for an agent, until the returned is called."""
+        return self._listening.add(agent, wake)
+
+    @property
+    def hears(self) -> bool:
+        """Whether the server tells of what is written, to who asked for it by `awake`."""
+        return self._listening.hears
+
     def note_purge(self, connection: Connection) -> None:
         """Nothing to note: see `erase`."""
 
@@ -145,6 +160,7 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""
+        self._listening.close()
         self._primary.close()
 
     def _check_writable(self) -> None:
@@ -165,21 +181,19 @@ class Connections:
             self._swept = now
         return due
 
-    def _commit(self, raw: Raw, token: str) -> None:
+    def _commit(self, raw: Raw, agent: str | None) -> psycopg.Error | None:
+        """Commit; what came instead of a clear answer, if anything did."""
+        parts = [b"COMMIT"] if agent is None else [b"COMMIT", notice(agent)]
         try:
-            done = raw.execute(b"COMMIT")
+            done = raw.execute(b";".join(parts), prepare=False)
         except psycopg.Error as error:
-            if not is_lost(error, raw):
-                self._again_if_transient(error, raw)
-                raise
-            if not self._was_committed(token):
-                raise Again(translation(error, self.location)) from error
-            return
+            return error
         if done.statusmessage != "COMMIT":
             raise StoreError(
                 f"The store {self.location} rolled a transaction back, because a statement in it had failed "
                 "unnoticed. Nothing was stored. Report this."
             )
+        return None
 
     def _was_committed(self, token: str) -> bool:
         """Whether the transaction that left this token is committed; waits for it to end."""

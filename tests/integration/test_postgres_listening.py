@@ -1,0 +1,122 @@
+"""What one process writes wakes others at once, and nobody sleeps through a broken connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from threading import Event
+
+import pytest
+
+from germane.stores.postgres.connections import Connections
+from support.postgres_server import Server, database_of
+
+_PATIENCE = 20
+
+
+@pytest.fixture
+def pair(postgres_store_database: str) -> Iterator[tuple[Connections, Connections]]:
+    """Two processes' worth of connections."""
+    with ExitStack() as opened:
+        one, other = (Connections(postgres_store_database, timeout=20) for _ in range(2))
+        opened.callback(one.close)
+        opened.callback(other.close)
+        yield one, other
+
+
+def _write(connections: Connections, agent: str) -> None:
+    with connections.writing(agent) as connection:
+        connection.run("add_agent", {"name": agent})
+
+
+def _listener(connections: Connections, agent: str) -> Event:
+    """An event that is set whenever the agent's listener is woken, once it hears."""
+    woken = Event()
+    connections.awake(agent, woken.set)
+    assert woken.wait(_PATIENCE)  # Everybody is woken when listening begins.
+    woken.clear()
+    return woken
+
+
+def test_a_write_wakes_who_listens_for_its_agent(pair: tuple[Connections, Connections]) -> None:
+    one, other = pair
+    woken = _listener(one, "newton")
+    assert one.hears
+    _write(other, "newton")
+    assert woken.wait(_PATIENCE)
+
+
+def test_what_is_written_is_there_when_the_call_comes(pair: tuple[Connections, Connections]) -> None:
+    one, other = pair
+    seen: list[int] = []
+    done = Event()
+
+    def look() -> None:
+        with one.reading("newton") as connection:
+            seen.append(len(connection.raw.execute("SELECT FROM agents").fetchall()))
+        if seen[-1]:
+            done.set()
+
+    one.awake("newton", look)
+    _write(other, "newton")
+    assert done.wait(_PATIENCE)
+
+
+def test_another_agents_write_wakes_nobody(pair: tuple[Connections, Connections]) -> None:
+    one, other = pair
+    newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
+    _write(other, "hooke")
+    assert hooke.wait(_PATIENCE)
+    assert not newton.is_set()
+
+
+def test_what_is_rolled_back_wakes_nobody(pair: tuple[Connections, Connections]) -> None:
+    one, other = pair
+    newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
+    with pytest.raises(ZeroDivisionError), other.writing("newton"):
+        raise ZeroDivisionError
+    _write(other, "hooke")
+    assert hooke.wait(_PATIENCE)
+    assert not newton.is_set()
+
+
+def test_after_a_broken_connection_everybody_is_woken(
+    postgres_server: Server, pair: tuple[Connections, Connections]
+) -> None:
+    one, other = pair
+    newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
+    postgres_server.restart()
+    assert newton.wait(_PATIENCE)
+    assert hooke.wait(_PATIENCE)
+    newton.clear()
+    _write(other, "newton")
+    assert newton.wait(_PATIENCE)
+
+
+def test_who_no_longer_listens_costs_no_connection(
+    postgres_server: Server, postgres_store_database: str, pair: tuple[Connections, Connections]
+) -> None:
+    one, _ = pair
+    woken = Event()
+    removes = [one.awake("newton", woken.set), one.awake("newton", woken.set)]
+    assert woken.wait(_PATIENCE)
+    listeners = (
+        "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN germane'"
+        f" AND datname = '{database_of(postgres_store_database)}'"
+    )
+    assert postgres_server.run(listeners) == [(1,)]
+    for each in removes:
+        each()
+    ended = Event()
+    for _ in range(400):
+        if postgres_server.run(listeners) == [(0,)]:
+            break
+        ended.wait(0.05)
+    assert postgres_server.run(listeners) == [(0,)]
+
+
+def test_closing_wakes_who_waits(pair: tuple[Connections, Connections]) -> None:
+    one, _ = pair
+    woken = _listener(one, "newton")
+    one.close()
+    assert woken.is_set()
