@@ -183,6 +183,27 @@ def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     assert all(entry in context.trace.included for entry in smaller.trace.included)
 
 
+def test_the_frame_never_leaves_before_the_last_of_what_relevance_brought(
+    engine: Engine, context: Context
+) -> None:
+    always = {"identity", "censors", "focus", "calibration"}
+    forbidding = {item.memory.id for item in context.items if item.memory.metadata.get("action") == "block"}
+    assert forbidding
+    left = []
+    for room in range(context.tokens - 1, 0, -40):
+        try:
+            smaller = engine.refresh(context, "", room=room).context
+        except germane.BudgetTooSmall:
+            break
+        assert smaller.tokens <= room
+        assert forbidding <= {item.memory.id for item in smaller.items}
+        flexible = [item for item in smaller.items if item.section not in always]
+        left.append(len(flexible))
+        assert "## Current Approach: Decision\n" in smaller.text or not flexible
+    assert left == sorted(left, reverse=True)
+    assert len(left) > 20
+
+
 def test_a_room_too_small_for_what_must_stay_is_an_error(engine: Engine, context: Context) -> None:
     with pytest.raises(germane.BudgetTooSmall):
         engine.refresh(context, "And Redis?", room=50)
