@@ -9,7 +9,7 @@ from typing import Any
 from inline_snapshot import snapshot
 
 from commandline import fields, masked, printed
-from germane.exchange.report import Gone, ImportReport, Written
+from germane.exchange.report import Gone, ImportReport, Moved, Written
 from germane.exchange.sources import Skipped
 from germane.integrations.cli.watching import step_shape
 
@@ -49,6 +49,7 @@ def test_import_of_a_folder_that_changed(tmp_path: Path) -> None:
                     "revised": 1,
                     "gone": [{"id": "<id 1>", "source": "app/old.md"}],
                     "pruned": True,
+                    "moved": [],
                     "skipped": [
                         {
                             "source": "<folder>/app/key.md:1",
@@ -84,12 +85,14 @@ def test_each_step_of_a_watch(tmp_path: Path) -> None:
         revised=1,
         gone=(Gone(id="b", source="app/old.md"),),
         pruned=True,
+        moved=(Moved(id="c", before="app/old.md", after="app/new.md", share=0.75),),
         skipped=(Skipped(source="app/key.md:1", reason="It looks like a secret."),),
         written=(Written(id="a", source="app/README.md", revised=True),),
     )
     value: dict[str, Any] = json.loads(json.dumps(step_shape(Path("app"), report)))
     assert list(value) == fields("`germane watch`")
     assert list(value["written"][0]) == fields("Written")
+    assert list(value["moved"][0]) == fields("Moved")
     assert masked(value, db=tmp_path / "x.db") == snapshot(
         {
             "folder": "app",
@@ -99,6 +102,7 @@ def test_each_step_of_a_watch(tmp_path: Path) -> None:
             "revised": 1,
             "gone": [{"id": "b", "source": "app/old.md"}],
             "pruned": True,
+            "moved": [{"id": "c", "before": "app/old.md", "after": "app/new.md", "share": 0.75}],
             "skipped": [{"source": "app/key.md:1", "reason": "It looks like a secret."}],
             "passed_over": [],
             "unchecked": None,

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from germane.exchange.likeness import Continued, continued
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Status
 
@@ -49,13 +50,15 @@ class Origin:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
     """What is to be done: drafts to store anew, memories with the drafts that supersede them or bring them
-    back, drafts that are stored already, and memories that the source no longer holds.
+    back, drafts that are stored already, and memories that the source no longer holds. `moved` are those of
+    `changed` that were only known by their likeness.
     """
 
     new: tuple[Draft, ...]
     changed: tuple[tuple[Memory, Draft], ...]
     known: tuple[tuple[Memory, Draft], ...]
     gone: tuple[Memory, ...]
+    moved: tuple[Continued, ...] = ()
 
 
 def origin_of(memory: Memory) -> Origin | None:
@@ -89,12 +92,13 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
     return tuple(found)
 
 
-def matched(drafts: Sequence[Draft], heads: Sequence[Memory]) -> Matches:
+def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
     """Pair the drafts of files with the heads that those files had brought.
 
     First what says the same in the same place; then what says the same in another, which has moved;
-    then what stands in the same place and says something else, an edit; last a file that was parted
-    into sections since, or joined from them. What a person has forgotten
+    then what stands in the same place and says something else, an edit; then a file that was parted
+    into sections since, or joined from them; last, of the files that are `lost`, what says most of
+    what only they said, which was moved and edited. What a person has forgotten
     is known while its text stands, and never superseded. Ties go to the older chain, so the result
     doesn't depend on an order.
     """
@@ -103,6 +107,11 @@ def matched(drafts: Sequence[Draft], heads: Sequence[Memory]) -> Matches:
     todo = list(drafts)
     for of_draft, of_memory in _PASSES:
         todo, left = _paired(todo, left, of_draft, of_memory, pairs)
+    moved = continued([head for head in left if _file(head) in lost and _editable(head)], todo, heads)
+    pairs += [(one.head, one.draft) for one in moved]
+    found = {id(one.draft) for one in moved} | {id(one.head) for one in moved}
+    todo = [draft for draft in todo if id(draft) not in found]
+    left = [head for head in left if id(head) not in found]
     by_draft = {id(draft): (head, draft) for head, draft in pairs}
     ordered = [by_draft[id(draft)] for draft in drafts if id(draft) in by_draft]
     return Matches(
@@ -110,6 +119,7 @@ def matched(drafts: Sequence[Draft], heads: Sequence[Memory]) -> Matches:
         changed=tuple(pair for pair in ordered if not _is_known(*pair)),
         known=tuple(pair for pair in ordered if _is_known(*pair)),
         gone=tuple(head for head in left if head.status is not Status.FORGOTTEN),
+        moved=tuple(moved),
     )
 
 

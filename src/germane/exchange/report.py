@@ -15,7 +15,7 @@ from germane.model.memory import Memory
 from germane.model.query import Filter
 from germane.model.stage import Standing
 
-__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Progress", "Written"]
+__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Moved", "Progress", "Written"]
 
 
 class Importer(Protocol):
@@ -88,6 +88,19 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A memory whose file is gone, and that a text elsewhere continues, by likeness alone.
+
+    `share` is the part of what only the old text said that stands in the new one, from 0 to 1.
+    """
+
+    id: str
+    before: str
+    after: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """A memory that an import wrote: a new one, or with `revised` the next version of one."""
 
@@ -101,7 +114,8 @@ class ImportReport:
     """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
 
     `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
-    text stands no longer in the files imported, and `pruned` tells whether they were forgotten.
+    text stands no longer in the files imported, and `pruned` tells whether they were forgotten. `moved` are
+    those of `revised` that were moved to another file and edited, and are known by their likeness alone.
     `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
     that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
     files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
@@ -114,6 +128,7 @@ class ImportReport:
     revised: int = 0
     gone: tuple[Gone, ...] = ()
     pruned: bool = False
+    moved: tuple[Moved, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     passed_over: tuple[Skipped, ...] = ()
     unchecked: str | None = None

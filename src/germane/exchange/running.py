@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.exchange.reconciling import ORIGIN
-from germane.exchange.report import Gone, ImportReport, Progress, Written
+from germane.exchange.likeness import Continued
+from germane.exchange.reconciling import ORIGIN, origin_of
+from germane.exchange.report import Gone, ImportReport, Moved, Progress, Written
 from germane.exchange.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.exchange.sources import Skipped
 from germane.model.draft import Draft, Remembered
@@ -39,6 +40,7 @@ class Run:
         self.skipped: list[Skipped] = []
         self.passed_over: list[Skipped] = []
         self.gone: list[Gone] = []
+        self.moved: list[Moved] = []
         self.written: list[Written] = []
         self.read = self.created = self.known = self.revised = 0
         self.pruned = False
@@ -67,6 +69,14 @@ class Run:
         """Count a memory that became the next version of one."""
         self.revised += 1
         self.written.append(_written(memory, revised=True))
+
+    def note_moves(self, moves: Sequence[Continued]) -> None:
+        """Note which texts were known again, although their file is another and they were edited."""
+        for one in moves:
+            origin = origin_of(one.head)
+            before = origin.key if origin else str(one.head.source)
+            after = one.draft.metadata[ORIGIN]["key"]
+            self.moved.append(Moved(id=one.head.id, before=before, after=after, share=round(one.share, 2)))
 
     def require_detector(self) -> None:
         """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
@@ -119,6 +129,7 @@ class Run:
             revised=self.revised,
             gone=tuple(self.gone),
             pruned=self.pruned,
+            moved=tuple(self.moved),
             skipped=tuple(self.skipped),
             passed_over=tuple(self.passed_over),
             unchecked=self.unchecked,

@@ -40,9 +40,10 @@ def sync(
 ) -> int:
     """Store what the files at or below `starts` say, link edits to what they were; how many files were read.
 
-    What the files no longer hold is reported as gone, and with `prune` forgotten; what an unreadable
-    file or a refused part had brought stays as it is. A start that doesn't exist has nothing left. Files
-    that are `named` are read whatever they are called, and raise UnreadableSource when they can't be.
+    What the files no longer hold is reported as gone, and with `prune` forgotten, unless a text elsewhere
+    continues what a missing file said; what an unreadable file or a refused part had brought stays as it
+    is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
+    called, and raise UnreadableSource when they can't be.
     """
     found = _Found(project, run)
     for start in starts:
@@ -52,7 +53,8 @@ def sync(
     drafts = found.checked()
     keys = {str(draft.source) for draft in drafts}
     heads = [head for head in _heads(engine) if found.may_continue(head, places, keys)]
-    matches = matched(drafts, heads)
+    matches = matched(drafts, heads, lost=found.lost(heads))
+    run.note_moves(matches.moved)
     run.read += len(matches.known)
     run.known += len(matches.known)
     fresh = iter(matches.new)
@@ -113,6 +115,11 @@ class _Found:
         if origin.project != self.project.name or origin.file in self._unread or origin.key in self._refused:
             return False
         return any(place in (".", origin.file) or origin.file.startswith(f"{place}/") for place in places)
+
+    def lost(self, heads: Sequence[Memory]) -> set[str]:
+        """The files of these memories that are no longer there, from the project's root."""
+        files = {origin.file for head in heads if (origin := origin_of(head)) is not None}
+        return {file for file in files if not (self.project.root / file).exists()}
 
     def _below(self, start: Path) -> Iterator[Path]:
         return files_of(

@@ -70,6 +70,10 @@ def report_shape(report: ImportReport) -> dict[str, Any]:
         "revised": report.revised,
         "gone": [{"id": gone.id, "source": gone.source} for gone in report.gone],
         "pruned": report.pruned,
+        "moved": [
+            {"id": each.id, "before": each.before, "after": each.after, "share": each.share}
+            for each in report.moved
+        ],
         "skipped": [{"source": each.source, "reason": each.reason} for each in report.skipped],
         "passed_over": [{"source": each.source, "reason": each.reason} for each in report.passed_over],
         "unchecked": report.unchecked,
@@ -86,6 +90,7 @@ def unread(source: str, last: Progress | None, error: str) -> dict[str, Any]:
         "revised": last.revised if last else 0,
         "gone": [],
         "pruned": False,
+        "moved": [],
         "skipped": [],
         "passed_over": [],
         "unchecked": None,
@@ -115,7 +120,14 @@ def print_result(result: dict[str, Any]) -> None:
 
 
 def warn_of(result: dict[str, Any]) -> None:
-    """What was left out or passed over, what is gone, and whether nothing was checked for secrets."""
+    """What moved, is gone, was left out or passed over, and whether nothing was checked for secrets."""
+    _warn_each(
+        [
+            f"moved: {each['after']} is the next version of {each['before']}, which is gone: "
+            f"{each['share']:.0%} of what only that said stands there"
+            for each in result["moved"]
+        ]
+    )
     gone = "gone, and forgotten" if result["pruned"] else "gone, still stored (--prune forgets it)"
     _warn_each([f"{gone}: {each['source']}" for each in result["gone"]])
     _warn_each([f"left out: {each['source']}: {each['reason']}" for each in result["skipped"]])
