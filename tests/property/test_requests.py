@@ -183,6 +183,36 @@ def test_what_came_from_any_provider_fits_any(given_talk: tuple[Provider, Any], 
 
 
 @settings(max_examples=80)
+@given(
+    conversations(),
+    st.lists(st.sampled_from([Provider.PLAIN, *PROVIDERS]), min_size=4, max_size=4),
+    st.sampled_from(PROVIDERS),
+    LIMITS,
+)
+def test_what_several_providers_said_in_one_conversation_is_sent_to_one(
+    talk: Talk, sources: list[Provider], provider: Provider, limit: int
+) -> None:
+    mixed: list[Message] = []
+    for number, group in enumerate(groups_of(talk)):
+        source = sources[number % len(sources)]
+        said = write_messages(group.messages, source)
+        read = read_messages(said.arguments(), source)
+        mixed += (message.evolve(group=group.id) for message in read)
+    native = grouped(
+        message.evolve(seq=place, id=f"m{place}") for place, message in enumerate(mixed, start=1)
+    )
+    offered = asked(native, provider, 10_000_000)
+    check(offered, native, 10_000_000)
+    try:
+        request = asked(native, provider, limit)
+    except RequestTooLarge:
+        return
+    check(request, native, limit)
+    check_full(request, native, offered)
+    assert request.serialised() == asked(native, provider, limit).serialised()
+
+
+@settings(max_examples=80)
 @given(conversations(), st.sampled_from(PROVIDERS), st.sampled_from([1500, 4000]))
 def test_what_a_provider_said_goes_back_to_it_in_pairs(talk: Talk, provider: Provider, limit: int) -> None:
     said = write_messages([message for message in talk if not message.hidden], provider)

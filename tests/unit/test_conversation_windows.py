@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -136,6 +138,17 @@ def test_recency_of_what_matches_alone_leaves_places_free() -> None:
     better = ranked(TALK, {"a": 1.0}, groups=3, counts_current=False)
     assert better.groups == ("a", "c", "d", "e")
     assert ranked(TALK, {"a": 1.0}, groups=3).groups == ("a", "d", "e")
+
+
+def test_weights_and_depth_are_the_callers() -> None:
+    by_words = ranked(TALK, {"a": 9.0, "b": 1.0}, groups=2, weights=(1.0, 0.0))
+    assert by_words.groups == ("a", "e")
+    assert ranked(TALK, {"a": 9.0, "b": 1.0}, groups=2, weights=(0.0, 1.0)).groups == ("d", "e")
+    assert fused(["a", "b", "c"], {"a": 2.0, "b": 1.0}, depth=1) == {"a": 1.5 / 61, "c": 1 / 61}
+    wrong: dict[str, Any]
+    for wrong in ({"depth": 0}, {"weights": (1.0,)}, {"weights": (-1.0, 1.0)}, {"weights": (math.nan, 1.0)}):
+        with pytest.raises(InvalidInput):
+            ranked(TALK, {}, **wrong)
 
 
 @pytest.mark.parametrize("recency_scope", ["all", "matched"])

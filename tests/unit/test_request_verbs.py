@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,8 +23,8 @@ WORDS = "the parser reads a token and the worker sends an invoice to the warehou
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def opened(**options: Any) -> Engine:
-    return germane.open(":memory:", embedder=None, clock=lambda: NOW, **options)
+def opened(path: Path | str = ":memory:", **options: Any) -> Engine:
+    return germane.open(path, embedder=None, clock=lambda: NOW, **options)
 
 
 def long_talk(engine: Engine, exchanges: int = 40) -> germane.Conversation:
@@ -71,6 +72,24 @@ def test_what_is_recalled_stands_in_a_block_of_its_own_before_the_prompt() -> No
         assert germane.TextPart(text="x") != germane.TextPart(text="x", recalled=True)
         other = engine.conversation("other")
         assert other.append(recalled).own_text == ""
+
+
+def test_no_text_of_another_session_or_agent_appears(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as engine, opened(tmp_path / "a.db", agent="other") as stranger:
+        talks = [engine.conversation("one"), engine.conversation("two"), stranger.conversation("one")]
+        for mark, talk in zip(("Lisbon", "Oslo", "Paris"), talks, strict=True):
+            for number in range(20):
+                talk.append("user", f"The redis cache of the {mark} expires after {number} seconds.")
+                talk.append("assistant", f"Noted for the {mark}: {WORDS}")
+            talk.append("user", "When does the redis cache expire?")
+        previous: germane.Request | None = None
+        for talk in (talks[0], talks[0], talks[1], talks[0]):
+            made = engine.request(talk, window=900, reserve=100, previous=previous)
+            mine, other = ("Lisbon", "Oslo") if talk is talks[0] else ("Oslo", "Lisbon")
+            assert mine in made.serialised()
+            assert other not in made.serialised()
+            assert "Paris" not in made.serialised()
+            previous = made
 
 
 def test_a_prompt_too_long_for_the_window_is_refused_with_its_parts() -> None:

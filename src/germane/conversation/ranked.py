@@ -9,6 +9,7 @@ filled, and the number of groups counts the current one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
@@ -41,6 +42,7 @@ def ranked(
     recency_scope: RecencyScope = "all",
     counts_current: bool = True,
     depth: int | None = None,
+    weights: tuple[float, float] = WEIGHTS,
 ) -> Selection:
     """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
 
@@ -48,10 +50,17 @@ def ranked(
     then the recent window. The current group is no candidate and always in; system messages are as well.
     With `recency_scope="matched"`, recency ranks only what matches, if anything does.
     `counts_current=False` takes `groups` groups beside the current one; `depth` is how many of each
-    ranking count. Of equal scores the later group wins. Raises BudgetTooSmall and InvalidInput.
+    ranking count, `weights` what a rank by words and one by recency do. Of equal scores the later group
+    wins. Raises BudgetTooSmall and InvalidInput.
     """
     if recency_scope not in ("all", "matched"):
         raise InvalidInput(f"recency_scope={recency_scope!r} is unknown: take 'all' or 'matched'.")
+    if depth is not None and depth < 1:
+        raise InvalidInput(f"depth={depth!r} ranks nothing: take 1 or more, or None for all.")
+    if len(weights) != 2 or not all(0 <= weight < math.inf for weight in weights):  # noqa: PLR2004 - Words, recency.
+        raise InvalidInput(
+            f"weights={weights!r} can't be used: take two numbers from 0, for words and recency."
+        )
     checked_size(groups, budget, cost)
     if scores is None:
         size = groups if groups in (ALL, NONE) or counts_current else groups + 1
@@ -59,7 +68,8 @@ def ranked(
         return replace(recent, notes=(RECENCY,))
     candidates = groups_of(messages)
     current, others = candidates[-1:], candidates[:-1]
-    parts = fused([group.id for group in others], scores, recency_scope=recency_scope, depth=depth)
+    opened = [group.id for group in others]
+    parts = fused(opened, scores, recency_scope=recency_scope, depth=depth, weights=weights)
     room = len(others) if groups == ALL else 0 if groups == NONE else groups - counts_current
     used = required_cost(messages, current, budget, cost)
     left = None if budget is None else budget - used
@@ -75,10 +85,12 @@ def fused(
     *,
     recency_scope: RecencyScope = "all",
     depth: int | None = None,
+    weights: tuple[float, float] = WEIGHTS,
 ) -> Mapping[str, float]:
     """The fused score of each group in either ranking; `opened` are the candidates, oldest first.
 
-    1.5 / (60 + rank by words) + 1 / (60 + rank by recency), ranks from 1, a group once in each.
+    1.5 / (60 + rank by words) + 1 / (60 + rank by recency), ranks from 1, a group once in each, unless
+    other `weights` are given.
     """
     recent = list(dict.fromkeys(reversed(opened)))
     age = {name: rank for rank, name in enumerate(recent)}
@@ -87,7 +99,7 @@ def fused(
     if recency_scope == "matched" and matched:
         among = set(matched)
         recent = [name for name in recent if name in among]
-    return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=WEIGHTS)
+    return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=weights)
 
 
 def _best(

@@ -14,7 +14,7 @@ from germane.conversation.anchored import anchored
 from germane.conversation.cost import cost_by
 from germane.conversation.formats import Payload, as_provider, read_messages, write_messages
 from germane.conversation.groups import current_of, groups_of
-from germane.conversation.ranked import RecencyScope, ranked
+from germane.conversation.ranked import WEIGHTS, RecencyScope, ranked
 from germane.conversation.recalling import RecallLimits
 from germane.conversation.tiers import Tiers, tiering
 from germane.conversation.window import window, with_earlier
@@ -216,13 +216,16 @@ class Conversation:
         counter: str | TokenCounter | None = None,
         recency_scope: RecencyScope = "all",
         counts_current: bool = True,
+        depth: int | None = None,
+        weights: tuple[float, float] = WEIGHTS,
         tiers: Tiers | None = None,
     ) -> Selection:
         """The best `groups` groups (0 all, -1 the current alone) for a query, in their order.
 
         The query is the latest prompt unless one is given; one that says nothing ranks by recency
-        alone. `recency_scope="matched"` and `counts_current=False` select as std_slop does; see
-        `germane.conversation.ranked`. Raises BudgetTooSmall and InvalidInput.
+        alone. `weights` are those of words and recency. `recency_scope="matched"`, `counts_current=False`
+        and `depth=20` select as std_slop does; see `germane.conversation.ranked`. Raises BudgetTooSmall
+        and InvalidInput.
         """
         messages = self.messages()
         found = asked(self._session, self._log, self._name, messages, query)
@@ -236,6 +239,8 @@ class Conversation:
             cost=cost,
             recency_scope=recency_scope,
             counts_current=counts_current,
+            depth=depth,
+            weights=weights,
         )
         return _of(shown, best)
 
