@@ -109,6 +109,7 @@ if TYPE_CHECKING:
         Summarizer,
         TokenCounter,
         Validating,
+        Waking,
     )
     from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
@@ -278,6 +279,7 @@ __all__ = [
     "UpkeepTask",
     "Validating",
     "Validation",
+    "Waking",
     "Weights",
     "Work",
     "WorkingSet",
@@ -339,6 +341,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.protocols": """
             Checkable Clock Conversing Embedder FrameSelector Holding Learning Living Multilingual
             Recording Scorer Sharing Store Summarizer TokenCounter Validating
+            Waking
         """,
         "germane.ranking.decay": "Decay",
         "germane.tokens": "get_counter register_counter",

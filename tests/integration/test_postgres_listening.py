@@ -8,6 +8,8 @@ from threading import Event
 
 import pytest
 
+import germane
+from germane import Engine, Happening, Move, SpaceEvent
 from germane.stores.postgres.connections import Connections
 from support.postgres_server import Server, database_of
 
@@ -120,3 +122,50 @@ def test_closing_wakes_who_waits(pair: tuple[Connections, Connections]) -> None:
     woken = _listener(one, "newton")
     one.close()
     assert woken.is_set()
+
+
+def _opened(url: str, agent: str) -> Engine:
+    return germane.open(url, agent=agent, embedder=None, counter="estimate")
+
+
+def test_who_follows_a_working_set_hears_of_another_process_at_once(postgres_store_database: str) -> None:
+    told: list[Move] = []
+    heard = Event()
+
+    def tell(move: Move) -> None:
+        told.append(move)
+        heard.set()
+
+    with (
+        _opened(postgres_store_database, "newton") as one,
+        _opened(postgres_store_database, "newton") as other,
+    ):
+        memory = other.remember("one")
+        # So seldom would it look by itself that the test would not live to see it.
+        with one.working_set().follow(tell, since=0, every=3600):
+            other.working_set().add(memory)
+            assert heard.wait(_PATIENCE)
+    assert [move.kind.value for move in told] == ["add"]
+
+
+def test_who_follows_a_space_hears_of_members_on_other_machines(postgres_store_database: str) -> None:
+    told: list[SpaceEvent] = []
+    heard = Event()
+
+    def tell(event: SpaceEvent) -> None:
+        told.append(event)
+        if event.what is Happening.REMEMBER:
+            heard.set()
+
+    with (
+        _opened(postgres_store_database, "newton") as one,
+        _opened(postgres_store_database, "hooke") as other,
+    ):
+        space = one.space("lab", create=True, admits="write")
+        with space.follow(tell, every=3600):
+            shared = other.space("lab")
+            shared.join(rights="write")
+            shared.remember("a prism parts light")
+            assert heard.wait(_PATIENCE)
+    assert [event.what.value for event in told] == ["join", "remember"]
+    assert {event.by for event in told} == {"hooke"}

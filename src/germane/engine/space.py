@@ -162,7 +162,8 @@ class Space(Holding, Accounting, Teaching, Ageing, Reading, Writing):
         """Call back with each event from now on, or from after the one numbered `since`, until it is closed.
 
         The callback runs on a thread of its own and hears of all members alike, also of those in other
-        processes, at most `every` seconds after they are done. It ends by itself when the agent is no
+        processes, at most `every` seconds after they are done; on a server at once, and at most 5 seconds
+        after where that is more. It ends by itself when the agent is no
         member any more; the `error` of what is returned then says so. Close that, or use it as a context
         manager. Raises NotAllowed.
         """

@@ -158,7 +158,7 @@ def follow(
         found = store.events(name, session.agent, since=told)
         return (found[-1].number if found else told), found
 
-    return Following(look, callback, name=name, since=start, every=every)
+    return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
 
 
 def info_of(session: Session, name: str) -> SpaceInfo:

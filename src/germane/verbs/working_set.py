@@ -264,11 +264,20 @@ class WorkingSet:
         """Call back with each move of this set from now on, or from after `since`, until it is closed.
 
         The callback runs on a thread of its own and hears of this process's moves as of others', at most
-        `every` seconds late. Close what is returned, or use it as a context manager.
+        `every` seconds late; on a server at once, and at most 5 seconds late where that is more. Close what
+        is returned, or use it as a context manager.
         """
         checked_number(every, 0.001, 3600, name="every")
         start = self.moved if since is None else checked_count(since, name="since")
-        return Following(self._look, callback, name=self.name, since=start, every=every)
+        return Following(
+            self._look,
+            callback,
+            name=self.name,
+            since=start,
+            every=every,
+            store=self._side.store,
+            tenant=self.owner,
+        )
 
     def __len__(self) -> int:
         return len(self.items())

@@ -5,6 +5,7 @@ Level: stores (imports retrieval and what is above it).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from germane.model.stats import EmbeddingIdentity, Finding
@@ -57,6 +58,15 @@ class PostgresStore(RelationalStore):
         except BaseException:
             self._server.close()
             raise
+
+    @property
+    def hears(self) -> bool:
+        """Whether the server tells of what is written, to who asked for it by `awake`."""
+        return self._server.hears
+
+    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
+        """Have `wake` called after each write for a tenant, until what is returned is called."""
+        return self._server.awake(tenant, wake)
 
     def _new_cache(self, agent: str) -> AgentCache:
         return ServedCache(agent)
