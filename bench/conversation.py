@@ -52,6 +52,7 @@ def measure(folder: Path, size: int) -> dict[str, tuple[float, float]]:
             if durability == "relaxed":
                 found |= views(talk)
     found["first window in a new process"] = timed(lambda: cold(path, Conversation.window), times=3)
+    found["first window(5) in a new process"] = timed(lambda: cold(path, five), times=3)
     found["first ranked in a new process"] = timed(lambda: cold(path, ranked), times=3)
     return found
 
@@ -71,6 +72,11 @@ def views(talk: Conversation) -> dict[str, tuple[float, float]]:
     for look in looks.values():
         look()
     return {name: timed(look, times=ROUNDS) for name, look in looks.items()}
+
+
+def five(talk: Conversation) -> Any:
+    """The last five groups."""
+    return talk.window(5)
 
 
 def ranked(talk: Conversation) -> Any:
