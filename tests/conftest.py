@@ -7,10 +7,24 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.databases import postgres_database, postgres_server, postgres_store, postgres_store_database
+from support.databases import (
+    postgres_database,
+    postgres_owner,
+    postgres_schema,
+    postgres_server,
+    postgres_store,
+    postgres_store_database,
+)
 
 # The fixtures of every test that asks for them.
-__all__ = ["postgres_database", "postgres_server", "postgres_store", "postgres_store_database"]
+__all__ = [
+    "postgres_database",
+    "postgres_owner",
+    "postgres_schema",
+    "postgres_server",
+    "postgres_store",
+    "postgres_store_database",
+]
 
 # The machine that runs the tests may be slow or shared, so no example is failed for its time.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])

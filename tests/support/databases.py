@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from support.postgres_server import Server, missing
 
-__all__ = ["postgres_database", "postgres_server", "postgres_store", "postgres_store_database"]
+__all__ = [
+    "postgres_database",
+    "postgres_owner",
+    "postgres_schema",
+    "postgres_server",
+    "postgres_store",
+    "postgres_store_database",
+]
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +68,26 @@ def postgres_store(postgres_server: Server) -> Iterator[str]:
     database = postgres_server.kept("germane_kept", prepared=_migrate)
     yield postgres_server.url(database)
     postgres_server.run("TRUNCATE agents, settings CASCADE", database=database)
+
+
+@pytest.fixture(scope="module", params=["whole", "partitioned"])
+def postgres_schema(request: pytest.FixtureRequest, postgres_server: Server) -> Iterator[str]:
+    """The address of a database with the schema as the scripts make it: in one piece, and in partitions."""
+    from support.postgres_schema import PARTITIONS, install  # noqa: PLC0415 - The driver may be missing.
+
+    database = postgres_server.fresh()
+    install(postgres_server.url(database), partitions=PARTITIONS if request.param == "partitioned" else 0)
+    yield postgres_server.url(database)
+    postgres_server.drop(database)
+
+
+@pytest.fixture
+def postgres_owner(postgres_schema: str) -> Iterator[Any]:
+    """A connection to it as the owner of the tables, in a transaction that is rolled back."""
+    import psycopg  # noqa: PLC0415 - It may be missing.
+
+    from germane.stores.postgres.connection import ADAPTERS  # noqa: PLC0415 - As above.
+
+    with psycopg.connect(postgres_schema, context=ADAPTERS) as connection:
+        yield connection
+        connection.rollback()

@@ -5,16 +5,29 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import psycopg
 
 from germane.stores import sql
-from germane.stores.sql import migrations, queries, schema
+from germane.stores.sql import migrations, schema
 
-__all__ = ["APPLICATION_ROLE", "DISTRIBUTED", "install", "migrate", "numbered", "script"]
+__all__ = [
+    "APPLICATION_ROLE",
+    "DISTRIBUTED",
+    "PARTITIONS",
+    "install",
+    "migrate",
+    "numbered",
+    "plan_of",
+    "script",
+]
 
 APPLICATION_ROLE = "germane_application"
 """A role of this name has the rights of an application after `install`, and no others."""
+
+PARTITIONS = 4
+"""How many there are of each table in a database that has any."""
 
 
 def _distributed(text: str) -> tuple[str, ...]:
@@ -42,16 +55,30 @@ def migrate(address: str) -> None:
     _run(address, [each.script for each in migrations("postgres")], 0)
 
 
-def numbered(name: str) -> str:
-    """A named query with $1 for its first placeholder and so on, each name having one number."""
-    text = queries("postgres")[name].replace("{filter}", "")
-    text = text.replace("{agent}", "1").replace("{dimension}", "4").replace("{table}", "vectors")
+def numbered(text: str) -> str:
+    """The text of a query with $1 for its first placeholder and so on, each name having one number."""
+    text = (
+        text.replace("{filter}", "")
+        .replace("{agent}", "1")
+        .replace("{dimension}", "4")
+        .replace("{table}", "vectors")
+    )
     names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", text)))
     for number, each in enumerate(names, start=1):
         text = text.replace(f"%({each})s", f"${number}")
     for number in range(1, text.count("%s") + 1):
         text = text.replace("%s", f"${number}", 1)
     return text.replace("%%", "%")
+
+
+def plan_of(
+    connection: psycopg.Connection[Any], text: str, values: dict[str, Any], *, verbose: bool = False
+) -> str:
+    """How the server carries a statement out."""
+    # What a subquery among the columns does is left out of a plan that isn't carried out.
+    how = "COSTS OFF" + (", VERBOSE, ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF" if verbose else "")
+    rows = connection.execute(f"EXPLAIN ({how}) {text}".encode(), values, prepare=False)
+    return "\n".join(line for (line,) in rows)
 
 
 def _run(address: str, scripts: list[str], partitions: int) -> None:
@@ -61,6 +88,6 @@ def _run(address: str, scripts: list[str], partitions: int) -> None:
             connection.execute(each.replace("{partitioned}", partitioned).encode())
         connection.execute(script("partitions.sql").replace("{partitions}", str(partitions)).encode())
         # The role is the server's, and may be there from another test's database.
-        role = f"BEGIN CREATE ROLE {APPLICATION_ROLE}; EXCEPTION WHEN duplicate_object THEN END"
+        role = f"BEGIN CREATE ROLE {APPLICATION_ROLE} LOGIN; EXCEPTION WHEN duplicate_object THEN END"
         connection.execute(f"DO $$ {role} $$".encode())
         connection.execute(script("grants.sql").replace("{role}", APPLICATION_ROLE).encode())

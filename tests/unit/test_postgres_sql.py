@@ -16,12 +16,9 @@ from support.postgres_schema import DISTRIBUTED, script
 from support.routes import unrouted
 
 OWN = {
-    "enter",  # A file shows everybody everything, and lets one write at a time.
-    "enter_to_write",
-    "cache_columns",  # What follows is looked up in a process's cache where the store is a file.
+    "cache_columns",  # These are looked up in a process's cache where the store is a file.
     "postings_of",
     "similarities",
-    "nearest",
     "nearest_by_index",
     "index_vectors",
     "unindex_vectors",
@@ -151,7 +148,7 @@ def test_every_query_is_commented_and_used() -> None:
 
 def test_no_statement_formats_a_value_but_whole_numbers_into_its_text() -> None:
     marks = {
-        (name, mark) for name, text in queries("postgres").items() for mark in re.findall(r"\{(\w*)\}", text)
+        (name, mark) for name, text in queries("postgres").items() for mark in re.findall(r"\{(\w+)\}", text)
     }
     numbers = {"nearest_by_index": {"agent", "dimension"}, "index_vectors": {"agent", "dimension", "table"}}
     expected = {(name, mark) for name, found in numbers.items() for mark in found} | {

@@ -1,0 +1,285 @@
+"""Row by row: what a role that isn't the owner sees of another agent by plain SQL, which is nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
+from support.postgres_rows import ROWS, fill
+from support.postgres_schema import APPLICATION_ROLE, DISTRIBUTED, PARTITIONS
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+OWNED = ("states", *ROWS)
+DIRECTORIES = {"agents", "spaces", "members"}  # Names, and who is in which space, can be read by all.
+
+
+@pytest.fixture
+def application(postgres_owner: Connection) -> Connection:
+    """A connection that isn't the owner's, where two agents have a row in every table."""
+    if postgres_owner.execute(b"SELECT FROM agents WHERE name = 'two'").rowcount == 0:
+        for name in ("one", "two"):
+            fill(postgres_owner, name)
+        postgres_owner.commit()  # For the other tests here.
+    postgres_owner.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}".encode())
+    return postgres_owner
+
+
+def enter(connection: Connection, name: str | None, acting: str | None = None) -> int | None:
+    number: int | None
+    [(number,)] = connection.execute(b"SELECT enter(%s, %s)", (name, acting))
+    return number
+
+
+def number_of(connection: Connection, name: str) -> int:
+    [(number,)] = connection.execute(b"SELECT number_of(%s)", (name,))
+    return int(number)
+
+
+def owner_column(table: str) -> str:
+    return "agent" if table in DISTRIBUTED else "space"
+
+
+def refused(connection: Connection, statement: str, values: tuple[Any, ...] = ()) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
+        connection.execute(statement.encode(), values)
+
+
+def test_every_table_with_an_agent_is_here(application: Connection) -> None:
+    rows = application.execute(
+        b"SELECT relname FROM pg_class WHERE relrowsecurity AND NOT relispartition"
+        b" AND relnamespace = current_schema()::regnamespace"
+    )
+    assert {name for (name,) in rows} == {*OWNED, "agents"}
+
+
+@pytest.mark.parametrize("table", sorted(set(OWNED) - DIRECTORIES))
+def test_nothing_is_visible_before_an_agent_is_entered(application: Connection, table: str) -> None:
+    for setting in (None, ""):
+        if setting is not None:
+            application.execute(b"SELECT set_config('germane.agent', %s, true)", (setting,))
+        assert application.execute(f"SELECT * FROM {table}".encode()).fetchall() == []
+    assert enter(application, None) is None
+    assert enter(application, "nobody") is None
+    assert application.execute(f"SELECT * FROM {table}".encode()).fetchall() == []
+
+
+@pytest.mark.parametrize("table", sorted(set(OWNED) - DIRECTORIES))
+def test_an_agent_sees_its_own_rows_alone(application: Connection, table: str) -> None:
+    for name in ("one", "two"):
+        number = enter(application, name)
+        column = owner_column(table)
+        assert application.execute(f"SELECT {column} FROM {table}".encode()).fetchall() == [(number,)]
+        assert (
+            application.execute(f"SELECT FROM {table} WHERE {column} <> %s".encode(), (number,)).rowcount == 0
+        )
+
+
+@pytest.mark.parametrize("table", OWNED)
+def test_an_agent_changes_no_row_of_another(application: Connection, table: str) -> None:
+    enter(application, "one")
+    other = number_of(application, "two")
+    column = owner_column(table)
+    for statement in (f"UPDATE {table} SET {column} = {column}", f"DELETE FROM {table}"):
+        assert application.execute(f"{statement} WHERE {column} = %s".encode(), (other,)).rowcount == 0
+    enter(application, "two")
+    rows = application.execute(f"SELECT FROM {table} WHERE {column} = %s".encode(), (other,))
+    assert rows.rowcount == 1
+
+
+@pytest.mark.parametrize("table", OWNED)
+def test_an_agent_gives_no_row_to_another(application: Connection, table: str) -> None:
+    enter(application, "one")
+    other = number_of(application, "two")
+    column = owner_column(table)
+    refused(application, f"UPDATE {table} SET {column} = %s", (other,))
+    given = ROWS.get(table, {})
+    row = {name: other if value is None else value for name, value in given.items()} | {column: other}
+    row |= {"num": (other << 40) + 9} if "num" in _columns(application, table) else {}
+    marks = ", ".join(["%s"] * len(row))
+    refused(application, f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+
+
+def _columns(connection: Connection, table: str) -> set[str]:
+    rows = connection.execute(
+        b"SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0", (table,)
+    )
+    return {name for (name,) in rows}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO agents (name) VALUES ('three')",
+        "UPDATE agents SET name = 'three'",
+        "DELETE FROM agents",
+        "INSERT INTO migrations (number, name) VALUES (9, 'nine')",
+        "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
+        "TRUNCATE memories CASCADE",
+    ],
+)
+def test_an_application_names_no_agent_and_changes_no_table(application: Connection, statement: str) -> None:
+    enter(application, "one")
+    refused(application, statement)
+
+
+@pytest.mark.parametrize("postgres_schema", ["partitioned"], indirect=True)
+@pytest.mark.parametrize("table", DISTRIBUTED)
+def test_no_partition_is_read_past_its_parent(application: Connection, table: str) -> None:
+    """Not even where somebody grants the rights on everything there is."""
+    for number in range(PARTITIONS):
+        refused(application, f"SELECT FROM {table}_{number}")
+    application.execute(b"RESET ROLE")
+    for number in range(PARTITIONS):
+        application.execute(f"GRANT SELECT ON {table}_{number} TO {APPLICATION_ROLE}".encode())
+    application.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}".encode())
+    enter(application, "one")
+    for number in range(PARTITIONS):
+        assert application.execute(f"SELECT * FROM {table}_{number}".encode()).fetchall() == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "postings_of(%s, ARRAY[1])",
+        "purge_memory(%s, 1)",
+        "keep_candidate(%s, 1, 1, 'two', '', '', 1, '', '', '', 1, 1, 0)",
+        "candidates_of(%s, 1, '')",
+    ],
+)
+def test_a_function_of_the_owners_serves_only_the_agent_that_was_entered(
+    application: Connection, call: str
+) -> None:
+    other = number_of(application, "two")
+    refused(application, f"SELECT {call}", (other,))
+    enter(application, "one")
+    refused(application, f"SELECT {call}", (other,))
+    enter(application, "two")
+    if not call.startswith("keep_candidate"):
+        application.execute(f"SELECT {call}".encode(), (other,))
+
+
+def test_functions_take_no_table_of_the_callers_for_their_own(application: Connection) -> None:
+    rows = application.execute(
+        b"SELECT proname, proconfig FROM pg_proc WHERE prosecdef"
+        b" AND pronamespace = current_schema()::regnamespace AND proowner <> 0"
+    ).fetchall()
+    paths = {
+        name: [each for each in config or () if each.startswith("search_path=")] for name, config in rows
+    }
+    assert {"enter", "add_agent", "postings_of", "purge_memory", "keep_candidate", "candidates_of"} <= set(
+        paths
+    )
+    assert [name for name, path in paths.items() if not path or not path[0].endswith("pg_temp")] == []
+    # Else a table of a session's own is found first.
+    application.execute(b"CREATE TEMPORARY TABLE agents AS SELECT 1::bigint AS agent, 'three' AS name")
+    assert enter(application, "three") is None
+
+
+def test_what_is_entered_ends_with_the_transaction(postgres_schema: str) -> None:
+    with psycopg.connect(postgres_schema, context=ADAPTERS, autocommit=True) as connection:
+        connection.execute(b"SELECT add_agent('lasting')")
+        connection.execute(f"SET ROLE {APPLICATION_ROLE}".encode())
+        with connection.transaction():
+            assert enter(connection, "lasting") is not None
+            assert connection.execute(b"SELECT FROM states").rowcount == 1
+        assert connection.execute(b"SELECT FROM states").rowcount == 0
+
+
+def test_who_acts_for_another_sees_only_spaces_that_let_it_in(application: Connection) -> None:
+    """The rows of `fill` make each of the agents a space too, of which it is the only member."""
+    assert enter(application, "one", "one") == number_of(application, "one")
+    assert enter(application, "two", "one") is None
+    assert application.execute(b"SELECT FROM memories").rowcount == 0
+    enter(application, "two")
+    member = "INSERT INTO members SELECT space, %s, rights, role, joined_at, 2 FROM members WHERE space = %s"
+    one, two = (number_of(application, name) for name in ("one", "two"))
+    application.execute(member.encode(), (one, two))
+    assert enter(application, "two", "one") == two
+    assert application.execute(b"SELECT agent FROM memories").fetchall() == [(two,)]
+    assert enter(application, "two", "nobody") is None
+    application.execute(b"SELECT enter('two')")
+    application.execute(b"DELETE FROM members WHERE agent = %s AND space = %s", (one, two))
+    assert enter(application, "two", "one") is None
+
+
+def test_nobody_lets_itself_into_a_space_that_it_has_not_entered(application: Connection) -> None:
+    one = enter(application, "one")
+    two = number_of(application, "two")
+    member = "INSERT INTO members (space, agent, rights, role, joined_at, place)"
+    refused(application, f"{member} VALUES (%s, %s, 'write', 'active', 1, 2)", (two, one))
+
+
+def test_a_new_agent_is_entered_where_the_transaction_is_about_it(application: Connection) -> None:
+    assert enter(application, "three") is None
+    ours = PostgresConnection(application)
+    ours.run("add_agent", {"name": "another"})
+    assert application.execute(b"SELECT FROM states").rowcount == 0
+    ours.run("add_agent", {"name": "three"})
+    [row] = ours.run("agent", {"name": "three"})
+    assert row[:3] == (number_of(application, "three"), 0, "english")
+    assert enter(application, "four", "one") is None
+    ours.run("add_agent", {"name": "four"})
+    assert ours.run("agent", {"name": "four"}).fetchall() == []
+
+
+def test_a_name_that_is_known_uses_up_no_number(application: Connection) -> None:
+    ours = PostgresConnection(application)
+    enter(application, "three")
+    [(first,)] = ours.run("add_agent", {"name": "three"})
+    for _ in range(5):
+        [(again,)] = ours.run("add_agent", {"name": "three"})
+        assert again == first
+        ours.run("add_conversation", {"agent": "three", "session": "s"})
+        ours.run("add_working_set", {"agent": first, "set_name": "w", "max_tokens": 1})
+    [(following,)] = ours.run("add_agent", {"name": "four"})
+    assert following == first + 1
+    ours.run("add_conversation", {"agent": "three", "session": "t"})
+    ours.run("add_working_set", {"agent": first, "set_name": "v", "max_tokens": 1})
+    numbers = application.execute(b"SELECT conversation FROM conversations ORDER BY 1").fetchall()
+    assert numbers[1][0] == numbers[0][0] + 1
+    numbers = application.execute(b"SELECT working_set FROM working_sets ORDER BY 1").fetchall()
+    assert numbers[1][0] == numbers[0][0] + 1
+
+
+def test_one_writes_for_an_agent_at_a_time(postgres_schema: str) -> None:
+    with psycopg.connect(postgres_schema) as first, psycopg.connect(postgres_schema) as second:
+        first.execute(b"SELECT add_agent('waiting')")
+        first.execute(b"SELECT add_agent('other')")
+        first.commit()
+        for query in (b"SELECT enter('waiting', NULL, true)", b"SELECT seq FROM states FOR UPDATE"):
+            first.execute(query)
+            second.execute(b"SET LOCAL lock_timeout = '20ms'")
+            second.execute(b"SELECT enter('waiting')")  # Who reads doesn't wait.
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                second.execute(b"SELECT enter('waiting', NULL, true)")
+            second.rollback()
+            first.rollback()
+        second.execute(b"SELECT enter('waiting', NULL, true)")
+
+
+def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connection) -> None:
+    """Also those of the members of a space, whose rows the transaction of the purge doesn't see."""
+    one, two = (number_of(application, name) for name in ("one", "two"))
+    ours = PostgresConnection(application)
+    enter(application, "one")
+    named = ("section", "parts", "level", "reason")
+    row = {"agent": one, "number": 1, "id": ROWS["memories"]["id"], "score": 1.0, **dict.fromkeys(named, "")}
+    row |= {"tokens": 1, "short_by": 0, "pinned": 0, "reason": None}
+    assert ours.run("insert_assembled", {**row, "owner": "two", "place": 7}).rowcount == 1
+    assert ours.run("insert_assembled", {**row, "owner": "two", "place": 8, "id": b"x" * 16}).rowcount == 0
+    asked = {"agent": one, "number": 1, "context": ROWS["shown"]["context"]}
+    assert [each[2] for each in ours.run("assembled", asked)] == ["one", "two"]
+    assert [each[-1] for each in ours.run("assembled", asked)] == [1, None]
+    enter(application, "two")
+    ours.run("purge_memory", {"agent": two, "num": (two << 40) + 1})
+    for table in ("memories", "texts", "lex", "vectors", "tags", "held", "assembled"):
+        assert application.execute(f"SELECT FROM {table}".encode()).rowcount == 0
+    assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
+    enter(application, "one")
+    assert [each[2] for each in ours.run("assembled", asked)] == ["one"]
+    assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
+    assert application.execute(b"SELECT FROM memories").rowcount == 1
