@@ -75,6 +75,11 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         self._guard = Lock()
         self._talks = KeptTalks()
 
+    @property
+    def connections(self) -> Connections:
+        """What its tables are read and written through, for what copies and maintains them."""
+        return self._connections
+
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in one transaction, in order, or none of them.
 
