@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -161,7 +162,7 @@ def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
     ],
 )
 def test_no_more_than_so_many_of_one_thing_stand_in_a_section(
-    kind: str, section: str, most: int, alike: dict[str, object], other: dict[str, object]
+    kind: str, section: str, most: int, alike: dict[str, Any], other: dict[str, Any]
 ) -> None:
     drafts = [
         Draft(
@@ -169,10 +170,10 @@ def test_no_more_than_so_many_of_one_thing_stand_in_a_section(
             kind=kind,
             created_at=NOW - timedelta(days=place),
             **alike,
-        )  # type: ignore[arg-type]  # Fields by name.
+        )
         for place in range(8)
     ]
-    drafts += [Draft(content="Redis stands beside it.", kind=kind, **other)]  # type: ignore[arg-type]  # As above.
+    drafts += [Draft(content="Redis stands beside it.", kind=kind, **other)]
     drafts += [Draft(content=f"Redis and nothing else {place}.", kind=kind) for place in range(4)]
     with opened(drafts) as engine:
         context = engine.assemble("Redis")

@@ -175,7 +175,7 @@ class _Undecided(FailingStore):
     """A store that fails where decisions are asked for alone, whatever the question."""
 
     def search(self, agent: str, query: Query) -> Found:
-        if [part.kinds for part in query.slices if "decision" in part.kinds] and len(query.slices) == 1:
+        if any("decision" in part.kinds and part.order is not None for part in query.slices):
             raise OSError("decisions are locked")
         return super().search(agent, query)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
+from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
@@ -19,11 +20,12 @@ from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
-from germane.verbs.advising import advised, told_sections
+from germane.verbs.advising import advised, sought_for, split_off, told_sections
 from germane.verbs.associating import associated
 from germane.verbs.checks import checked_words
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
+from germane.verbs.judged import Sought
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, query_of, understand
@@ -64,9 +66,9 @@ def assemble(
     framing = framed(
         session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
     )
-    asked, found, pinned = _gathered(session, asked, framing, pins, spaces)
+    asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
-    plan, unadvised = advised(session, framing.plan, told=told_sections(framing.plan, found))
+    plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
     request = Request(
         plan=plan,
         question=asked.question,
@@ -105,8 +107,8 @@ def _taught(session: Session, found: Found, plan: Plan) -> Taught:
 
 def _gathered(
     session: Session, asked: Asked, framing: Framed, pins: Iterable[str], spaces: Sequence[Session]
-) -> tuple[Asked, Found, frozenset[str]]:
-    """What each section of the plan may show, and the ids of what is pinned.
+) -> tuple[Asked, Found, frozenset[str], Judgement | Exception | None]:
+    """What each section of the plan may show, the ids of what is pinned, and how well the agent judges.
 
     Where nothing is asked, only what is shown whatever the question is gathered.
     """
@@ -116,17 +118,21 @@ def _gathered(
         order=Order.IMPORTANT, where=Filter(pinned=True, scopes=asked.where.scopes), limit=_MOST_PINNED
     )
     sought = [framing.searches or section.order is not None for section in sections]
+    judging = sought_for(session, framing.plan)
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always)
+    if isinstance(judging, Sought) and judging.slice is not None:
+        wanted = (*wanted, judging.slice)
     if framing.plan.by_meaning:
         asked = replace(asked, question=replace(asked.question, when=None))
     gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
     asked = replace(asked, notes=gathered.notes)
+    found, judgement = split_off(session, judging, found, wanted)
     if not all(sought):
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
-    return asked, found, frozenset(memory.id for memory in pinned)
+    return asked, found, frozenset(memory.id for memory in pinned), judgement
 
 
 def _meant(asked: Asked, plan: Plan) -> Asked:

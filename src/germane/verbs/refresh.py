@@ -31,7 +31,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.gate import Gated
 from germane.retrieval.informative import english_idf
 from germane.retrieval.terms import query_terms, term_hash
-from germane.verbs.advising import advised
+from germane.verbs.advising import advised, judgement_of
 from germane.verbs.assembling import assemble
 from germane.verbs.checks import checked_count, checked_text
 from germane.verbs.embed import embed_texts
@@ -186,7 +186,9 @@ def _smaller(session: Session, context: Context, asked: _Asked) -> Context:
     """
     room = asked.room or 0
     plan = _plan_of(session, context, asked)
-    plan, _ = advised(session, plan, told={item.section for item in context.items})
+    if any(section.advises for section in plan.sections):
+        told = {item.section for item in context.items}
+        plan, _ = advised(plan, judgement_of(session), told=told)
     required = frozenset(
         item.memory.id
         for item in context.items
