@@ -346,6 +346,20 @@ def test_a_compaction_is_proposed_done_and_undone(answer: str | None, by: str) -
         assert talk.anchors() == {}
 
 
+def test_what_a_compaction_leaves_begins_with_the_user() -> None:
+    with opened() as engine:
+        talk = engine.conversation("chat")
+        for number in range(12):
+            # Every other group was named by the caller and begins with an answer.
+            if number % 2 == 0:
+                talk.append("user", f"Question {number}: {WORDS}", group=f"g{number}")
+            talk.append("assistant", f"Answer {number}: {WORDS}", group=f"g{number}")
+        for budget in range(150, 400, 10):
+            proposed = engine.compaction(talk, budget=budget)
+            left = [group for group in talk.groups() if group.id not in proposed.hides]
+            assert len(left) == 2 or left[0].messages[0].role == "user"
+
+
 def test_tool_output_is_cut_before_anything_is_hidden() -> None:
     with opened() as engine:
         talk = engine.conversation("chat")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -73,8 +73,9 @@ class Compacting:
 def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     """What to hide of a conversation, and what stands for it, so that the rest has at most the budget.
 
-    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups go, each
-    of which begins with a user's message. Raises BudgetTooSmall where the last groups alone don't fit.
+    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups go, so that
+    what stays begins with a user's message wherever one of its groups but the kept ones does. Raises
+    BudgetTooSmall where the last groups alone don't fit.
     """
     cost = cost_by(how.counter)
     visible = [message for message in messages if not message.hidden]
@@ -89,7 +90,8 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     always = sum(cost(message) for message in cut if is_always_kept(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
     room = max(1, int(how.budget * _SUMMARY))
-    hides = _hidden(costs, how, always + room)
+    begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
+    hides = _hidden(costs, how, always + room, begins)
     gone = [group for group in groups_of(visible) if group.id in hides]
     summary, by = _summary(gone, how, room)
     rest = sum(tokens for group, tokens in costs.items() if group not in hides)
@@ -106,13 +108,13 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     )
 
 
-def _hidden(costs: Mapping[str, int], how: Compacting, beside: int) -> set[str]:
-    """The oldest groups, as many as have to go."""
+def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Collection[str]) -> set[str]:
+    """The oldest groups, as many as have to go, and on to one that `begins` with the user's message."""
     order = list(costs)
     total = beside + sum(costs.values())
     hides: set[str] = set()
     for group in order[: max(0, len(order) - max(1, how.keep))]:
-        if total <= how.budget:
+        if total <= how.budget and (not hides or group in begins):
             break
         hides.add(group)
         total -= costs[group]
