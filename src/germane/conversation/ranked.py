@@ -42,7 +42,7 @@ def ranked(
     recency_scope: RecencyScope = "all",
     counts_current: bool = True,
     depth: int | None = None,
-    weights: tuple[float, float] = WEIGHTS,
+    weights: Sequence[float] = WEIGHTS,
 ) -> Selection:
     """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
 
@@ -85,7 +85,7 @@ def fused(
     *,
     recency_scope: RecencyScope = "all",
     depth: int | None = None,
-    weights: tuple[float, float] = WEIGHTS,
+    weights: Sequence[float] = WEIGHTS,
 ) -> Mapping[str, float]:
     """The fused score of each group in either ranking; `opened` are the candidates, oldest first.
 

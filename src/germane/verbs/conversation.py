@@ -217,7 +217,7 @@ class Conversation:
         recency_scope: RecencyScope = "all",
         counts_current: bool = True,
         depth: int | None = None,
-        weights: tuple[float, float] = WEIGHTS,
+        weights: Sequence[float] = WEIGHTS,
         tiers: Tiers | None = None,
     ) -> Selection:
         """The best `groups` groups (0 all, -1 the current alone) for a query, in their order.
