@@ -183,6 +183,23 @@ def test_an_artifact_in_several_scopes_is_charged_once_in_the_first(project: Pro
     assert [entry.section for entry in context.trace.entries] == ["path"]
 
 
+def test_one_text_in_two_scopes_stands_once_unless_scopes_are_apart_or_the_record_decides(
+    project: Project,
+) -> None:
+    for kind, scope in (("adr", "global"), ("pattern", "global"), ("adr", "task:T-1")):
+        project.engine.remember("Sign in with tokens.", kind=kind, scope=scope)
+
+    def shown(plan: str | Scoped) -> list[str]:
+        context = project.engine.assemble(plan=plan, task="T-1")
+        assert len(context.trace.entries) == 3
+        return [item.section for item in context.items]
+
+    assert shown("scoped") == ["global"]
+    assert shown(Scoped(roll_over=False, backfill=False)) == ["global", "task"]
+    # The record leaves out earlier versions of a chain, and nothing else.
+    assert shown("scoped_exact") == ["global", "global", "task"]
+
+
 def test_content_alone_counts_in_bytes_by_four_rounded_down(project: Project) -> None:
     project.engine.remember("abc", kind="adr")
     project.engine.remember("ééé", kind="pattern")

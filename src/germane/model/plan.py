@@ -15,10 +15,13 @@ from germane.model.memory import Level
 from germane.model.query import Filter, Order
 from germane.model.work import KindsFirst
 
-__all__ = ["Alike", "Fusion", "Overflow", "Plan", "RollOver", "Section", "Share", "Style"]
+__all__ = ["Alike", "Fusion", "Overflow", "Plan", "Repeats", "RollOver", "Section", "Share", "Style"]
 
 Fusion: TypeAlias = Literal["floored", "rrf", "newton", "newton_v1"]
 """The ways in which the signals of relevance become one score."""
+
+Repeats: TypeAlias = Literal["never", "across", "always"]
+"""Where a text that stands in a context may stand again: nowhere, in another section, or anywhere."""
 
 Alike: TypeAlias = Literal["subject", "category", "tag"]
 """What makes two memories of a section alike: subject, category (of their metadata) or first tag."""
@@ -169,6 +172,7 @@ class Plan:
     With `counts_renditions` a section's memories cost what their renditions count, without bullets and
     headings; the whole text keeps within the budget all the same. With `by_meaning` a question is asked by
     its vector alone where it has one, so that a section gathers exactly as many as its limit says.
+    `repeats` says whether two memories of one text may both stand in the context.
     """
 
     name: str
@@ -184,6 +188,7 @@ class Plan:
     counts_content: bool = False
     counts_renditions: bool = False
     by_meaning: bool = False
+    repeats: Repeats = "never"
 
     def __post_init__(self) -> None:
         names = [section.name for section in self.sections]

@@ -52,12 +52,15 @@ class Block:
     """A section on its way through the passes.
 
     `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
-    memories that stand in it, and `sessions` names those whose date is written.
+    memories that stand in it, and `sessions` names those whose date is written. `seen` are the texts that
+    must not stand in it again.
     """
 
     section: Section
     choices: list[Choice]
     levels: Sequence[Level]
+    seen: set[str]
+    repeats: bool
     shown: int = 0
     share: int = 0
     used: int = 0
@@ -69,6 +72,11 @@ class Block:
     def open(self) -> bool:
         """Whether the section's heading is written, and so paid for."""
         return self.shows_text or self.shown > 0
+
+    def note(self, text: str) -> None:
+        """Remember that a text stands in the context, where it must not stand again."""
+        if not self.repeats:
+            self.seen.add(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +118,13 @@ def fit(
     that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
     backfills. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
     """
+    seen: set[str] = set()
     blocks = [
         Block(
             section=section,
             levels=section.levels if section.overflow.degrades else section.levels[:1],
+            seen=seen if plan.repeats == "never" else set(),
+            repeats=plan.repeats == "always",
             choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
@@ -181,7 +192,6 @@ class _Packer:
     text_cost: Callable[[Section], int]
     at_least: AtLeast
     ladder_of: LadderOf
-    seen: set[str] = field(default_factory=set)
 
     def require(self, blocks: Sequence[Block], budget: int) -> None:
         """Place what is required at its shortest, or raise BudgetTooSmall."""
@@ -286,7 +296,7 @@ class _Packer:
             line = self._line(section, choice, level, levels[-1], room)
             if line is None or not line.text:
                 continue
-            if line.text in self.seen:
+            if line.text in block.seen:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
                 return
             if line.tokens + heading <= room:
@@ -305,8 +315,8 @@ class _Packer:
             if line.level is current.level:
                 return
             if 0 < line.tokens - current.tokens <= room:
-                self.seen.discard(current.text)
-                self.seen.add(line.text)
+                block.seen.discard(current.text)
+                block.note(line.text)
                 block.used += line.tokens - current.tokens
                 choice.line, choice.tokens = line, line.tokens
                 return
@@ -316,7 +326,7 @@ class _Packer:
         block.shown += 1
         if (session := session_of(block.section, choice.ranked.memory)) is not None:
             block.sessions.add(session)
-        self.seen.add(line.text)
+        block.note(line.text)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
     def _heading(self, block: Block, choice: Choice) -> int:

@@ -140,6 +140,7 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
         roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
         backfill=how.backfill,
         counts_content=how.exact,
+        repeats="always" if how.exact else "never" if how.roll_over else "across",
         kinds_first=_kinds_first(how, kinds),
         sections=tuple(
             Section(
