@@ -111,7 +111,7 @@ def taken_out(connection: Connection, numbers: Carried, table: str) -> Iterator[
         sets={number: name for name, number in numbers.sets.items()},
         talks={number: name for name, number in numbers.talks.items()},
     )
-    rows = connection.run(f"carried_{table}", {"agent": numbers.agent})
+    rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
     while some := rows.fetchmany(_ROWS_AT_ONCE):
         for row in some:
             yield tuple(
@@ -155,7 +155,7 @@ def is_empty(connection: Connection, agent: int) -> bool:
     """Whether a store holds nothing of an agent but its name."""
     state = _state(connection, agent)
     names = ("carried_working_sets", "carried_conversations", "carried_spaces", "carried_assemblies")
-    return not any(state[:3]) and not any(connection.run(name, {"agent": agent}).fetchone() for name in names)
+    return not any(state[:3]) and not any(connection.run(name, {"agent": agent, "space": agent}).fetchone() for name in names)
 
 
 def _state(connection: Connection, agent: int) -> tuple[Any, ...]:

@@ -157,7 +157,7 @@ VALUES (%s, %s, %s, %s);
 -- name: carried_spaces
 -- The agent's rows.
 SELECT space, admits, created_at, joined, happened
-FROM spaces WHERE space = %(agent)s
+FROM spaces WHERE space = %(space)s
 ORDER BY space;
 
 -- name: carry_spaces
@@ -168,7 +168,7 @@ VALUES (%s, %s, %s, %s, %s);
 -- name: carried_members
 -- The agent's rows.
 SELECT space, agent, rights, role, joined_at, place
-FROM members WHERE space = %(agent)s
+FROM members WHERE space = %(space)s
 ORDER BY place;
 
 -- name: carry_members
@@ -179,7 +179,7 @@ VALUES (%s, %s, %s, %s, %s, %s);
 -- name: carried_space_events
 -- The agent's rows.
 SELECT space, number, what, by, num, id, former, member, held_in, at
-FROM space_events WHERE space = %(agent)s
+FROM space_events WHERE space = %(space)s
 ORDER BY number;
 
 -- name: carry_space_events

@@ -157,7 +157,7 @@ VALUES (?, ?, ?, ?);
 -- name: carried_spaces
 -- The agent's rows.
 SELECT space, admits, created_at, joined, happened
-FROM spaces WHERE space = :agent
+FROM spaces WHERE space = :space
 ORDER BY space;
 
 -- name: carry_spaces
@@ -168,7 +168,7 @@ VALUES (?, ?, ?, ?, ?);
 -- name: carried_members
 -- The agent's rows.
 SELECT space, agent, rights, role, joined_at, place
-FROM members WHERE space = :agent
+FROM members WHERE space = :space
 ORDER BY place;
 
 -- name: carry_members
@@ -179,7 +179,7 @@ VALUES (?, ?, ?, ?, ?, ?);
 -- name: carried_space_events
 -- The agent's rows.
 SELECT space, number, what, by, num, id, former, member, held_in, at
-FROM space_events WHERE space = :agent
+FROM space_events WHERE space = :space
 ORDER BY number;
 
 -- name: carry_space_events
