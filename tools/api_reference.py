@@ -317,12 +317,13 @@ def _frames() -> str:
             frame.description,
             "<br>".join(frame.questions),
             ", ".join(f"{section} {priority:g}" for section, priority in frame.priorities),
+            ", ".join(frame.domain),
             f"{frame.budget:,}",
             ", ".join(f"{section} {tokens:,}" for section, tokens in frame.shares),
         )
         for frame in FRAMES
     ]
-    return _table(("frame", "description", "questions", "priorities", "total", "shares"), rows)
+    return _table(("frame", "description", "questions", "priorities", "domain", "total", "shares"), rows)
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
