@@ -20,6 +20,7 @@ from germane.stores.postgres.connection import PostgresConnection, Raw
 from germane.stores.postgres.failures import is_lost, is_transient, translated, translation, unreachable
 from germane.stores.postgres.listening import Listening, notice
 from germane.stores.postgres.pool import Pool
+from germane.stores.postgres.replicas import Replica
 from germane.stores.relational.connection import Connection
 
 __all__ = ["Connections", "Durability"]
@@ -54,6 +55,7 @@ class Connections:
     went down, or two transactions got into each other's way. Nothing of it is stored then, and `retrying`
     repeats the work. When the way breaks so that nobody knows whether a transaction was committed, the
     server is asked: each that writes leaves a token, which stands there if and only if the rest does.
+    With a `replica` reads go to that standby, once it has what this process has written and seen.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Connections:
         durability: Durability = "full",
         timeout: float = 30.0,
         read_only: bool = False,
-        replica: str | None = None,  # noqa: ARG002 - Read from in what follows.
+        replica: str | None = None,
     ) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput(f"durability={durability!r} is unknown. Use 'full' or 'relaxed'.")
@@ -71,7 +73,8 @@ class Connections:
             raise InvalidInput(f"timeout={timeout!r} is no time to wait. Use 0 or more seconds.")
         settings = _SYNCHRONOUS[durability] | ({"default_transaction_read_only": "on"} if read_only else {})
         self._primary = Pool(url, timeout=timeout, settings=settings)
-        self._listening = Listening(self._primary.connect)
+        self._replica = None if replica is None else Replica(replica, timeout=timeout)
+        self._listening = Listening(self._primary.connect, self._seen)
         self.location = self._primary.location
         self.read_only = read_only
         self.timeout = timeout
@@ -86,11 +89,12 @@ class Connections:
         is given, is a member.
         """
         with translated(self.location):
-            pool = self._primary
-            raw = pool.begin(_read(agent, acting))
+            pool, raw = self._begin_read(_read(agent, acting))
             try:
                 yield PostgresConnection(raw)
             except psycopg.Error as error:
+                if pool is self._replica:
+                    pool.rest()
                 self._again_if_transient(error, raw)
                 raise
             finally:
@@ -122,6 +126,8 @@ class Connections:
                 self._again_if_transient(doubt, raw)
                 raise doubt
             note_commit()
+            if doubt is not None:
+                self._see()
 
     @contextmanager
     def alone(self) -> Iterator[PostgresConnection]:
@@ -137,6 +143,7 @@ class Connections:
                 yield PostgresConnection(raw)
             finally:
                 raw.close()
+            self._see()
 
     def awake(self, agent: str, wake: Callable[[], object]) -> Callable[[], None]:
         """Have `wake` called soon after anything is written for an agent, until the returned is called."""
@@ -161,7 +168,35 @@ class Connections:
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""
         self._listening.close()
+        if self._replica is not None:
+            self._replica.close()
         self._primary.close()
+
+    def _begin_read(self, beginning: bytes) -> tuple[Pool | Replica, Raw]:
+        replica = self._replica
+        if replica is None:
+            return self._primary, self._primary.begin(beginning)
+        raw = replica.begin(beginning)
+        if raw is not None:
+            return replica, raw
+        raw = self._primary.begin(beginning)
+        # What was seen here must not be missing in the next read, wherever that goes.
+        self._seen(raw.execute(notice(None)).fetchall()[0][0])
+        return self._primary, raw
+
+    def _seen(self, place: str) -> None:
+        if self._replica is not None:
+            self._replica.note(place)
+
+    def _see(self) -> None:
+        """Let no read go behind what the primary has by now."""
+        if self._replica is None:
+            return
+        raw = self._primary.begin()
+        try:
+            self._seen(raw.execute(notice(None)).fetchall()[0][0])
+        finally:
+            self._primary.give(raw)
 
     def _check_writable(self) -> None:
         if self.read_only:
@@ -183,7 +218,9 @@ class Connections:
 
     def _commit(self, raw: Raw, agent: str | None) -> psycopg.Error | None:
         """Commit; what came instead of a clear answer, if anything did."""
-        parts = [b"COMMIT"] if agent is None else [b"COMMIT", notice(agent)]
+        parts = [b"COMMIT"]
+        if agent is not None or self._replica is not None:
+            parts.append(notice(agent))
         try:
             done = raw.execute(b";".join(parts), prepare=False)
         except psycopg.Error as error:
@@ -193,6 +230,8 @@ class Connections:
                 f"The store {self.location} rolled a transaction back, because a statement in it had failed "
                 "unnoticed. Nothing was stored. Report this."
             )
+        if done.nextset():
+            self._seen(done.fetchall()[0][0])
         return None
 
     def _was_committed(self, token: str) -> bool:

@@ -32,20 +32,26 @@ _LONGEST_PAUSE: Final = 5.0
 Wake = Callable[[], object]
 
 
-def notice(agent: str) -> bytes:
-    """The statement that tells all who listen that something was written for an agent."""
-    return f"NOTIFY {_CHANNEL}, '{_key(agent)}'".encode()
+def notice(agent: str | None) -> bytes:
+    """The statement that tells all who listen that something was written for an agent, if it was for one.
+
+    It finds the place in the server's log behind which it was written.
+    """
+    told = "NULL" if agent is None else f"pg_notify('{_CHANNEL}', '{_key(agent)} ' || place)"
+    return f"SELECT place::text, {told} FROM pg_current_wal_insert_lsn() AS place".encode()
 
 
 class Listening:
     """Calls back when something was written for an agent, by whomever, and now and then for no reason.
 
     A thread with a connection of its own listens as long as anybody wants to be woken. When its
-    connection breaks it opens another, and wakes everybody, since something may have been missed.
+    connection breaks it opens another, and wakes everybody, since something may have been missed. Before
+    anybody is woken, `heard` is told the place in the server's log where what was written stands.
     """
 
-    def __init__(self, connect: Callable[[], Raw]) -> None:
+    def __init__(self, connect: Callable[[], Raw], heard: Callable[[str], object]) -> None:
         self._connect = connect
+        self._heard = heard
         self._guard = Lock()
         self._process = os.getpid()
         self._wakes: dict[str, list[Wake]] = {}
@@ -107,6 +113,7 @@ class Listening:
                 with self._connect() as raw:
                     raw.execute(f"LISTEN {_CHANNEL}".encode())
                     pause = _FIRST_PAUSE
+                    self._heard(raw.execute(notice(None)).fetchall()[0][0])
                     self._wake_all(hears)
                     while not stopped.is_set():
                         for each in raw.notifies(timeout=_TURN_SECONDS):
@@ -118,9 +125,12 @@ class Listening:
                 pause = min(2 * pause, _LONGEST_PAUSE)
         hears.clear()
 
-    def _wake(self, key: str) -> None:
+    def _wake(self, told: str) -> None:
+        key, _, place = told.partition(" ")
         with self._guard:
             wakes = tuple(self._wakes.get(key, ()))
+        if wakes:
+            self._heard(place)
         for each in wakes:
             each()
 
