@@ -23,7 +23,9 @@ _MOMENT = re.compile(r"20(?!20)\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?\+00:00")
 class Ran:
     """What a command printed, and how it ended."""
 
-    def __init__(self, arguments: tuple[str, ...], *, stdin: str | bytes | None, db: Path | None) -> None:
+    def __init__(
+        self, arguments: tuple[str, ...], *, stdin: str | bytes | None, db: Path | str | None
+    ) -> None:
         # By words alone, whose scores are the same on every machine to the last digit.
         environment = {
             "GERMANE_DB": None if db is None else str(db),
@@ -42,7 +44,7 @@ class Ran:
         return json.loads(self.out)
 
 
-def run(*arguments: str, db: Path | None = None, stdin: str | bytes | None = None) -> Ran:
+def run(*arguments: str, db: Path | str | None = None, stdin: str | bytes | None = None) -> Ran:
     """Run `germane` with these arguments on this store."""
     return Ran(arguments, stdin=stdin, db=db)
 
@@ -77,7 +79,7 @@ def printed(*arguments: str, db: Path) -> Any:
     return masked(run(*arguments, "--json", db=db).json(), db=db)
 
 
-def id_of(db: Path, query: str) -> str:
+def id_of(db: Path | str, query: str) -> str:
     """The id of the memory that answers best."""
     return str(run("recall", query, "--limit", "1", "--json", db=db).json()["results"][0]["memory"]["id"])
 

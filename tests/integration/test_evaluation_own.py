@@ -90,9 +90,9 @@ def test_a_store_is_asked_with_the_vectors_that_it_has(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_to_the_store(stored: Stored, tmp_path: Path) -> None:
-    before = stored.database.read_bytes()
+    before = Path(stored.database).read_bytes()
     evaluate(lines(tmp_path, QUESTIONS), budgets=[200], retrievers=["germane"], stored=stored)
-    assert stored.database.read_bytes() == before
+    assert Path(stored.database).read_bytes() == before
 
 
 def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:

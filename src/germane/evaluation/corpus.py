@@ -22,7 +22,7 @@ __all__ = ["Corpus", "Order", "Reader", "Retriever", "Stored"]
 class Stored:
     """A store that is there already, and whose memories are asked about. It is only read."""
 
-    database: Path
+    database: str | Path
     agent: str
 
 

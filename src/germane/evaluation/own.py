@@ -28,6 +28,7 @@ from germane.model.draft import Draft
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
 from germane.protocols import Embedder, TokenCounter
+from germane.stores.opening import exists
 
 __all__ = ["own_material"]
 
@@ -89,7 +90,7 @@ def _questions(
     embedder: Embedder | None,
     stored: Stored,
 ) -> Material:
-    if not stored.database.exists():
+    if not exists(stored.database):
         raise InvalidInput(f"There is no store at {stored.database}. Name one that is there (--db).")
     with open_engine(stored.database, agent=stored.agent, read_only=True) as engine:
         memories = list(_all_memories(engine))

@@ -14,7 +14,7 @@ from germane.model.stats import EmbeddingIdentity
 if TYPE_CHECKING:
     from germane.stores.relational.store import RelationalStore
 
-__all__ = ["is_address", "open_store"]
+__all__ = ["exists", "is_address", "location_of", "open_store"]
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -36,7 +36,7 @@ def open_store(
         try:
             from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
         except ModuleNotFoundError as error:
-            raise MissingExtra(feature="A store in PostgreSQL", extra="postgres") from error
+            raise _without_driver() from error
         return PostgresStore(
             str(location),
             embedding=embedding,
@@ -55,6 +55,25 @@ def open_store(
     )
 
 
+def exists(location: str | Path) -> bool:
+    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened."""
+    return is_address(location) or Path(location).exists()
+
+
+def location_of(location: str | Path) -> str:
+    """A location as it may be shown: an address without its password.
+
+    Raises InvalidInput for an address that can't be read, and MissingExtra without the driver.
+    """
+    if not is_address(location):
+        return str(location)
+    try:
+        from germane.stores.postgres import pool  # noqa: PLC0415 - The driver is an extra.
+    except ModuleNotFoundError as error:
+        raise _without_driver() from error
+    return pool.location_of(str(location))
+
+
 def is_address(location: str | Path) -> bool:
     """Whether a location is a server's, not a path. Raises InvalidInput for a URL of another kind."""
     if isinstance(location, Path):
@@ -68,3 +87,7 @@ def is_address(location: str | Path) -> bool:
             "postgresql://."
         )
     return False
+
+
+def _without_driver() -> MissingExtra:
+    return MissingExtra(feature="A store in PostgreSQL", extra="postgres")

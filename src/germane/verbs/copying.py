@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from germane.errors import InvalidInput, NotFound, StoreUnavailable
-from germane.stores.opening import is_address, open_store
+from germane.stores.opening import exists, location_of, open_store
 from germane.stores.relational.carrying import PARTS
 from germane.stores.relational.copying import AgentCopy, copy_agent, numbers_of, settle_names
 from germane.stores.relational.store import RelationalStore
@@ -97,7 +97,7 @@ def _joined(*parts: AgentCopy) -> AgentCopy:
 
 
 def _check_apart(source: str | Path, target: str | Path) -> None:
-    if not is_address(source) and not Path(source).is_file():
+    if not exists(source):
         raise StoreUnavailable(f"There is no store at {source}, so there is nothing to copy.")
     if str(source) == str(target):
-        raise InvalidInput(f"{source} can't be copied to itself. Name another target.")
+        raise InvalidInput(f"{location_of(source)} can't be copied to itself. Name another target.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from germane.errors import StoreUnavailable
 from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Embedder
-from germane.stores.opening import is_address, open_store
+from germane.stores.opening import exists, open_store
 from germane.stores.relational.store import RelationalStore
 from germane.verbs.embedding import Backlog, Progress
 
@@ -27,7 +27,7 @@ def reembed(
     `again` also drops the vectors that this very model made. `progress` is told after each batch how
     many are embedded, and of how many. Raises StoreUnavailable, StoreBusy or EmbeddingFailed.
     """
-    if not is_address(location) and not Path(location).is_file():
+    if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is nothing to embed.")
     store = open_store(location, embedding=identity_of(embedder), replace_embedding=True)
     try:

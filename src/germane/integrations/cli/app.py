@@ -183,5 +183,5 @@ def _main(
 ) -> None:
     """The best context that fits a token budget, from one file, with an account of what was left out.
 
-    Every command takes --db FILE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json.
+    Every command takes --db STORE (or GERMANE_DB), --agent NAME (or GERMANE_AGENT) and --json.
     """

@@ -113,7 +113,7 @@ def _show_account(context: Context, *, as_json: bool) -> None:
 
 
 def _context(
-    database: Path,
+    database: str,
     agent: str,
     query: str,
     *,

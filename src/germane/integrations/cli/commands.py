@@ -121,7 +121,7 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
     "embed": Command("embedding", "Make vectors for the memories that wait for one."),
     "reembed": Command(
-        "embedding", "Replace the vectors of every agent in the file by those of another model."
+        "embedding", "Replace the vectors of every agent in the store by those of another model."
     ),
     "ledger list": Command("accounts", "The assemblies that were recorded, the latest first."),
     "ledger show": Command("accounts", "A recorded assembly: what was asked, and where each candidate went."),

@@ -52,7 +52,7 @@ def _demo(
     database: Annotated[
         str,
         typer.Option(
-            "--db", metavar="FILE", help="Keep the demo's memory in this file; in memory if not said."
+            "--db", metavar="STORE", help="Keep the demo's memory in this store; in memory if not said."
         ),
     ] = _IN_MEMORY,
     agent: Agent = DEFAULT_AGENT,

@@ -16,6 +16,7 @@ from germane import InvalidInput
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, check_is_there, embedder_named
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
+from germane.stores.opening import location_of
 
 __all__ = ["COMMANDS"]
 
@@ -38,7 +39,7 @@ _AnyAgent = Annotated[
         "--agent",
         envvar="GERMANE_AGENT",
         metavar="NAME",
-        help="Makes no difference: one file has vectors of one model, so every agent's are replaced.",
+        help="Makes no difference: one store has vectors of one model, so every agent's are replaced.",
     ),
 ]
 _Yes = Annotated[bool, typer.Option("--yes", help="Do it: the vectors of the model before are lost.")]
@@ -71,7 +72,7 @@ def _reembed(
     agent: _AnyAgent = DEFAULT_AGENT,  # noqa: ARG001 - every command takes it, so that a script needn't ask.
     as_json: Json = False,
 ) -> None:
-    """Replace the vectors of every agent in the file by those of another model.
+    """Replace the vectors of every agent in the store by those of another model.
 
     If it is interrupted, the same command goes on where it was.
     """
@@ -79,8 +80,8 @@ def _reembed(
     model = embedder_named(embedder)
     if not yes:
         raise InvalidInput(
-            f"This removes the vectors that another model made in {database}, those of every agent, "
-            f"and makes new ones with {model.name!r}. Say --yes if that is what you want."
+            f"This removes the vectors that another model made in {location_of(database)}, those of every "
+            f"agent, and makes new ones with {model.name!r}. Say --yes if that is what you want."
         )
     count = germane.reembed(database, embedder=model, again=again, progress=_progress(as_json=as_json))
     if as_json:

@@ -84,7 +84,7 @@ def numbers_of(text: str, *, name: str) -> list[int]:
         raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
 
 
-def _asked(limit: int | None, embedder: str | None, database: Path, agent: str) -> dict[str, Any]:
+def _asked(limit: int | None, embedder: str | None, database: str, agent: str) -> dict[str, Any]:
     """What a measurement and a search for losses are told alike."""
     from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -130,7 +129,7 @@ Into = Annotated[
 
 @contextmanager
 def changing(
-    database: Path, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
+    database: str, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
 ) -> Iterator[tuple[Engine | Space, WorkingSet]]:
     """A set to change, and whose it is: the agent's or a space's."""
     with open_to_change(database, agent, now=now) as engine:
@@ -140,7 +139,7 @@ def changing(
 
 @contextmanager
 def reading(
-    database: Path, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
+    database: str, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
 ) -> Iterator[WorkingSet]:
     """A set to read."""
     with open_to_read(database, agent, now=now) as engine:
@@ -150,7 +149,7 @@ def reading(
 
 @contextmanager
 def to_record(
-    database: Path, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
+    database: str, agent: str, name: str, space: str | None = None, *, now: datetime | None = None
 ) -> Iterator[WorkingSet]:
     """A set to read, in a store whose ledger can be written."""
     with changing(database, agent, name, space, now=now) as (_, held):

@@ -16,6 +16,7 @@ from germane.integrations.cli.output import print_json, print_text
 from germane.integrations.shapes import finding_shape, stats_shape
 from germane.model.columns import bar, cut, table
 from germane.model.explanation import short_id
+from germane.stores.opening import location_of
 
 if TYPE_CHECKING:
     from germane import StoreStats
@@ -58,7 +59,7 @@ def _doctor(
     if as_json:
         print_json({"healthy": not damage, "findings": [finding_shape(finding) for finding in findings]})
     elif not findings:
-        print_text(f"{database}: nothing wrong was found.")
+        print_text(f"{location_of(database)}: nothing wrong was found.")
     else:
         print_text(
             "\n".join(

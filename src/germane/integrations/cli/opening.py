@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import germane
 from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
+from germane.stores.opening import exists
 
 if TYPE_CHECKING:
     from germane import Embedder, Engine, Memory, Space
@@ -36,7 +37,7 @@ __all__ = [
     "open_to_write",
 ]
 
-DEFAULT_DATABASE = Path("germane.db")
+DEFAULT_DATABASE = "germane.db"
 DEFAULT_AGENT = "default"
 
 EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
@@ -47,13 +48,13 @@ _PAGE = 1000
 _NAMED = 5
 
 
-def open_to_write(database: Path, agent: str) -> Engine:
+def open_to_write(database: str, agent: str) -> Engine:
     """An engine on the file, which is made when it isn't there."""
     return germane.open(database, agent=agent, embedder=chosen_embedder())
 
 
 def open_to_change(
-    database: Path,
+    database: str,
     agent: str,
     *,
     now: datetime | None = None,
@@ -69,7 +70,7 @@ def open_to_change(
 
 
 def open_to_read(
-    database: Path, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
+    database: str, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
 ) -> Engine:
     """An engine that reads a file that is there, at a given moment if there is one."""
     check_is_there(database)
@@ -172,9 +173,12 @@ def _ambiguous(text: str, found: Sequence[Memory]) -> str:
     return f"{text!r} names {len(found)} memories: {named}{more}. Give more of the id."
 
 
-def check_is_there(database: Path) -> None:
-    """Raise StoreUnavailable where there is no store: only some commands make one."""
-    if not database.exists():
+def check_is_there(database: str) -> None:
+    """Raise StoreUnavailable where there is no store: only some commands make one.
+
+    A server is asked when the store is opened, and says then what it lacks.
+    """
+    if not exists(database):
         raise StoreUnavailable(
             f"There is no store at {database}. `germane remember` and `germane import` make one; "
             "--db or GERMANE_DB names another."

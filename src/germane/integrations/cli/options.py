@@ -50,7 +50,13 @@ __all__ = [
 _TIME = "ISO 8601; without an offset it is UTC"
 
 Database = Annotated[
-    Path, typer.Option("--db", envvar="GERMANE_DB", metavar="FILE", help="The file that holds the memories.")
+    str,
+    typer.Option(
+        "--db",
+        envvar="GERMANE_DB",
+        metavar="STORE",
+        help="Where the memories are: a file, or the address of a PostgreSQL database.",
+    ),
 ]
 Agent = Annotated[
     str, typer.Option("--agent", envvar="GERMANE_AGENT", metavar="NAME", help="Whose memories they are.")
