@@ -26,6 +26,7 @@ from support.postgres_schema import (
     migrate,
     numbered,
     plan_of,
+    script,
 )
 from support.postgres_server import Server
 
@@ -127,6 +128,40 @@ def test_tables_are_partitioned_as_marked(postgres_owner: Connection) -> None:
         b"SELECT count(*) FROM pg_inherits JOIN pg_class ON inhrelid = oid WHERE relkind = 'r'"
     )
     assert rows.fetchall() == [(PARTITIONS * len(parted),)]
+
+
+KEYS = """
+SELECT conrelid::regclass::text, confrelid::regclass::text, substring(pg_get_constraintdef(oid) FROM 'ON .*')
+FROM pg_constraint
+WHERE contype = 'f' AND confrelid <> ALL (ARRAY['agents'::regclass, 'spaces'::regclass])
+"""
+STORAGE = """
+SELECT relname, relkind::text, reloptions::text FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace
+"""
+
+
+@pytest.mark.parametrize("postgres_schema", ["partitioned"], indirect=True)
+def test_rows_refer_to_the_partition_of_their_own_number(
+    postgres_owner: Connection, postgres_server: Server
+) -> None:
+    found = set(postgres_owner.execute(KEYS.encode()))
+    database = postgres_server.fresh()
+    install(postgres_server.url(database))
+    whole = postgres_server.run(KEYS, database=database)
+    postgres_server.drop(database)
+    assert len(whole) > len(DISTRIBUTED) // 2
+    numbers = range(PARTITIONS)
+    assert found == {(f"{one}_{n}", f"{other}_{n}", how) for one, other, how in whole for n in numbers}
+
+
+def test_the_script_of_the_partitions_may_run_again(postgres_owner: Connection) -> None:
+    count = PARTITIONS if is_partitioned(postgres_owner) else 0
+    again = script("partitions.sql").replace("{partitions}", str(count))
+    listings = (KEYS.encode(), STORAGE.encode())
+    before = [sorted(postgres_owner.execute(each), key=repr) for each in listings]
+    postgres_owner.execute(again.encode(), prepare=False)
+    assert [sorted(postgres_owner.execute(each), key=repr) for each in listings] == before
 
 
 @pytest.mark.parametrize(

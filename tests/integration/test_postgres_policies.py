@@ -283,3 +283,36 @@ def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connect
     assert [each[2] for each in ours.run("assembled", asked)] == ["one"]
     assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
     assert application.execute(b"SELECT FROM memories").rowcount == 1
+
+
+def test_a_purge_waits_for_an_assembly_that_is_being_recorded_with_the_memory(postgres_schema: str) -> None:
+    """Else it wouldn't see what it has to take back, and a hash of the purged text would stay."""
+    with psycopg.connect(postgres_schema) as recording, psycopg.connect(postgres_schema) as purging:
+        for name in ("reader", "shared"):
+            fill(recording, name)
+        recording.commit()
+        reader, shared = (number_of(recording, name) for name in ("reader", "shared"))
+        enter(recording, "reader")
+        candidate = b"SELECT keep_candidate(%s, 1, 5, 'shared', %s, '', 1, '', NULL, NULL, 1, 0, 0)"
+        assert recording.execute(candidate, (reader, ROWS["memories"]["id"])).rowcount == 1
+        purge = b"SELECT purge_memory(%s, %s)"
+        enter(purging, "shared")
+        purging.execute(b"SET LOCAL lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            purging.execute(purge, (shared, (shared << 40) + 1))
+        purging.rollback()
+        recording.commit()
+        enter(purging, "shared")
+        purging.execute(purge, (shared, (shared << 40) + 1))
+        enter(recording, "reader")
+        recording.execute(b"SET LOCAL lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            recording.execute(candidate, (reader, ROWS["memories"]["id"]))
+        recording.rollback()
+        purging.commit()
+        enter(recording, "reader")
+        assert recording.execute(candidate, (reader, ROWS["memories"]["id"])).rowcount == 0
+        left = recording.execute(b"SELECT count(*) FROM assembled WHERE num = %s", ((shared << 40) + 1,))
+        assert left.fetchall() == [(0,)]
+        hashes = recording.execute(b"SELECT sha256 FROM assemblies WHERE agent = %s", (reader,))
+        assert hashes.fetchall() == [(None,)]

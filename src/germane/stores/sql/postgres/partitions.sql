@@ -5,6 +5,7 @@ DO $$
 DECLARE
     one regclass;
     part text;
+    key record;
 BEGIN
     FOR one IN
         SELECT pg_class.oid FROM pg_class
@@ -19,6 +20,21 @@ BEGIN
                 -- Nothing is read or written past its parent, whose policies it doesn't have.
                 EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', part);
             END IF;
+        END LOOP;
+    END LOOP;
+    -- Rows of one agent lie in partitions of one number, so a key is between those: one between their parents looks
+    -- for the partition at each row, which takes several times as long as to insert it.
+    FOR key IN
+        SELECT conname, conrelid::regclass AS child, confrelid::regclass AS parent, pg_get_constraintdef(oid) AS words
+        FROM pg_constraint JOIN pg_partitioned_table ON partrelid = confrelid
+        WHERE contype = 'f' AND conparentid = 0 AND connamespace = current_schema()::regnamespace
+    LOOP
+        EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', key.child, key.conname);
+        FOR number IN 0..{partitions} - 1 LOOP
+            EXECUTE format(
+                'ALTER TABLE %s_%s ADD CONSTRAINT %I %s', key.child, number, key.conname,
+                replace(key.words, format('REFERENCES %s(', key.parent), format('REFERENCES %s_%s(', key.parent, number))
+            );
         END LOOP;
     END LOOP;
     IF (SELECT relkind = 'p' FROM pg_class WHERE oid = 'lex'::regclass) THEN
