@@ -109,7 +109,6 @@ if TYPE_CHECKING:
         Summarizer,
         TokenCounter,
         Validating,
-        Waking,
     )
     from germane.ranking.decay import Decay
     from germane.tokens import get_counter, register_counter
@@ -279,7 +278,6 @@ __all__ = [
     "UpkeepTask",
     "Validating",
     "Validation",
-    "Waking",
     "Weights",
     "Work",
     "WorkingSet",
@@ -341,7 +339,6 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.protocols": """
             Checkable Clock Conversing Embedder FrameSelector Holding Learning Living Multilingual
             Recording Scorer Sharing Store Summarizer TokenCounter Validating
-            Waking
         """,
         "germane.ranking.decay": "Decay",
         "germane.tokens": "get_counter register_counter",

@@ -45,7 +45,6 @@ __all__ = [
     "Summarizer",
     "TokenCounter",
     "Validating",
-    "Waking",
 ]
 
 
@@ -398,25 +397,3 @@ Where it raises, or names none of them, words choose instead, and the trace says
 
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time, aware. Read once per call of the engine."""
-
-
-@runtime_checkable
-class Waking(Protocol):
-    """What only some stores can do: tell at once that something was written, by whatever process.
-
-    What is told is no more than that; what happened is in the logs, by its number. So who is woken looks,
-    and nothing is lost when a word is.
-    """
-
-    @property
-    def hears(self) -> bool:
-        """Whether the store hears of writes just now; where it doesn't, only looking helps."""
-        ...
-
-    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called after each write for a tenant, until what is returned is called.
-
-        It is called on any thread, must be quick, may be called for no reason, and is called whenever
-        something may have been missed.
-        """
-        ...

@@ -103,7 +103,7 @@ def test_who_no_longer_listens_costs_no_connection(
     removes = [one.awake("newton", woken.set), one.awake("newton", woken.set)]
     assert woken.wait(_PATIENCE)
     listeners = (
-        "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN germane'"
+        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT place::text, NULL%'"
         f" AND datname = '{database_of(postgres_store_database)}'"
     )
     assert postgres_server.run(listeners) == [(1,)]

@@ -12,7 +12,7 @@ from threading import Event, Thread, current_thread
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
-from germane.protocols import Waking
+from germane.stores.waking import Waking
 
 __all__ = ["Following", "Look"]
 
