@@ -75,9 +75,7 @@ def import_source(
     return run.report()
 
 
-def _import_files(
-    engine: Keeper, path: Path, run: Run, owner: Project, *, prune: bool, batch: int
-) -> None:
+def _import_files(engine: Keeper, path: Path, run: Run, owner: Project, *, prune: bool, batch: int) -> None:
     start = path.resolve()
     if not path.is_dir():
         sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
