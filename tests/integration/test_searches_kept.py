@@ -12,10 +12,10 @@ from germane.testing.fakes import FixedClock
 def test_the_same_question_is_answered_anew_after_any_change(tmp_path: Path) -> None:
     with germane.open(tmp_path / "a.db") as engine:
         first = engine.remember("Tokens are rotated every hour.", kind="adr", scope="path:src/auth")
-        asked = {"plan": "scoped", "paths": ["src/auth/login.py"], "budget": 500}
 
         def shown() -> list[str]:
-            return [item.memory.content for item in engine.assemble("rotate tokens", **asked).items]  # type: ignore[arg-type]
+            context = engine.assemble("rotate tokens", plan="scoped", paths=["src/auth/login.py"], budget=500)
+            return [item.memory.content for item in context.items]
 
         assert shown() == shown() == ["Tokens are rotated every hour."]
         second = engine.remember("Keys are rotated each day.", kind="adr", scope="path:src/auth")

@@ -118,17 +118,7 @@ def fit(
     that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
     backfills. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
     """
-    seen: set[str] = set()
-    blocks = [
-        Block(
-            section=section,
-            levels=section.levels if section.overflow.degrades else section.levels[:1],
-            seen=seen if plan.repeats == "never" else set(),
-            repeats=plan.repeats == "always",
-            choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
-        )
-        for section, ranked in zip(plan.sections, candidates, strict=True)
-    ]
+    blocks = _blocks(plan, candidates, requires)
     packer = _Packer(
         line_of=line_of,
         heading_cost=heading_cost,
@@ -151,6 +141,23 @@ def fit(
     if plan.backfill and precedence is not None:
         packer.backfill(blocks, budget, precedence)
     return Fitted(blocks=tuple(blocks), lent=lent)
+
+
+def _blocks(
+    plan: Plan, candidates: Sequence[Sequence[Ranked]], requires: Callable[[Section, Memory], bool]
+) -> list[Block]:
+    """The sections with their candidates, before anything stands in them."""
+    seen: set[str] = set()
+    return [
+        Block(
+            section=section,
+            levels=section.levels if section.overflow.degrades else section.levels[:1],
+            seen=seen if plan.repeats == "never" else set(),
+            repeats=plan.repeats == "always",
+            choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
+        )
+        for section, ranked in zip(plan.sections, candidates, strict=True)
+    ]
 
 
 def _shares(plan: Plan, budget: int) -> Sequence[int]:
