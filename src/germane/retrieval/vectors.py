@@ -6,7 +6,7 @@ Level: retrieval (imports errors and model only). Pure: no clock, no I/O; what i
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from germane.errors import EmbeddingFailed
 from germane.model.vector import Vector
 
-__all__ = ["Compared", "Cosines", "VectorRows", "validate"]
+__all__ = ["Compared", "VectorRows", "validate"]
 
 _SHORTEST = 1e-12
 
@@ -126,18 +126,6 @@ class VectorRows:
         rows[fresh] = np.arange(self._used, self._used + added)
         self._used += added
         return rows
-
-
-class Cosines(Protocol):
-    """The cosines of one question with an agent's documents, by their ordinals; each as `Compared` says."""
-
-    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]: ...
-
-    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]: ...
-
-    def rough(self, count: int) -> NDArray[np.float64]: ...
-
-    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 
 class Compared:

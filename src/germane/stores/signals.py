@@ -13,9 +13,20 @@ from numpy.typing import NDArray
 
 from germane.retrieval.postings import UNIT, Scores
 from germane.retrieval.sessions import Sessions
-from germane.retrieval.vectors import Cosines
 
-__all__ = ["Coverage", "Lexical", "Semantic", "Signal", "WindowSemantic"]
+__all__ = ["Cosines", "Coverage", "Lexical", "Semantic", "Signal", "WindowSemantic"]
+
+
+class Cosines(Protocol):
+    """The cosines of a question with an agent's memories, by ordinal, as retrieval's `Compared` gives them."""
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]: ...
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]: ...
+
+    def rough(self, count: int) -> NDArray[np.float64]: ...
+
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 
 class Signal(Protocol):

@@ -5,7 +5,7 @@ Level: stores (imports retrieval and what is above it).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from germane.model.stats import EmbeddingIdentity, Finding
@@ -18,6 +18,7 @@ from germane.stores.relational.connection import Connection
 from germane.stores.relational.resident import ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
+from germane.stores.sqlite import SqliteStore
 
 __all__ = ["PostgresStore"]
 
@@ -67,6 +68,13 @@ class PostgresStore(RelationalStore):
     def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
         """Have `wake` called after each write for a tenant, until what is returned is called."""
         return self._server.awake(tenant, wake)
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
+        copy = SqliteStore(":memory:", embedding=self._embedding)
+        with copy.filling() as target:
+            self._fill_past(target, agent, point)
+        return copy
 
     def _new_cache(self, agent: str) -> AgentCache:
         return ServedCache(agent)

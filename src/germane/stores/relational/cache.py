@@ -21,11 +21,11 @@ from germane.model.query import Filter, Found, Order, Slice
 from germane.model.vector import Vector
 from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
-from germane.retrieval.vectors import Cosines
 from germane.stores.relational.columns import Columns
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.rows import memory_of, span
+from germane.stores.signals import Cosines
 
 __all__ = ["ROWS_AT_ONCE", "AgentCache", "as_array"]
 

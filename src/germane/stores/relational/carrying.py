@@ -155,7 +155,8 @@ def is_empty(connection: Connection, agent: int) -> bool:
     """Whether a store holds nothing of an agent but its name."""
     state = _state(connection, agent)
     names = ("carried_working_sets", "carried_conversations", "carried_spaces", "carried_assemblies")
-    return not any(state[:3]) and not any(connection.run(name, {"agent": agent, "space": agent}).fetchone() for name in names)
+    values = {"agent": agent, "space": agent}
+    return not any(state[:3]) and not any(connection.run(name, values).fetchone() for name in names)
 
 
 def _state(connection: Connection, agent: int) -> tuple[Any, ...]:

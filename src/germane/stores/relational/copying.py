@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from germane.errors import EmbedderMismatch, InvalidInput, StoreError
 from germane.stores.relational.carrying import Carried, begin, digest_of, is_empty, put_in, taken_out
 from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.everyone import everyone
 from germane.stores.relational.settings import store_embedding, stored_embedding
 
 __all__ = ["AgentCopy", "copy_agent", "numbers_of", "settle_names"]
@@ -33,14 +34,14 @@ def settle_names(source: Connections, target: Connections) -> None:
     """
     with source.reading() as connection:
         wanted = stored_embedding(dict(connection.run("settings").fetchall()))
-        names = [name for _, _, name, _ in connection.run("agents")]
+        names = [each.name for each in everyone(connection, source.location)]
     with target.writing() as connection:
         present = stored_embedding(dict(connection.run("settings").fetchall()))
         if present is not None and wanted is not None and present != wanted:
             raise EmbedderMismatch(stored=str(present), given=str(wanted))
         if present is None and wanted is not None:
             store_embedding(connection, wanted)
-        known = {name for _, _, name, _ in connection.run("agents")}
+        known = {each.name for each in everyone(connection, target.location)}
         for name in names:
             if name not in known:
                 connection.run("add_agent", {"name": name})
@@ -49,7 +50,7 @@ def settle_names(source: Connections, target: Connections) -> None:
 def numbers_of(connections: Connections) -> Mapping[str, int]:
     """The number of every agent of a store, by its name."""
     with connections.reading() as connection:
-        return {name: number for number, _, name, _ in connection.run("agents")}
+        return {each.name: each.agent for each in everyone(connection, connections.location)}
 
 
 def copy_agent(

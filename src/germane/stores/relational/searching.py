@@ -15,10 +15,10 @@ from germane.model.query import Candidate, Filter, Found, Query, Slice
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
-from germane.retrieval.vectors import Cosines, VectorRows
+from germane.retrieval.vectors import VectorRows
 from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.connection import Connection
-from germane.stores.signals import Coverage, Lexical, Semantic, Signal, WindowSemantic
+from germane.stores.signals import Cosines, Coverage, Lexical, Semantic, Signal, WindowSemantic
 
 __all__ = ["search"]
 

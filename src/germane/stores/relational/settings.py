@@ -13,6 +13,7 @@ from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.terms import TOKENIZER, index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.everyone import everyone
 from germane.stores.relational.rows import span
 
 __all__ = [
@@ -49,9 +50,9 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
         # Another process may have settled it in the meantime.
         stored = dict(connection.run("settings").fetchall())
         if stored.get("tokenizer") != TOKENIZER:
-            _reindex(connection)
+            _reindex(connection, connections.location)
         if embedding is not None and _differs(stored_embedding(stored), embedding):
-            drop_vectors(connection, embedding)
+            drop_vectors(connection, embedding, connections.location)
 
 
 def settle_language(connections: Connections, name: str, language: str) -> None:
@@ -80,9 +81,9 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
             _reindex_agent(connection, agent, seq, language)
 
 
-def drop_vectors(connection: Connection, embedding: EmbeddingIdentity) -> None:
+def drop_vectors(connection: Connection, embedding: EmbeddingIdentity, location: str) -> None:
     """Remove all vectors of the store, and note which model shall make the new ones."""
-    for agent, *_ in connection.run("agents").fetchall():
+    for agent, *_ in everyone(connection, location):
         (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         connection.run("purge_vectors", span(agent))
         connection.run("insert_all_unembedded", span(agent))
@@ -135,8 +136,8 @@ def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) 
     return EmbedderMismatch(stored=str(stored), given=str(given))
 
 
-def _reindex(connection: Connection) -> None:
-    for agent, _, _, language in connection.run("agents").fetchall():
+def _reindex(connection: Connection, location: str) -> None:
+    for agent, _, _, language in everyone(connection, location):
         (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         _reindex_agent(connection, agent, seq, language)
     set_setting(connection, "tokenizer", TOKENIZER)

@@ -6,6 +6,7 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -21,6 +22,7 @@ from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.checking import check_agent
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.conversing import Conversations
+from germane.stores.relational.everyone import everyone
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.holding import WorkingSets
 from germane.stores.relational.kept_talks import KeptTalks
@@ -45,6 +47,7 @@ from germane.stores.relational.weighing import weights_of
 
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
+    from germane.stores.sqlite.connection import SqliteConnection
 
 __all__ = ["RelationalStore"]
 
@@ -62,10 +65,10 @@ class _Agent(NamedTuple):
     embedding: EmbeddingIdentity | None = None
 
 
-class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
+class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC):
     """A `Store` in tables, with every capability that a store can have. Threads may share it.
 
-    Each database gives it connections, and says for itself what `_new_cache` and the two below it ask.
+    Each database gives it connections, and says for itself what is abstract here.
     """
 
     def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
@@ -75,10 +78,11 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         self._guard = Lock()
         self._talks = KeptTalks()
 
-    @property
-    def connections(self) -> Connections:
-        """What its tables are read and written through, for what copies and maintains them."""
-        return self._connections
+    def doing(self, work: Callable[[Connections], Done]) -> Done:
+        """Do a piece of work on its tables, for what copies and maintains them; as a call of the store's own,
+        it may be repeated from its beginning where the database asks for that.
+        """
+        return work(self._connections)
 
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in one transaction, in order, or none of them.
@@ -251,27 +255,28 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         with self._connections.reading(agent) as connection:
             return evidence_of(connection, self._agent(connection, agent).number, known)
 
+    @abstractmethod
     def as_of(self, agent: str, point: Mapping[str, int]) -> RelationalStore:
         """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
-        from germane.stores.relational.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
-        from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - As above.
 
-        copy = SqliteStore(":memory:", embedding=self._embedding)
-        with self._connections.reading(agent) as connection, copy.filling() as target:
+    def _fill_past(self, target: SqliteConnection, agent: str, point: Mapping[str, int]) -> None:
+        """Fill an empty store in memory with the agent's memories as they were at a point."""
+        from germane.stores.relational.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+
+        with self._connections.reading(agent) as connection:
             copy_past(connection, target, self._agent(connection, agent).number, point)
-        return copy
 
     def agents(self) -> tuple[str, ...]:
         """The names of all agents of the store, in the order in which they first wrote."""
         with self._connections.reading() as connection:
-            return tuple(name for _, _, name, _ in connection.run("agents"))
+            return tuple(each.name for each in everyone(connection, self._connections.location))
 
     def drop_vectors(self) -> None:
         """Remove the vectors of all agents: the model that the store was opened with shall make new ones."""
         if self._embedding is None:
             raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
         with self._connections.writing() as connection:
-            drop_vectors(connection, self._embedding)
+            drop_vectors(connection, self._embedding, self._connections.location)
 
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
@@ -285,13 +290,13 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings):
         """An empty cache of an agent."""
         return ResidentCache(agent)
 
+    @abstractmethod
     def _schema_version(self, connection: Connection) -> int:
         """The version of the schema that the store has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _damage(self, connection: Connection) -> tuple[Finding, ...]:
         """What is wrong with the database itself."""
-        raise NotImplementedError
 
     def _agent(self, connection: Connection, name: str, *, create: bool = False) -> _Agent:
         """What is stored of the agent itself, and the model of the vectors."""

@@ -15,9 +15,7 @@ from threading import Lock, RLock
 from typing import Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
-from germane.stores.relational.connection import Connection
 from germane.stores.sqlite.connection import SqliteConnection
-from germane.stores.sqlite.erasing import erase, note_erasure
 from germane.stores.sqlite.failures import is_busy, translated
 from germane.stores.sqlite.turns import Turns, pause_before_asking_again
 
@@ -114,14 +112,6 @@ class Connections:
         """The writing connection outside any transaction, for what can't run inside one."""
         with translated(self.location), self._turn() as connection:
             yield connection
-
-    def note_purge(self, connection: Connection) -> None:
-        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
-        note_erasure(connection)
-
-    def erase(self) -> None:
-        """Leave nothing in the file or its log of what was purged. Raises StoreBusy or StoreUnavailable."""
-        erase(self)
 
     def rewrite(self) -> None:
         """Write the whole file anew from what is stored, so that nothing else is left in its pages.

@@ -6,67 +6,67 @@ Level: stores (imports errors only).
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from germane.errors import StoreBusy, StoreError
+from germane.stores.relational.connection import Connection
 from germane.stores.relational.settings import set_setting
+from germane.stores.sqlite.connections import Connections
 
-if TYPE_CHECKING:
-    from germane.stores.relational.connection import Connection
-    from germane.stores.sqlite.connections import Connections
-
-__all__ = ["erase", "finish_erasure", "note_erasure", "settle_log"]
+__all__ = ["ErasingConnections", "finish_erasure", "settle_log"]
 
 _ERASURE: Final = "owes_erasure"
 
 
-def note_erasure(connection: Connection) -> None:
-    """Note that the file has to be rewritten after a purge."""
-    set_setting(connection, _ERASURE, "1")
+class ErasingConnections(Connections):
+    """Connections to a file in which nothing is left of what was purged."""
+
+    def note_purge(self, connection: Connection) -> None:
+        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
+        set_setting(connection, _ERASURE, "1")
+
+    def erase(self) -> None:
+        """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
+
+        Raises StoreBusy or StoreUnavailable where that can't be done now.
+        """
+        try:
+            self.rewrite()
+            done = self.truncate_log(timeout=self.timeout)
+        except StoreError as error:
+            raise type(error)(
+                "The purge is done, but copies of its text may be left in unused parts of the file "
+                f"{self.location}, for it couldn't be rewritten: {error} "
+                "Call checkpoint(), or open the store again, to finish."
+            ) from error
+        if not done:
+            raise StoreBusy(
+                "The purge is done, but its text is still in the write-ahead log of "
+                f"{self.location}: a reader has held on to it for "
+                f"{self.timeout:g} s. Close the reader, then call checkpoint() or open the "
+                "store again to finish."
+            )
+        with self.writing() as connection:
+            connection.run("remove_setting", {"name": _ERASURE})
 
 
-def erase(connections: Connections) -> None:
-    """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
-
-    Raises StoreBusy or StoreUnavailable where that can't be done now.
-    """
-    try:
-        connections.rewrite()
-        done = connections.truncate_log(timeout=connections.timeout)
-    except StoreError as error:
-        raise type(error)(
-            "The purge is done, but copies of its text may be left in unused parts of the file "
-            f"{connections.location}, for it couldn't be rewritten: {error} "
-            "Call checkpoint(), or open the store again, to finish."
-        ) from error
-    if not done:
-        raise StoreBusy(
-            "The purge is done, but its text is still in the write-ahead log of "
-            f"{connections.location}: a reader has held on to it for "
-            f"{connections.timeout:g} s. Close the reader, then call checkpoint() or open the "
-            "store again to finish."
-        )
-    with connections.writing() as connection:
-        connection.run("remove_setting", {"name": _ERASURE})
-
-
-def finish_erasure(connections: Connections) -> None:
+def finish_erasure(connections: ErasingConnections) -> None:
     """Do what a purge had to leave undone, if that can be done now."""
     if connections.read_only:
         return
     if _owes(connections):
         # The purge has told its caller; whoever opens the store later can't act on it.
         with suppress(StoreBusy):
-            erase(connections)
+            connections.erase()
 
 
-def settle_log(connections: Connections) -> None:
+def settle_log(connections: ErasingConnections) -> None:
     """Move the log into the file, and finish what a purge had to leave undone.
 
     Raises StoreBusy while a reader holds on to the log.
     """
     if _owes(connections):
-        erase(connections)
+        connections.erase()
     elif not connections.truncate_log(timeout=connections.timeout):
         raise StoreBusy(
             f"A reader has held on to the log of {connections.location} for "

@@ -5,7 +5,7 @@ Level: stores (imports retrieval and what is above it).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 from germane.model.stats import EmbeddingIdentity, Finding
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
-from germane.stores.sqlite.connections import Connections, Durability
-from germane.stores.sqlite.erasing import finish_erasure, settle_log
+from germane.stores.sqlite.connections import Durability
+from germane.stores.sqlite.erasing import ErasingConnections, finish_erasure, settle_log
 from germane.stores.sqlite.failures import translated
 from germane.stores.sqlite.schema import prepare, version_of
 
@@ -49,7 +49,7 @@ class SqliteStore(RelationalStore):
         read_only: bool = False,
         replace_embedding: bool = False,
     ) -> None:
-        self._file = Connections(path, durability=durability, timeout=timeout, read_only=read_only)
+        self._file = ErasingConnections(path, durability=durability, timeout=timeout, read_only=read_only)
         super().__init__(self._file, embedding=embedding)
         try:
             with translated(self._connections.location):
@@ -59,6 +59,13 @@ class SqliteStore(RelationalStore):
         except BaseException:
             self._connections.close()
             raise
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
+        copy = SqliteStore(":memory:", embedding=self._embedding)
+        with copy.filling() as target:
+            self._fill_past(target, agent, point)
+        return copy
 
     def checkpoint(self) -> None:
         """Move what is in the write-ahead log into the file, and cut the log to no bytes.

@@ -1,0 +1,37 @@
+"""All agents of a store, for what is about every one of them.
+
+Level: stores (imports errors only).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from germane.errors import StoreUnavailable
+from germane.stores.relational.connection import Connection
+
+__all__ = ["Someone", "everyone"]
+
+
+class Someone(NamedTuple):
+    """An agent's number, the number of its latest change, its name, and the language of its words."""
+
+    agent: int
+    seq: int
+    name: str
+    language: str
+
+
+def everyone(connection: Connection, location: str) -> tuple[Someone, ...]:
+    """Every agent, in the order in which they first wrote.
+
+    Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
+    would have been done to none.
+    """
+    found = tuple(Someone(*row) for row in connection.run("agents"))
+    if any(each.seq is None for each in found):
+        raise StoreUnavailable(
+            f"The user of {location} may see one agent at a time, and this is about all of them. Use the "
+            "address of the user who owns the tables."
+        )
+    return found
