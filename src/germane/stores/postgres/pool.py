@@ -5,6 +5,7 @@ Level: stores (imports errors only).
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +42,9 @@ _SLICE_SECONDS: Final = 0.1
 
 # More than there are named queries, whose filters make several texts of some.
 _PREPARED: Final = 500
+
+# What its threads meet is raised where a connection is asked for. Who doesn't log needn't read it twice.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 # Left alone in a child process, because closing them there would end them for the parent.
 _INHERITED: Final[list[ConnectionPool[Raw] | None]] = []

@@ -1,0 +1,56 @@
+"""An INSERT of one row, written as one of many: only where it does the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from germane.stores.postgres.batches import ROWS_AT_ONCE, batched, can_be_batched
+from germane.stores.sql import queries
+
+_PLAIN = "INSERT INTO t (a, b) VALUES (%s, %s)"
+_KEPT = f"{_PLAIN} ON CONFLICT DO NOTHING"
+_UPDATED = f"{_PLAIN} ON CONFLICT (a) DO UPDATE SET b = excluded.b"
+
+
+def _rows(count: int, *, same: int = 0) -> list[tuple[int, int]]:
+    return [(number if number >= same else 0, number) for number in range(count)]
+
+
+@pytest.mark.parametrize("query", [_PLAIN, _KEPT, _UPDATED])
+def test_one_statement_takes_many_rows_and_keeps_its_ending(query: str) -> None:
+    many = batched(query)
+    assert many is not None
+    assert many.count("%s") == 2 * ROWS_AT_ONCE
+    assert many.count("(%s, %s)") == ROWS_AT_ONCE
+    assert many.startswith("INSERT INTO t (a, b) VALUES (%s, %s), (%s, %s)")
+    assert many.endswith(query.removeprefix(_PLAIN))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "UPDATE t SET a = %s",
+        "INSERT INTO t (a, b) SELECT a, b FROM s WHERE c = %s",
+        "INSERT INTO t (a, b) VALUES (%(a)s, %(b)s)",
+        "INSERT INTO t (a, b) VALUES (%s, now())",
+    ],
+)
+def test_other_statements_stay_as_they_are(query: str) -> None:
+    assert batched(query) is None
+    assert not can_be_batched(query, _rows(ROWS_AT_ONCE))
+
+
+def test_few_rows_go_one_by_one() -> None:
+    assert not can_be_batched(_PLAIN, _rows(ROWS_AT_ONCE - 1))
+    assert can_be_batched(_PLAIN, _rows(ROWS_AT_ONCE))
+
+
+def test_rows_of_one_key_go_together_only_where_none_updates_another() -> None:
+    assert can_be_batched(_KEPT, _rows(ROWS_AT_ONCE, same=2))
+    assert can_be_batched(_UPDATED, _rows(ROWS_AT_ONCE))
+    assert not can_be_batched(_UPDATED, _rows(ROWS_AT_ONCE, same=2))
+
+
+def test_what_a_memory_is_stored_by_goes_together() -> None:
+    names = ("memory", "texts", "tag", "place", "lex", "vector", "unembedded", "change")
+    assert [name for name in names if batched(queries("postgres")[f"insert_{name}"]) is None] == []
