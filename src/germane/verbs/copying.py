@@ -5,19 +5,24 @@ Level: verbs. Unlike the other verbs it isn't one agent's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TypeVar
 
 from germane.errors import InvalidInput, NotFound, StoreUnavailable
 from germane.stores.opening import exists, location_of, open_store
 from germane.stores.relational.carrying import PARTS
+from germane.stores.relational.connection import Connections
 from germane.stores.relational.copying import AgentCopy, copy_agent, numbers_of, settle_names
 from germane.stores.relational.store import RelationalStore
 from germane.verbs.embedding import Progress
 
 __all__ = ["CopyReport", "copy_store"]
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +78,24 @@ def _copied(
     for name in agents or ():
         if name not in known:
             raise NotFound(name, name)
-    source, target = out.connections, into.connections
-    settle_names(source, target)
-    numbers = numbers_of(source), numbers_of(target)
+    _on_both(out, into, settle_names)
+    numbers = out.doing(numbers_of), into.doing(numbers_of)
     wanted = known if agents is None else tuple(dict.fromkeys(agents))
     found: list[list[AgentCopy]] = []
     for part, tables in enumerate(PARTS):
         found.append([])
         for name in wanted:
-            found[-1].append(copy_agent(source, target, name, tables, numbers=numbers))
+            copying = partial(copy_agent, name=name, tables=tables, numbers=numbers)
+            found[-1].append(_on_both(out, into, copying))
             if progress is not None:
                 progress(part * len(wanted) + len(found[-1]), len(PARTS) * len(wanted))
     return CopyReport(agents=tuple(_joined(*parts) for parts in zip(*found, strict=True)))
+
+
+def _on_both(
+    out: RelationalStore, into: RelationalStore, work: Callable[[Connections, Connections], Done]
+) -> Done:
+    return out.doing(lambda source: into.doing(lambda target: work(source, target)))
 
 
 def _joined(*parts: AgentCopy) -> AgentCopy:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.learning import Evidence, Example, LearningState
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RelationalStore"]
 
+Done = TypeVar("Done")
+
 _MOST_CACHE_BYTES: Final = 512 << 20
 _LONGEST_NAME: Final = 1000
 _ENGLISH: Final = "english"
@@ -79,8 +81,9 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         self._talks = KeptTalks()
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
-        """Do a piece of work on its tables, for what copies and maintains them; as a call of the store's own,
-        it may be repeated from its beginning where the database asks for that.
+        """Do a piece of work on its tables, for what copies and maintains them.
+
+        As any call of the store's it may be repeated from its beginning, where the database asks for that.
         """
         return work(self._connections)
 

@@ -31,8 +31,9 @@ SELECT agent, seq, language,
 FROM states WHERE agent = number_of(%(name)s);
 
 -- name: agents
--- Every agent's number, name and language, for what has to be done to all of them.
-SELECT agent, seq, name, language FROM agents JOIN states USING (agent) ORDER BY agent;
+-- Every agent's number, name and language, for what has to be done to all of them. Names can be read by all; seq
+-- is NULL where the policies keep the rest from who asks.
+SELECT agent, seq, name, language FROM agents LEFT JOIN states USING (agent) ORDER BY agent;
 
 -- name: add_agent
 -- Give a new agent its number.
