@@ -488,6 +488,10 @@ DECLARE
 BEGIN
     IF refused THEN
         number := NULL;
+    ELSIF writing AND number IS NULL AND wanted IS NOT NULL THEN
+        -- Whoever makes it known first is waited for, as for one that is known.
+        PERFORM pg_advisory_xact_lock(hashtextextended(wanted, 0));
+        number := number_of(wanted);
     END IF;
     PERFORM set_config('germane.agent', coalesce(number::text, ''), true),
             set_config('germane.wanted', CASE WHEN refused THEN '' ELSE coalesce(wanted, '') END, true);
