@@ -129,6 +129,9 @@ def _raw(
             found[name] = value
     if "meaning" in found:
         found["meaning"] = min(max(found["meaning"], 0.0), 1.0)
+    if "lexical" in found:
+        # Words that speak against a memory are no worse than words that say nothing of it.
+        found["lexical"] = max(found["lexical"], 0.0)
     if asked and memory.tags:
         found["tags"] = tag_likeness(memory.tags, asked)
     return found
