@@ -68,13 +68,14 @@ class PostgresConnection:
         query = queries("postgres")[name]
         if name == "insert_vector":
             rows = [(*row, HalfVector(vector)) for *row, vector in rows]
-        with self.raw.cursor() as cursor:
-            if can_be_batched(query, rows):
-                whole = len(rows) - len(rows) % ROWS_AT_ONCE
-                batches = [_flat(rows[at : at + ROWS_AT_ONCE]) for at in range(0, whole, ROWS_AT_ONCE)]
+        if can_be_batched(query, rows):
+            whole = len(rows) - len(rows) % ROWS_AT_ONCE
+            batches = [_flat(rows[at : at + ROWS_AT_ONCE]) for at in range(0, whole, ROWS_AT_ONCE)]
+            with psycopg.RawCursor(self.raw) as cursor:
                 cursor.executemany((batched(query) or query).encode(), batches)
-                rows = rows[whole:]
-            if rows:
+            rows = rows[whole:]
+        if rows:
+            with self.raw.cursor() as cursor:
                 cursor.executemany(_query(name), rows)
 
     @contextmanager
