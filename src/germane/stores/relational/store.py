@@ -77,6 +77,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         super().__init__(connections)
         self._embedding = embedding
         self._caches: OrderedDict[str, AgentCache] = OrderedDict()
+        self._numbers: dict[str, int] = {}
         self._guard = Lock()
         self._talks = KeptTalks()
 
@@ -241,7 +242,11 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             with self._connections.writing(agent) as connection:
                 set_learning(connection, self._agent(connection, agent, create=True).number, on=on)
         with self._connections.reading(agent) as connection:
-            return state_of(connection, self._agent(connection, agent).number)
+            # Every question asks this, and the number of an agent that is known never changes.
+            number = self._numbers.get(agent)
+            if not number:
+                number = self._numbers[agent] = self._agent(connection, agent).number
+            return state_of(connection, number)
 
     def examples(self, agent: str) -> tuple[Example, ...]:
         """What the agent's learning goes by: at most 5,000 judgements, the oldest leave."""

@@ -19,6 +19,11 @@ SELECT string_agg(int8send(num), NULL ORDER BY num),
        string_agg(float4send((-(vector::vector <#> %(asked)s::vector))::real), NULL ORDER BY num)
 FROM vectors WHERE agent = %(agent)s;
 
+-- name: packed_vectors
+-- Some of the agent's vectors in one row, by num: nums (int8 in network order), and each as the server sends it.
+SELECT string_agg(int8send(num), NULL ORDER BY num), string_agg(halfvec_send(vector), NULL ORDER BY num)
+FROM vectors WHERE agent = %(agent)s AND num = ANY (numbers_of(%(nums)s));
+
 -- name: nearest_by_index
 -- The agent's vectors with the greatest inner products, by its own index, which may miss some. {agent} and {dimension} are whole numbers, written
 -- into the text because the index is for them alone.
