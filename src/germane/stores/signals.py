@@ -18,7 +18,7 @@ __all__ = ["Cosines", "Coverage", "Lexical", "Semantic", "Signal", "WindowSemant
 
 
 class Cosines(Protocol):
-    """The cosines of a question with an agent's memories, by ordinal, as retrieval's `Compared` gives them."""
+    """The cosines of a question with an agent's memories, by ordinal, as retrieval's `Compared` has them."""
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]: ...
 
