@@ -35,6 +35,10 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Opening a memory": ("open", "Engine", "reembed"),
+    "Whole stores": (
+        "copy_store", "CopyReport", "AgentCopy", "store_status", "DatabaseStatus", "VectorIndex",
+        "migrate_store", "reindex_store", "vacuum_store", "index_vectors", "distribute_store",
+    ),
     "What you hand in": (
         "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Shown",
     ),

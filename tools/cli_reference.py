@@ -46,7 +46,7 @@ and options; `germane --show-completion` prints what it would install.
 
 | variable | meaning |
 |---|---|
-| `GERMANE_DB` | The file, or the address of a PostgreSQL database, where `--db` isn't given; without either it is `germane.db` in this folder. |
+| `GERMANE_DB` | The store, where `--db` isn't given; without either it is `germane.db` in this folder. |
 | `GERMANE_AGENT` | The agent, where `--agent` isn't given; without either it is `default`. |
 | `GERMANE_EMBEDDER` | `static`, `onnx`, or `none` for words alone; without it, what suits the store. |
 | `NO_COLOR` | Set to anything, it turns colours off. |

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from germane.model.compaction import Compaction
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
+    from germane.model.database import DatabaseStatus, VectorIndex
     from germane.model.diffs import diff
     from germane.model.draft import Doubt, Draft, Remembered
     from germane.model.frame import Frame, FrameChoice
@@ -111,9 +112,19 @@ if TYPE_CHECKING:
         Validating,
     )
     from germane.ranking.decay import Decay
+    from germane.stores.relational.copying import AgentCopy
     from germane.tokens import get_counter, register_counter
     from germane.verbs.conversation import Conversation
+    from germane.verbs.copying import CopyReport, copy_store
     from germane.verbs.ledger import Ledger
+    from germane.verbs.operating import (
+        distribute_store,
+        index_vectors,
+        migrate_store,
+        reindex_store,
+        store_status,
+        vacuum_store,
+    )
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
     from germane.verbs.working_set import WorkingSet
@@ -124,6 +135,7 @@ __all__ = [
     "GLOBAL",
     "Added",
     "AgeBasis",
+    "AgentCopy",
     "Alteration",
     "Altered",
     "Anchored",
@@ -141,6 +153,8 @@ __all__ = [
     "Conversation",
     "ConversationInfo",
     "Conversing",
+    "CopyReport",
+    "DatabaseStatus",
     "Day",
     "Decay",
     "DerivedQuery",
@@ -278,15 +292,23 @@ __all__ = [
     "UpkeepTask",
     "Validating",
     "Validation",
+    "VectorIndex",
     "Weights",
     "Work",
     "WorkingSet",
     "__version__",
+    "copy_store",
     "diff",
+    "distribute_store",
     "get_counter",
+    "index_vectors",
+    "migrate_store",
     "open",
     "reembed",
     "register_counter",
+    "reindex_store",
+    "store_status",
+    "vacuum_store",
 ]
 
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -309,6 +331,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.model.compaction": "Compaction",
         "germane.model.context": "Context Item",
         "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
+        "germane.model.database": "DatabaseStatus VectorIndex",
         "germane.model.diffs": "diff",
         "germane.model.draft": "Doubt Draft Remembered",
         "germane.model.frame": "Frame FrameChoice",
@@ -341,9 +364,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
             Recording Scorer Sharing Store Summarizer TokenCounter Validating
         """,
         "germane.ranking.decay": "Decay",
+        "germane.stores.relational.copying": "AgentCopy",
         "germane.tokens": "get_counter register_counter",
         "germane.verbs.conversation": "Conversation",
+        "germane.verbs.copying": "CopyReport copy_store",
         "germane.verbs.ledger": "Ledger",
+        "germane.verbs.operating": """
+            distribute_store index_vectors migrate_store reindex_store store_status vacuum_store
+        """,
         "germane.verbs.recall": "Recalled",
         "germane.verbs.reembed": "reembed",
         "germane.verbs.working_set": "WorkingSet",

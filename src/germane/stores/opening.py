@@ -14,7 +14,7 @@ from germane.model.stats import EmbeddingIdentity
 if TYPE_CHECKING:
     from germane.stores.relational.store import RelationalStore
 
-__all__ = ["exists", "is_address", "location_of", "open_store"]
+__all__ = ["exists", "is_address", "location_of", "open_store", "without_driver"]
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 
@@ -36,7 +36,7 @@ def open_store(
         try:
             from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
         except ModuleNotFoundError as error:
-            raise _without_driver() from error
+            raise without_driver() from error
         return PostgresStore(
             str(location),
             embedding=embedding,
@@ -70,7 +70,7 @@ def location_of(location: str | Path) -> str:
     try:
         from germane.stores.postgres import pool  # noqa: PLC0415 - The driver is an extra.
     except ModuleNotFoundError as error:
-        raise _without_driver() from error
+        raise without_driver() from error
     return pool.location_of(str(location))
 
 
@@ -89,5 +89,6 @@ def is_address(location: str | Path) -> bool:
     return False
 
 
-def _without_driver() -> MissingExtra:
+def without_driver() -> MissingExtra:
+    """What to raise where an address is given and the driver isn't installed."""
     return MissingExtra(feature="A store in PostgreSQL", extra="postgres")

@@ -139,6 +139,25 @@ COMMANDS: Mapping[str, Command] = {
     "doctor": Command(
         "inspecting", "Look for damage in the store. Ends with 1 if there is any, and says what to do."
     ),
+    "db status": Command("databases", "What a store is kept in, by which schema, and how much it holds."),
+    "db migrate": Command("databases", "Make a store, or bring it to the schema of this version."),
+    "db copy": Command(
+        "copying", "Copy a store to another one, in either direction between a file and PostgreSQL."
+    ),
+    "db reembed": Command(
+        "embedding", "Replace the vectors of every agent in the store by those of another model."
+    ),
+    "db reindex": Command(
+        "databases",
+        "Build the indexes of a store anew, and index words anew that an older tokenizer indexed.",
+    ),
+    "db index": Command(
+        "databases", "Give one agent's vectors in PostgreSQL an index (HNSW), or take it away."
+    ),
+    "db vacuum": Command("databases", "Give back the room of what was deleted."),
+    "db distribute": Command(
+        "databases", "Spread the tables of a store over the servers of a Citus cluster, by agent."
+    ),
     "eval": Command("evaluating", "Measure how much of the evidence stands in the context.", counts=True),
     "demo": Command(
         "demonstrating", "Load an agent's memory, ask it a question, explain the answer.", counts=True
@@ -150,6 +169,7 @@ GROUPS: Mapping[str, str] = {
     "ledger": "What was assembled: list it, show it, compare it, make it again.",
     "working": "What an agent holds in mind: add to it, look at it, make room in it.",
     "chat": "Conversations: take in transcripts, look at them, make the request that fits.",
+    "db": "A whole store, in a file or in PostgreSQL: schema, indexes, copies.",
     "space": "Memories that agents share: make a space, join it, put something in.",
 }
 """The groups of commands by their first word, with their lines in the help."""

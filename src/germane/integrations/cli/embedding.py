@@ -101,5 +101,9 @@ def _progress(*, as_json: bool) -> Callable[[int, int], None] | None:
     return tell
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {"embed": _embed, "reembed": _reembed}
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "embed": _embed,
+    "reembed": _reembed,
+    "db reembed": _reembed,
+}
 """The commands of this file by name."""

@@ -21,7 +21,7 @@ from germane.stores.opening import location_of
 if TYPE_CHECKING:
     from germane import StoreStats
 
-__all__ = ["COMMANDS"]
+__all__ = ["COMMANDS", "size_of"]
 
 _BAR = 40
 _WIDTH = 110
@@ -75,7 +75,7 @@ def _rows(stats: StoreStats) -> list[tuple[str, str]]:
     statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.by_status.items()) if count)
     rows = [
         ("Store", stats.location),
-        ("Size", f"{_size(stats.bytes)}, schema {stats.schema_version}"),
+        ("Size", f"{size_of(stats.bytes)}, schema {stats.schema_version}"),
         ("Agent", stats.agent),
         ("Memories", f"{stats.memories:,}" + (f" ({statuses})" if statuses else "")),
         ("Tokens", f"{stats.tokens:,}"),
@@ -106,7 +106,8 @@ def _bars(counts: Mapping[str, int]) -> list[str]:
     return table(rows, right=(1,))
 
 
-def _size(amount: float) -> str:
+def size_of(amount: float) -> str:
+    """A number of bytes in the unit that suits it."""
     for unit in _UNITS:
         if amount < _STEP or unit == _UNITS[-1]:
             return f"{amount:.0f} {unit}" if unit == _UNITS[0] else f"{amount:.1f} {unit}"

@@ -19,7 +19,7 @@ from germane.stores.postgres.connections import Connections
 from germane.stores.relational.connection import Connection
 from germane.stores.sql import Migration, migrations, schema, script
 
-__all__ = ["VERSION", "grant", "migrate", "prepare", "version_of"]
+__all__ = ["VERSION", "checked_version", "grant", "migrate", "prepare", "version_of"]
 
 VERSION: Final = migrations("postgres")[-1].number
 
@@ -48,7 +48,7 @@ def prepare(connections: Connections) -> None:
     another program's, the server is too old or lacks the extension `vector`, or the user may not do it.
     """
     with connections.reading() as connection:
-        found = _checked(connection)
+        found = checked_version(connection)
     if found >= VERSION:
         return
     if connections.read_only:
@@ -70,7 +70,7 @@ def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]
             f"partitions={partitions} is out of range. Use 0 for none, up to {_MOST_PARTITIONS}."
         )
     with connections.alone() as connection, _locked(connection.raw):
-        found = _checked(connection)
+        found = checked_version(connection)
         if found == 0:
             with connection.raw.transaction():
                 _install(connection.raw, partitions, connections.location)
@@ -112,7 +112,8 @@ def version_of(connection: Connection) -> int:
     return int(raw.execute(b"SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
 
 
-def _checked(connection: Connection) -> int:
+def checked_version(connection: Connection) -> int:
+    """The schema version of a database, 0 for none. Raises SchemaTooNew where this version can't use it."""
     found = version_of(connection)
     if found > VERSION:
         rows = _raw(connection).execute(b"SELECT value FROM settings WHERE name = 'serves'").fetchall()

@@ -10,7 +10,7 @@ from germane.stores.sql import migrations, schema, statements
 from germane.stores.sqlite.connection import SqliteConnection
 from germane.stores.sqlite.connections import Connections
 
-__all__ = ["APPLICATION", "VERSION", "prepare", "version_of"]
+__all__ = ["APPLICATION", "VERSION", "check_ours", "prepare", "version_of"]
 
 APPLICATION = 0x6765726D
 """In the file's header, as the bytes `germ`: another program's database is not taken for a store."""
@@ -26,7 +26,7 @@ def prepare(connections: Connections) -> None:
     """
     if connections.read_only:
         with connections.reading() as connection:
-            _check_ours(connection, connections.location)
+            check_ours(connection, connections.location)
             found = version_of(connection)
         if found < VERSION:
             raise StoreUnavailable(
@@ -36,7 +36,7 @@ def prepare(connections: Connections) -> None:
         return
     if not connections.in_memory:
         with connections.alone(), connections.reading() as connection:
-            _check_ours(connection, connections.location)
+            check_ours(connection, connections.location)
             if version_of(connection) == VERSION:
                 return
     _install(connections)
@@ -56,7 +56,7 @@ def version_of(connection: SqliteConnection) -> int:
 def _install(connections: Connections) -> None:
     with connections.writing() as connection:
         # Another process may have been first.
-        _check_ours(connection, connections.location)
+        check_ours(connection, connections.location)
         if version_of(connection):
             return
         for each in statements(schema("sqlite")):
@@ -71,7 +71,8 @@ def _record(connection: SqliteConnection, number: int, name: str) -> None:
     connection.execute(f"PRAGMA user_version = {number}")
 
 
-def _check_ours(connection: SqliteConnection, location: str) -> None:
+def check_ours(connection: SqliteConnection, location: str) -> None:
+    """Raise StoreUnavailable for a database of another program, and SchemaTooNew."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application != APPLICATION and (application or tables):

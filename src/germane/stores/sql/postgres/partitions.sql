@@ -43,14 +43,16 @@ BEGIN
         ALTER FUNCTION postings_of SET plan_cache_mode = force_custom_plan;
     END IF;
     -- Counters change in place where the page has room. Vectors stay beside the rest of their row.
-    FOR one IN SELECT relid FROM pg_partition_tree('states') WHERE isleaf LOOP
-        EXECUTE format('ALTER TABLE %s SET (fillfactor = 70)', one);
-    END LOOP;
-    FOR one IN SELECT relid FROM pg_partition_tree('memories') WHERE isleaf LOOP
-        EXECUTE format('ALTER TABLE %s SET (fillfactor = 90)', one);
-    END LOOP;
-    FOR one IN SELECT relid FROM pg_partition_tree('vectors') WHERE isleaf LOOP
-        EXECUTE format('ALTER TABLE %s SET (toast_tuple_target = 8160)', one);
+    -- A table without partitions holds its rows itself.
+    FOR one, part IN
+        SELECT pg_class.oid, how FROM pg_class LEFT JOIN pg_inherits ON inhrelid = pg_class.oid
+            JOIN (VALUES
+                ('states'::regclass, 'fillfactor = 70'), ('memories'::regclass, 'fillfactor = 90'),
+                ('vectors'::regclass, 'toast_tuple_target = 8160')
+            ) AS kept (parent, how) ON parent = coalesce(inhparent, pg_class.oid)
+        WHERE relkind = 'r' ORDER BY pg_class.oid
+    LOOP
+        EXECUTE format('ALTER TABLE %s SET (%s)', one, part);
     END LOOP;
 END
 $$;

@@ -1,0 +1,39 @@
+"""How a database is doing, as JSON.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from germane import DatabaseStatus
+
+__all__ = ["status_shape"]
+
+
+def status_shape(status: DatabaseStatus) -> dict[str, Any]:
+    """The fields of `germane db status --json`."""
+    return {
+        "location": status.location,
+        "engine": status.engine,
+        "schema_version": status.schema_version,
+        "newest_version": status.newest_version,
+        "pending": list(status.pending),
+        "agents": status.agents,
+        "memories": status.memories,
+        "bytes": status.bytes,
+        "embedding": None
+        if status.embedding is None
+        else {"name": status.embedding.name, "dimension": status.embedding.dimension},
+        "extensions": dict(status.extensions),
+        "partitions": status.partitions,
+        "replicas": status.replicas,
+        "standby": status.standby,
+        "distributed": status.distributed,
+        "indexes": [
+            {"agent": each.agent, "vectors": each.vectors, "bytes": each.bytes, "valid": each.valid}
+            for each in status.indexes
+        ],
+    }

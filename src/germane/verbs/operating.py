@@ -1,0 +1,107 @@
+"""What an operator does to a whole store: status, migrations, indexes, vacuum, distribution.
+
+Level: verbs. Unlike the other verbs they aren't one agent's.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from germane.errors import InvalidInput, StoreUnavailable
+from germane.model.database import DatabaseStatus
+from germane.stores.opening import exists, is_address
+from germane.stores.operating import operations_on
+from germane.verbs.embedding import Progress
+
+if TYPE_CHECKING:
+    from germane.stores.postgres.operations import PostgresOperations
+
+__all__ = [
+    "distribute_store",
+    "index_vectors",
+    "migrate_store",
+    "reindex_store",
+    "store_status",
+    "vacuum_store",
+]
+
+
+def store_status(location: str | Path) -> DatabaseStatus:
+    """What a store is kept in, by which schema, and how much it holds. Nothing is changed.
+
+    Raises StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
+    """
+    return operations_on(_there(location)).status()
+
+
+def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None = None) -> tuple[str, ...]:
+    """Make a store, or bring it to this version's schema; the names of the migrations applied.
+
+    In PostgreSQL the tables of a new store get `partitions` hash partitions by agent, 0 for none; and `role`
+    is a database role that may then use the store, one agent at a time, and nothing else. Opening a store
+    migrates it too, where the user may do that. Raises InvalidInput for partitions or a role of a file,
+    SchemaTooNew, and StoreUnavailable.
+    """
+    return operations_on(location).migrate(partitions=partitions, role=role)
+
+
+def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
+    """Index the words anew if an older tokenizer did it, and build every index of the database anew.
+
+    In PostgreSQL nobody waits for it. `progress` is told how many tables are done, and of how many. An
+    interrupted call is repaired by the next. Raises StoreUnavailable or StoreBusy.
+    """
+    operations_on(_there(location)).reindex(progress or _unheard)
+
+
+def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> None:
+    """Give back the room of what was deleted: a file is rewritten, a server's tables are vacuumed.
+
+    Servers do it by themselves as well. Raises StoreUnavailable or StoreBusy.
+    """
+    operations_on(_there(location)).vacuum(progress or _unheard)
+
+
+def index_vectors(location: str, agent: str, *, remove: bool = False) -> int:
+    """Give the vectors of one agent in PostgreSQL an index (HNSW), or take it away; how many there are.
+
+    It is asked from 50,000 vectors on, and finds nearly all of the nearest, where an agent without one gets
+    all of them. Building takes minutes, and nobody waits for it; a call after an interrupted one builds it
+    anew. Raises InvalidInput for a file or an agent without vectors, NotFound, and StoreBusy.
+    """
+    server = _server(location, "An index of an agent's vectors")
+    return server.unindex(agent) if remove else server.index(agent)
+
+
+def distribute_store(location: str, *, progress: Progress | None = None) -> tuple[str, ...]:
+    """Spread a store's tables over a Citus cluster by agent; the tables that weren't spread before.
+
+    All of them are, or none. Raises StoreUnavailable without the extension `citus` or with partitions,
+    and InvalidInput for a file.
+    """
+    return _server(location, "Distribution over servers").distribute(progress or _unheard)
+
+
+def _there(location: str | Path) -> str | Path:
+    if not exists(location):
+        raise StoreUnavailable(
+            f"There is no store at {location}. `germane db migrate` makes one, as opening it does."
+        )
+    return location
+
+
+def _server(location: str, what: str) -> PostgresOperations:
+    if not is_address(location):
+        raise InvalidInput(
+            f"{what} is for PostgreSQL, and {location} is a file. Name a database by its address "
+            "(postgresql://…); `germane db copy` moves a file there."
+        )
+    operations_on(location)  # It says what is missing where the driver isn't there.
+    from germane.stores.postgres.operations import PostgresOperations  # noqa: PLC0415 - The driver is an extra.
+
+    return PostgresOperations(location)
+
+
+def _unheard(done: int, total: int) -> None:
+    """Nobody asked how far it is."""

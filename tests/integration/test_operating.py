@@ -1,0 +1,282 @@
+"""What an operator does to a whole store: the same commands for a file and for a database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import germane
+from commandline import run
+from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
+from germane.embedders import StaticEmbedder
+from germane.stores.opening import location_of
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.distributing import steps
+from germane.stores.postgres.operations import _LOCK
+from germane.testing.fakes import HashEmbedder
+from support.postgres_schema import DISTRIBUTED
+from support.postgres_server import Server, database_of
+
+CITUS = os.environ.get("GERMANE_CITUS_URL", "")
+
+
+@pytest.fixture(params=["file", "database"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a store can be made: nothing is there yet."""
+    if request.param == "file":
+        return str(tmp_path / "agent.db")
+    return str(request.getfixturevalue("postgres_database"))
+
+
+def filled(store: str) -> str:
+    for agent in ("ada", "bob"):
+        with germane.open(store, agent=agent) as engine:
+            engine.remember(f"{agent} likes green tea", kind="preference")
+            engine.remember("The port is 5433", kind="fact")
+    return store
+
+
+def contents(store: str) -> list[str]:
+    with germane.open(store, agent="ada") as engine:
+        return [each.memory.content for each in engine.recall("tea")]
+
+
+def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
+    first = run("db", "migrate", "--json", db=store)
+    second = run("db", "migrate", "--json", db=store)
+
+    assert first.json()["applied"][0] == "0001_first.sql"
+    assert second.json() == {"location": location_of(store), "applied": [], "granted": None}
+    assert "nothing was missing" in run("db", "migrate", db=store).out
+    status = germane.store_status(store)
+    assert (status.schema_version, status.pending, status.agents) == (status.newest_version, (), 0)
+
+
+def test_status_counts_what_there_is(store: str) -> None:
+    shown = run("db", "status", "--json", db=filled(store)).json()
+
+    assert (shown["agents"], shown["memories"], shown["pending"]) == (2, 4, [])
+    assert shown["bytes"] > 10_000
+    assert shown["embedding"] == {"name": StaticEmbedder().name, "dimension": StaticEmbedder().dimension}
+    assert shown["engine"].split()[0] in ("SQLite", "PostgreSQL")
+    assert ("vector" in shown["extensions"]) == store.startswith("postgresql:")
+    lines = run("db", "status", db=store).out.splitlines()
+    assert [line.split()[0] for line in lines][:4] == ["Store", "Kept", "Schema", "Agents"]
+
+
+def test_status_changes_nothing(postgres_database: str) -> None:
+    assert germane.store_status(postgres_database).schema_version == 0
+    assert germane.store_status(postgres_database).pending == ("0001_first.sql",)
+
+
+@pytest.mark.parametrize("command", ["status", "reindex", "vacuum"])
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, command: str) -> None:
+    ran = run("db", command, db=tmp_path / "none.db")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert "There is no store" in ran.err
+    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("command", ["reindex", "vacuum"])
+def test_upkeep_leaves_what_is_stored(store: str, command: str) -> None:
+    before = contents(filled(store))
+    assert run("db", command, "--json", db=store).json() == {"location": location_of(store), "done": True}
+    assert run("db", command, db=store).out.startswith(f"{location_of(store)}: the ")
+
+    assert contents(store) == before == ["ada likes green tea"]
+    assert run("doctor", "--agent", "ada", db=store).code == 0
+
+
+def test_vacuum_gives_room_back(tmp_path: Path) -> None:
+    store = tmp_path / "agent.db"
+    with germane.open(store) as engine:
+        engine.remember_many([f"Number {number} " + "x" * 2000 for number in range(300)])
+    with closing(sqlite3.connect(store, isolation_level=None)) as raw:
+        raw.execute("PRAGMA foreign_keys = ON")
+        raw.execute("DELETE FROM memories")
+    before = store.stat().st_size
+    germane.vacuum_store(store)
+    assert store.stat().st_size < before / 2
+
+
+def test_upkeep_tells_how_far_it_is(postgres_store: str) -> None:
+    told: list[tuple[int, int]] = []
+    germane.vacuum_store(postgres_store, progress=lambda done, total: told.append((done, total)))
+
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert {total for _, total in told} == {len(told)}
+    assert len(told) > len(DISTRIBUTED)
+
+
+def test_reindex_clears_what_an_interrupted_one_left(postgres_database: str) -> None:
+    filled(postgres_database)
+    with psycopg.connect(postgres_database, autocommit=True) as raw:
+        raw.execute("CREATE INDEX lex_by_key_ccnew ON lex (length)")
+        raw.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'lex_by_key_ccnew'::regclass")
+    germane.reindex_store(postgres_database)
+    with psycopg.connect(postgres_database) as raw:
+        rows = raw.execute(
+            "SELECT relname, indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid"
+        ).fetchall()
+    assert "lex_by_key" in dict(rows)
+    assert "lex_by_key_ccnew" not in dict(rows)
+    assert all(dict(rows).values())
+
+
+def test_two_do_not_do_it_at_once(postgres_store: str) -> None:
+    with psycopg.connect(postgres_store, autocommit=True) as raw:
+        raw.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        with pytest.raises(StoreBusy, match="Another process is at work"):
+            germane.reindex_store(postgres_store)
+
+
+def test_partitions_and_a_role_are_for_a_database(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="neither partitions nor roles"):
+        germane.migrate_store(tmp_path / "agent.db", partitions=4)
+    assert run("db", "migrate", "--grant", "x", db=tmp_path / "agent.db").code == 2
+
+
+def test_a_partitioned_store_with_a_role(postgres_database: str, postgres_server: Server) -> None:
+    postgres_server.run(
+        "DO $$ BEGIN CREATE ROLE few LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+    )
+    ran = run("db", "migrate", "--partitions", "4", "--grant", "few", db=postgres_database)
+    assert ran.out.endswith("Role few may use it, one agent at a time.\n")
+    filled(postgres_database)
+    as_few = postgres_server.url(database_of(postgres_database), user="few")
+    shown = run("db", "status", "--json", db=as_few).json()
+    assert (shown["partitions"], shown["agents"], shown["memories"]) == (4, 2, None)
+    assert germane.store_status(postgres_database).memories == 4
+    assert contents(as_few) == ["ada likes green tea"]
+    for command in ("vacuum", "reindex"):
+        ran = run("db", command, db=as_few)
+        assert (ran.code, "doesn't own the tables" in ran.err) == (3, True)
+    germane.reindex_store(postgres_database)
+    postgres_server.run("DROP OWNED BY few", database=database_of(postgres_database))
+
+
+def test_an_agent_gets_an_index_of_its_vectors_and_loses_it(postgres_database: str) -> None:
+    filled(postgres_database)
+    assert germane.index_vectors(postgres_database, "bob") == 2
+    assert run("db", "index", "--agent", "ada", "--json", db=postgres_database).json() == {
+        "location": location_of(postgres_database),
+        "agent": "ada",
+        "vectors": 2,
+        "indexed": True,
+    }
+    indexes = germane.store_status(postgres_database).indexes
+    assert [(each.agent, each.vectors, each.valid) for each in indexes] == [
+        ("ada", 2, True),
+        ("bob", 2, True),
+    ]
+    assert "2 vectors of ada" in run("db", "status", db=postgres_database).out
+    run("db", "index", "--agent", "ada", "--unindex", db=postgres_database)
+    assert [each.agent for each in germane.store_status(postgres_database).indexes] == ["bob"]
+
+
+def test_a_half_built_index_is_built_anew(postgres_database: str) -> None:
+    filled(postgres_database)
+    germane.index_vectors(postgres_database, "ada")
+    with psycopg.connect(postgres_database, autocommit=True) as raw:
+        raw.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'vectors_of_1'::regclass")
+    assert "half built" in run("db", "status", db=postgres_database).out
+    germane.index_vectors(postgres_database, "ada")
+    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [True]
+
+
+def test_what_has_no_index_is_refused(postgres_database: str, tmp_path: Path) -> None:
+    with germane.open(postgres_database, agent="ada", embedder=None) as engine:
+        engine.remember("No vector")
+    with pytest.raises(InvalidInput, match="has no vectors to index"):
+        germane.index_vectors(postgres_database, "ada")
+    with pytest.raises(NotFound):
+        germane.index_vectors(postgres_database, "nobody")
+    with pytest.raises(InvalidInput, match="is a file"):
+        germane.index_vectors(str(tmp_path / "agent.db"), "ada")
+    assert run("db", "index", db=postgres_database).err == "germane: Say whose vectors: --agent NAME.\n"
+
+
+def test_copy_goes_there_and_back(tmp_path: Path, postgres_database: str) -> None:
+    source, back = filled(str(tmp_path / "agent.db")), tmp_path / "back.db"
+    there = run("db", "copy", "--from", source, "--to", postgres_database, "--json").json()
+    again = run("db", "copy", "--to", str(back), "--json", db=postgres_database).json()
+
+    assert (there["copied"], again["copied"]) == (2, 2)
+    assert [(each["agent"], each["sha256"]) for each in there["agents"]] == [
+        (each["agent"], each["sha256"]) for each in again["agents"]
+    ]
+    assert there["to"] == location_of(postgres_database)
+    told = run("db", "copy", "--from", source, "--to", postgres_database, "--agent", "ada")
+    assert "was there" in told.out
+    assert told.out.endswith("rows are the same there.\n")
+    assert "bob" not in told.out
+
+
+def test_a_whole_store_is_embedded_anew_by_either_command(store: str) -> None:
+    filled(store)
+    assert run("db", "reembed", db=store).code == 2
+    for command in (("db", "reembed"), ("reembed",)):
+        ran = run(*command, "--again", "--yes", "--json", db=store)
+        assert ran.json() == {"embedded": 4, "model": StaticEmbedder().name}
+    assert germane.reembed(store, embedder=HashEmbedder(dimension=8)) == 4
+
+
+def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_path: Path) -> None:
+    ran = run("db", "distribute", db=postgres_store)
+
+    assert ran.code == 3
+    assert "doesn't have the extension `citus`" in ran.err
+    assert "--partitions" in ran.err
+    assert run("db", "distribute", db=tmp_path / "agent.db").code == 2
+
+
+def test_every_table_is_spread_by_agent_or_everywhere() -> None:
+    spread = dict(steps())
+    by_agent = {table for table, step in spread.items() if "'agent'" in step}
+
+    assert by_agent == set(DISTRIBUTED)
+    assert "'space'" in spread["space_events"]
+    assert {table for table, step in spread.items() if "create_reference_table" in step} == {
+        "migrations",
+        "settings",
+        "agents",
+        "spaces",
+        "members",
+    }
+    assert next(iter(by_agent & {list(spread)[3]})) == "states"
+
+
+@pytest.mark.skipif(not CITUS, reason="GERMANE_CITUS_URL names no database with Citus.")
+def test_on_citus_a_distributed_store_works_as_any() -> None:
+    germane.migrate_store(CITUS)
+    spread = germane.distribute_store(CITUS)
+    assert germane.distribute_store(CITUS) == ()
+    assert set(DISTRIBUTED) <= set(spread)
+    assert contents(filled(CITUS)) == ["ada likes green tea"]
+    assert germane.store_status(CITUS).distributed
+
+
+def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) -> None:
+    with pytest.raises(StoreUnavailable, match="germane db migrate"):
+        germane.distribute_store(postgres_database)
+    connections = Connections(postgres_database)
+    assert connections.size() == 0
+    connections.close()
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+def test_tables_are_stored_as_their_rows_need_it(postgres_database: str, partitions: int) -> None:
+    germane.migrate_store(postgres_database, partitions=partitions)
+    with psycopg.connect(postgres_database) as raw:
+        rows = raw.execute(
+            "SELECT relname, reloptions::text FROM pg_class WHERE relkind = 'r' AND reloptions IS NOT NULL"
+        ).fetchall()
+    ends = [f"_{number}" for number in range(partitions)] or [""]
+    meant = {"states": "fillfactor=70", "memories": "fillfactor=90", "vectors": "toast_tuple_target=8160"}
+    assert dict(rows) == {f"{name}{end}": f"{{{how}}}" for name, how in meant.items() for end in ends}
