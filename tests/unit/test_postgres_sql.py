@@ -69,7 +69,7 @@ def test_an_insert_takes_its_values_in_the_same_order(name: str) -> None:
     if name not in queries("sqlite") or not positions("sqlite", queries("sqlite")[name]):
         return
     columns = [
-        re.sub(r"\s", "", re.search(r"INSERT INTO \w+ \(([^)]*)\)", queries(dialect)[name])[1])  # type: ignore[index]
+        re.sub(r"\s", "", re.search(r"INSERT INTO \w+ \(([^)]*)\)", queries(dialect)[name])[1])  # type: ignore[index]  # Each is an INSERT.
         for dialect in ("sqlite", "postgres")
     ]
     assert columns[0] == columns[1]
