@@ -10,6 +10,7 @@ import pytest
 
 import germane
 from germane import EmbedderMismatch, Filter, InvalidInput, NotFound, Order, Status, StoreUnavailable
+from germane.demo.loading import demo_questions, load_demo
 from germane.exchange.exporting import export_jsonl
 from germane.stores.postgres import PostgresStore
 from germane.stores.sqlite import SqliteStore
@@ -149,3 +150,20 @@ def test_both_kinds_of_store_can_be_on_either_side(tmp_path: Path) -> None:
         assert store.check("ada") == ()
         store.close()
     assert issubclass(PostgresStore, type(store).__bases__[0])
+
+
+def test_the_demo_goes_there_and_back(tmp_path: Path, postgres_store: str) -> None:
+    source, back = tmp_path / "agent.db", tmp_path / "back.db"
+    with germane.open(source, agent="demo", clock=lambda: NOW) as engine:
+        loaded = load_demo(engine)
+    there = copy_store(source, postgres_store)
+    copy_store(postgres_store, back)
+    assert exported(back, "demo") == exported(postgres_store, "demo") == exported(source, "demo")
+    assert len(exported(back, "demo").splitlines()) == loaded
+    assert there.rows > 5 * loaded
+    question = demo_questions()[0].question
+    texts = []
+    for location in (source, postgres_store, back):
+        with germane.open(location, agent="demo", clock=lambda: NOW, read_only=True) as engine:
+            texts.append(engine.assemble(question, budget=2000).text)
+    assert texts[0] == texts[1] == texts[2] != ""
