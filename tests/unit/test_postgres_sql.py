@@ -24,6 +24,7 @@ OWN = {
     "index_vectors",
     "unindex_vectors",
     "indexed_vectors",
+    "set_search_width",
 }
 EVERYWHERE = {"agents"}  # For maintenance alone, which is about all agents.
 

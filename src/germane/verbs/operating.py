@@ -66,9 +66,10 @@ def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> N
 def index_vectors(location: str, agent: str, *, remove: bool = False) -> int:
     """Give the vectors of one agent in PostgreSQL an index (HNSW), or take it away; how many there are.
 
-    It is asked from 50,000 vectors on, and finds nearly all of the nearest, where an agent without one gets
-    all of them. Building takes minutes, and nobody waits for it; a call after an interrupted one builds it
-    anew. Raises InvalidInput for a file or an agent without vectors, NotFound, and StoreBusy.
+    It is asked from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
+    exact ones that an agent without it gets. Building takes a minute for each 100,000 or so, and nobody
+    waits for it; a call after an interrupted one builds it anew. Raises InvalidInput for a file or an agent
+    without vectors, NotFound, and StoreBusy.
     """
     server = _server(location, "An index of an agent's vectors")
     return server.unindex(agent) if remove else server.index(agent)

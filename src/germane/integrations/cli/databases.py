@@ -124,8 +124,8 @@ def _index(
 ) -> None:
     """Give one agent's vectors in PostgreSQL an index (HNSW), or take it away.
 
-    It is asked from 50,000 vectors on; below, comparing with all of them takes less time. It finds nearly all
-    of the nearest, so results may then differ from those of an agent without. Nobody waits while it is built.
+    It is asked from 20,000 memories on; what is smaller is kept in the processes that ask about it. It finds
+    nearly all of the nearest, so results may differ from exact ones. Nobody waits while it is built.
     """
     if agent is None:
         raise InvalidInput("Say whose vectors: --agent NAME.")

@@ -22,7 +22,7 @@ _SECONDS_BETWEEN_LINES: Final = 2.0
 def progress_of(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """What to tell how much is done, and of how much. `what` is in the plural: "tables"."""
     if quiet:
-        yield lambda done, total: None
+        yield lambda *_: None
     elif sys.stderr.isatty():
         from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
         from rich.progress import Progress  # noqa: PLC0415 - As above.

@@ -42,9 +42,9 @@ def distribute(raw: Raw, location: str, tell: Tell) -> tuple[str, ...]:
     if not has_citus:
         raise StoreUnavailable(
             f"The database of {location} doesn't have the extension `citus`, which spreads tables over "
-            "several servers. Install Citus on them and run CREATE EXTENSION citus; without it, partition a new "
-            "database by `germane db migrate --partitions N`, or give each of several servers a part of the "
-            "agents (docs/how-to/operate-postgresql.md)."
+            "several servers. Install Citus on them and run CREATE EXTENSION citus. Without it, give a new "
+            "database partitions (`germane db migrate --partitions N`), or each of several servers a part "
+            "of the agents, as docs/how-to/operate-postgresql.md shows."
         )
     if is_partitioned:
         raise StoreUnavailable(

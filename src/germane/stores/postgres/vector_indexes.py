@@ -13,8 +13,8 @@ from germane.stores.sql import queries
 
 __all__ = ["WORTH_IT", "index_agent", "marked", "unindex_agent"]
 
-WORTH_IT: Final = 50_000
-"""From so many vectors of one agent on the index is asked; below, all of them are compared in less time."""
+WORTH_IT: Final = 20_000
+"""From so many memories of one agent on its index is asked: `bench/nearest.py` measures what that saves."""
 
 _MOST_DIMENSIONS: Final = 4000  # Of pgvector's, for vectors of 16 bits in such an index.
 

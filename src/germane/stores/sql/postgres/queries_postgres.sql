@@ -32,6 +32,10 @@ SELECT num, -distance FROM (
     WHERE agent = {agent} ORDER BY vector::halfvec({dimension}) <#> %(asked)s::halfvec({dimension}) LIMIT %(limit)s
 ) AS found ORDER BY distance, num DESC;
 
+-- name: set_search_width
+-- How many candidates the index goes through until the transaction ends, and so how many it can find.
+SELECT set_config('hnsw.ef_search', %(width)s, true);
+
 -- name: index_vectors
 -- Give an agent with very many vectors an index of its own, outside a transaction. {table} is the partition that
 -- the agent's rows are in, or `vectors`.
