@@ -1,7 +1,8 @@
 """The documentation as tests see it: pages, their blocks, and what running a page prints.
 
 A page's ```python blocks share one namespace, and they and its ```console blocks one folder of their
-own. What a block prints is compared with the ```text output block after it, or, in a
+own. Each database that a page names as `postgresql://localhost/…` stands for an empty one on a server that
+is started for the page. What a block prints is compared with the ```text output block after it, or, in a
 ```console output block, with the lines under each command. Ids and moments differ from run to run
 and are compared as such. A block marked `illustration` is not run, for what needs a server, a library
 or files that aren't there; its code is compiled all the same, and its commands have to exist.
@@ -19,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import zip_longest
@@ -36,6 +37,7 @@ __all__ = [
     "blocks_of",
     "commands_of",
     "masked",
+    "needs_server",
     "pages",
     "run_example",
     "run_page",
@@ -47,6 +49,7 @@ OUTPUT = "output"
 ILLUSTRATION = "illustration"
 
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_DATABASE = re.compile(r"postgresql://localhost/\w+")
 _PROMPT = "$ "
 _CHANGING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
@@ -111,27 +114,67 @@ def masked(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def needs_server(page: Path) -> bool:
+    """Whether a page's examples need a PostgreSQL server."""
+    return bool(_DATABASE.search(page.read_text(encoding="utf-8")))
+
+
 def run_page(page: Path, folder: Path) -> list[Shown]:
     """Run a page's blocks in `folder`, and return what each block prints whose output the page shows."""
+    if not needs_server(page):
+        return _run_in(folder, page, {})
+    with _databases(page) as named:
+        return _run_in(folder, page, named)
+
+
+def _run_in(folder: Path, page: Path, named: Mapping[str, str]) -> list[Shown]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     with chdir(folder), warnings.catch_warnings():
         # A page shows one thing at a time, and not each time how an engine is closed.
         warnings.simplefilter("ignore", ResourceWarning)
-        shown = list(_run(page, namespace))
+        shown = list(_run(page, namespace, named))
         namespace.clear()
         gc.collect()
-    return shown
+    return [replace(each, actual=_as_named(each.actual, named)) for each in shown]
 
 
-def _run(page: Path, namespace: dict[str, Any]) -> Iterator[Shown]:
+@contextmanager
+def _databases(page: Path) -> Iterator[Mapping[str, str]]:
+    """A database for each that the page names; the addresses by those names."""
+    from support.postgres_server import Server  # noqa: PLC0415 - Few pages need one.
+
+    server = Server()
+    try:
+        server.create()
+        server.start()
+        found = dict.fromkeys(_DATABASE.findall(page.read_text(encoding="utf-8")))
+        yield {each: server.url(server.fresh()) for each in found}
+    finally:
+        server.stop()
+
+
+def _as_named(text: str, named: Mapping[str, str]) -> str:
+    """What a page prints, with the names of databases in it that the page gives them."""
+    from germane.stores.opening import location_of  # noqa: PLC0415 - As above.
+
+    for name, address in named.items():
+        text = text.replace(address, name).replace(location_of(address), location_of(name))
+    return text
+
+
+def _with_addresses(block: Block, named: Mapping[str, str]) -> Block:
+    return replace(block, text=_DATABASE.sub(lambda name: named.get(name[0], name[0]), block.text))
+
+
+def _run(page: Path, namespace: dict[str, Any], named: Mapping[str, str]) -> Iterator[Shown]:
     blocks = blocks_of(page.read_text(encoding="utf-8"))
     for block, after in zip_longest(blocks, blocks[1:]):
         if block.language == "python":
-            printed = _run_python(block, page, namespace)
+            printed = _run_python(_with_addresses(block, named), page, namespace)
             if after is not None and after.language == "text" and OUTPUT in after.words:
                 yield Shown(block=after, actual=printed)
         elif block.language == "console" and ILLUSTRATION not in block.words:
-            printed = _run_console(block)
+            printed = _run_console(block, named)
             if OUTPUT in block.words:
                 yield Shown(block=block, actual=printed)
 
@@ -163,7 +206,7 @@ def _run_python(block: Block, page: Path, namespace: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def _run_console(block: Block) -> str:
+def _run_console(block: Block, named: Mapping[str, str]) -> str:
     """What the block's `germane` commands print, each after the lines of its command."""
     printed: list[str] = []
     for part in re.split(r"^(?=\$ )", block.text, flags=re.MULTILINE):
@@ -171,7 +214,7 @@ def _run_console(block: Block) -> str:
             typed = re.match(r"(?:.*\\\n)*.*\n?", part)
             assert typed is not None
             printed.append(typed[0])
-            words = next(commands_of(replace(block, text=part)))
+            words = next(commands_of(_with_addresses(replace(block, text=part), named)))
             if words[0] == "germane":
                 printed.append(_run_germane(words[1:]))
     return "".join(printed)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from commandline import run
-from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, pages, run_page
+from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, needs_server, pages, run_page
 from germane.integrations.cli.commands import COMMANDS, GROUPS
+from support.postgres_server import missing
 
 _NAMES = [page.relative_to(ROOT).as_posix() for page in pages()]
 _EVERY_PAGE = [*pages(), *sorted((ROOT / "docs" / "decisions").glob("*.md")), ROOT / "CHANGELOG.md"]
@@ -23,6 +24,8 @@ _HEADING = re.compile(r"^#{1,6}\s+(.*)$", re.MULTILINE)
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_the_examples_of_a_page_run_and_print_what_it_shows(name: str, tmp_path: Path) -> None:
+    if needs_server(ROOT / name) and missing():
+        pytest.skip(missing())
     for shown in run_page(ROOT / name, tmp_path):
         where = f"{name}, line {shown.block.line}"
         assert (where, masked(shown.actual)) == (where, masked(shown.block.text))
