@@ -6,6 +6,7 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import germane
@@ -167,3 +168,24 @@ def test_the_demo_goes_there_and_back(tmp_path: Path, postgres_store: str) -> No
         with germane.open(location, agent="demo", clock=lambda: NOW, read_only=True) as engine:
             texts.append(engine.assemble(question, budget=2000).text)
     assert texts[0] == texts[1] == texts[2] != ""
+
+
+def test_a_copy_is_repeated_where_the_server_asks_for_it(tmp_path: Path, postgres_database: str) -> None:
+    source = tmp_path / "agent.db"
+    fill(source)
+    germane.migrate_store(postgres_database)
+    with psycopg.connect(postgres_database, autocommit=True) as raw:
+        # A sequence isn't rolled back, so only the first transaction that comes here is refused.
+        raw.execute("CREATE SEQUENCE refusals")
+        raw.execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF nextval('refusals') = 1 THEN RAISE serialization_failure; END IF; RETURN NEW; END $$"
+        )
+        raw.execute(
+            "CREATE TRIGGER refused BEFORE INSERT ON texts FOR EACH STATEMENT EXECUTE FUNCTION refuse()"
+        )
+
+    assert copy_store(source, postgres_database).copied == 2
+    assert exported(postgres_database, "ada") == exported(source, "ada")
+    with psycopg.connect(postgres_database) as raw:
+        assert raw.execute("SELECT last_value > 2 FROM refusals").fetchall() == [(True,)]

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -280,3 +285,62 @@ def test_tables_are_stored_as_their_rows_need_it(postgres_database: str, partiti
     ends = [f"_{number}" for number in range(partitions)] or [""]
     meant = {"states": "fillfactor=70", "memories": "fillfactor=90", "vectors": "toast_tuple_target=8160"}
     assert dict(rows) == {f"{name}{end}": f"{{{how}}}" for name, how in meant.items() for end in ends}
+
+
+KILLED = """
+import os, signal, sys
+import germane
+
+def tell(done, total):
+    if done == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+germane.copy_store(*sys.argv[1:3], progress=tell)
+"""
+
+
+def test_a_copy_that_was_killed_is_gone_on_with(tmp_path: Path, postgres_database: str) -> None:
+    source = str(tmp_path / "agent.db")
+    for agent in ("ada", "bob", "carl"):
+        with germane.open(source, agent=agent) as engine:
+            engine.remember(f"{agent} likes tea")
+    killed = subprocess.run([sys.executable, "-c", KILLED, source, postgres_database], check=False)
+    assert killed.returncode == -signal.SIGKILL
+
+    shown = run("db", "copy", "--from", source, "--to", postgres_database, "--json").json()
+    assert [(each["agent"], each["was_there"]) for each in shown["agents"]] == [
+        ("ada", True),
+        ("bob", True),
+        ("carl", False),
+    ]
+
+
+def test_an_index_whose_building_was_cancelled_is_built_by_the_next_call(postgres_database: str) -> None:
+    filled(postgres_database)
+    with psycopg.connect(postgres_database) as old:
+        # What began before holds up the building, which waits for it without holding up anybody.
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("INSERT INTO settings VALUES ('x', 'x')")
+        old.execute("LOCK TABLE vectors IN ROW EXCLUSIVE MODE")
+        with ThreadPoolExecutor(1) as pool:
+            building = pool.submit(germane.index_vectors, postgres_database, "ada")
+            with psycopg.connect(postgres_database, autocommit=True) as raw:
+                cancel = (
+                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+                    " WHERE query LIKE 'CREATE INDEX CONCURRENTLY%' AND wait_event_type = 'Lock'"
+                )
+                while not building.done() and not raw.execute(cancel).fetchall():
+                    time.sleep(0.02)
+            with pytest.raises(StoreBusy, match="cancelled"):
+                building.result()
+    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [False]
+    assert contents(postgres_database) == ["ada likes green tea"]
+    assert germane.index_vectors(postgres_database, "ada") == 2
+    assert [each.valid for each in germane.store_status(postgres_database).indexes] == [True]
+
+
+def test_reading_where_there_is_no_store_says_how_to_make_one(postgres_database: str) -> None:
+    ran = run("recall", "tea", db=postgres_database)
+
+    assert ran.code == 3
+    assert f"There is no store in {location_of(postgres_database)}." in ran.err

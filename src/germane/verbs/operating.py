@@ -63,16 +63,19 @@ def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> N
     operations_on(_there(location)).vacuum(progress or _unheard)
 
 
-def index_vectors(location: str, agent: str, *, remove: bool = False) -> int:
+def index_vectors(
+    location: str, agent: str, *, remove: bool = False, progress: Progress | None = None
+) -> int:
     """Give the vectors of one agent in PostgreSQL an index (HNSW), or take it away; how many there are.
 
     It is asked from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
     exact ones that an agent without it gets. Building takes a minute for each 100,000 or so, and nobody
-    waits for it; a call after an interrupted one builds it anew. Raises InvalidInput for a file or an agent
-    without vectors, NotFound, and StoreBusy.
+    waits for it; a call after an interrupted one builds it anew. `progress` is told how many vectors are in
+    it, and of about how many. Raises InvalidInput for a file or an agent without vectors, NotFound, and
+    StoreBusy.
     """
     server = _server(location, "An index of an agent's vectors")
-    return server.unindex(agent) if remove else server.index(agent)
+    return server.unindex(agent) if remove else server.index(agent, progress or _unheard)
 
 
 def distribute_store(location: str, *, progress: Progress | None = None) -> tuple[str, ...]:

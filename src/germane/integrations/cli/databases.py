@@ -129,7 +129,8 @@ def _index(
     """
     if agent is None:
         raise InvalidInput("Say whose vectors: --agent NAME.")
-    vectors = germane.index_vectors(database, agent, remove=unindex)
+    with progress_of("vectors", quiet=as_json) as tell:
+        vectors = germane.index_vectors(database, agent, remove=unindex, progress=tell)
     if as_json:
         print_json(
             {"location": location_of(database), "agent": agent, "vectors": vectors, "indexed": not unindex}

@@ -6,13 +6,14 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from typing import Any, Final
 
-from germane.errors import StoreBusy, StoreUnavailable
+from germane.errors import GermaneError, StoreBusy, StoreUnavailable
 from germane.model.database import DatabaseStatus, Tell, VectorIndex
 from germane.stores.postgres import distributing, vector_indexes
-from germane.stores.postgres.again import retrying
+from germane.stores.postgres.again import Again, retrying
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.pool import location_of
@@ -51,6 +52,10 @@ FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
     JOIN agents ON relname = 'vectors_of_' || agents.agent::text
 WHERE relnamespace = current_schema()::regnamespace ORDER BY agents.agent
 """
+
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
+
+_PROGRESS: Final = b"SELECT tuples_done, tuples_total FROM pg_stat_progress_create_index WHERE pid = %s"
 
 # The tables that hold rows: those of the store, or their partitions.
 _TABLES: Final = b"""
@@ -140,11 +145,12 @@ class PostgresOperations:
                 raw.execute(f"VACUUM (ANALYZE) {table}".encode())
                 tell(number, len(tables))
 
-    def index(self, agent: str) -> int:
+    def index(self, agent: str, tell: Tell) -> int:
         """Give an agent's vectors an index, unless they have one; how many vectors there are."""
         with self._alone() as raw:
             _tables(raw)
-            return vector_indexes.index_agent(raw, agent)
+            with self._watching(raw.info.backend_pid, tell):
+                return vector_indexes.index_agent(raw, agent)
 
     def unindex(self, agent: str) -> int:
         """Take the index away again; how many vectors there are."""
@@ -165,6 +171,28 @@ class PostgresOperations:
             yield connections
         finally:
             connections.close()
+
+    @contextmanager
+    def _watching(self, process: int, tell: Tell) -> Iterator[None]:
+        """Tell how many vectors are in the index that a process of the server builds meanwhile."""
+        done = Event()
+
+        def watch() -> None:
+            # Whatever keeps from looking keeps nothing from being built.
+            with suppress(GermaneError, Again), self._opened(read_only=True) as connections:
+                while not done.wait(_SECONDS_BETWEEN_LOOKS):
+                    with connections.reading() as connection:
+                        found = connection.raw.execute(_PROGRESS, (process,)).fetchone()
+                    if found is not None and found[1]:
+                        tell(min(found), found[1])
+
+        watching = Thread(target=watch, name="germane index", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watching.join()
 
     @contextmanager
     def _alone(self) -> Iterator[Raw]:

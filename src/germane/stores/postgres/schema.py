@@ -51,6 +51,11 @@ def prepare(connections: Connections) -> None:
         found = checked_version(connection)
     if found >= VERSION:
         return
+    if connections.read_only and not found:
+        raise StoreUnavailable(
+            f"There is no store in {connections.location}. `germane remember`, `germane import` and "
+            "`germane db migrate` make one, as opening it without read_only=True does."
+        )
     if connections.read_only:
         raise StoreUnavailable(
             f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
