@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ import germane
 from commandline import run
 from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
 from germane.embedders import StaticEmbedder
+from germane.integrations.cli.progress import progress_of
 from germane.stores.opening import location_of
 from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.distributing import steps
@@ -344,3 +346,32 @@ def test_reading_where_there_is_no_store_says_how_to_make_one(postgres_database:
 
     assert ran.code == 3
     assert f"There is no store in {location_of(postgres_database)}." in ran.err
+
+
+class Terminal(io.StringIO):
+    """A stream behind which somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_a_bar_and_leaves_nothing_behind(
+    postgres_store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_of("tables", quiet=False) as tell:
+        germane.vacuum_store(postgres_store, progress=tell)
+    monkeypatch.undo()
+
+    assert "tables" in stream.getvalue()
+    assert "100%" in stream.getvalue()
+    assert stream.getvalue().endswith("\x1b[2K")
+
+
+def test_a_program_is_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_of("tables", quiet=True) as tell:
+        tell(1, 1)
+
+    assert capsys.readouterr() == ("", "")

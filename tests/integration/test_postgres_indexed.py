@@ -28,10 +28,11 @@ class AskingTheIndex(PostgresStore):
         return ServedCache(agent, indexed_from=1)
 
 
-@pytest.fixture
-def address(postgres_store_database: str) -> str:
+@pytest.fixture(params=[0, 4], ids=["whole", "partitioned"])
+def address(request: pytest.FixtureRequest, postgres_database: str) -> str:
     """The address of a store with one agent whose vectors have an index."""
-    with germane.open(postgres_store_database, agent="ada", embedder=EMBEDDER) as engine:
+    germane.migrate_store(postgres_database, partitions=request.param)
+    with germane.open(postgres_database, agent="ada", embedder=EMBEDDER) as engine:
         engine.remember_many(
             [
                 {
@@ -41,10 +42,10 @@ def address(postgres_store_database: str) -> str:
                 for number in range(COUNT)
             ]
         )
-    germane.index_vectors(postgres_store_database, "ada")
-    with psycopg.connect(postgres_store_database, autocommit=True) as raw:
+    germane.index_vectors(postgres_database, "ada")
+    with psycopg.connect(postgres_database, autocommit=True) as raw:
         raw.execute("ANALYZE")
-    return postgres_store_database
+    return postgres_database
 
 
 def loaded(connection: PostgresConnection) -> ServedCache:
