@@ -129,7 +129,7 @@ def _index(
     """
     if agent is None:
         raise InvalidInput("Say whose vectors: --agent NAME.")
-    with progress_of("vectors", quiet=as_json) as tell:
+    with progress_of("blocks", quiet=as_json) as tell:
         vectors = germane.index_vectors(database, agent, remove=unindex, progress=tell)
     if as_json:
         print_json(

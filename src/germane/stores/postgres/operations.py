@@ -55,7 +55,7 @@ WHERE relnamespace = current_schema()::regnamespace ORDER BY agents.agent
 
 _SECONDS_BETWEEN_LOOKS: Final = 1.0
 
-_PROGRESS: Final = b"SELECT tuples_done, tuples_total FROM pg_stat_progress_create_index WHERE pid = %s"
+_PROGRESS: Final = b"SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index WHERE pid = %s"
 
 # The tables that hold rows: those of the store, or their partitions.
 _TABLES: Final = b"""
@@ -174,7 +174,7 @@ class PostgresOperations:
 
     @contextmanager
     def _watching(self, process: int, tell: Tell) -> Iterator[None]:
-        """Tell how many vectors are in the index that a process of the server builds meanwhile."""
+        """Tell how many blocks of the table are in the index that a process of the server builds meanwhile."""
         done = Event()
 
         def watch() -> None:
