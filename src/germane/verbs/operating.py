@@ -70,9 +70,9 @@ def index_vectors(
 
     It is asked from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
     exact ones that an agent without it gets. Building takes a minute for each 100,000 or so, and nobody
-    waits for it; a call after an interrupted one builds it anew. `progress` is told how many blocks of the table
-    are in it, and of how many. Raises InvalidInput for a file or an agent without vectors, NotFound, and
-    StoreBusy.
+    waits for it; a call after an interrupted one builds it anew. `progress` is told how many blocks of the
+    table are in it, and of how many. Raises InvalidInput for a file or an agent without vectors, NotFound,
+    and StoreBusy.
     """
     server = _server(location, "An index of an agent's vectors")
     return server.unindex(agent) if remove else server.index(agent, progress or _unheard)

@@ -174,7 +174,7 @@ class PostgresOperations:
 
     @contextmanager
     def _watching(self, process: int, tell: Tell) -> Iterator[None]:
-        """Tell how many blocks of the table are in the index that a process of the server builds meanwhile."""
+        """Tell how many blocks of the table are in the index that a server's process builds meanwhile."""
         done = Event()
 
         def watch() -> None:
