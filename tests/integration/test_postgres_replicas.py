@@ -173,3 +173,14 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
 
 def test_places_in_the_log_compare_as_numbers() -> None:
     assert place_of("0/FF") < place_of("0/100") < place_of("1/0") < place_of("A/0") < place_of("10/0")
+
+
+def test_the_status_tells_a_standby_from_its_primary(
+    pair: tuple[Connections, str], postgres_store_database: str
+) -> None:
+    _, there = pair
+    primary, standby = germane.store_status(postgres_store_database), germane.store_status(there)
+
+    assert (primary.standby, primary.replicas) == (False, 1)
+    assert (standby.standby, standby.replicas) == (True, 0)
+    assert (standby.schema_version, standby.agents) == (primary.schema_version, primary.agents)
