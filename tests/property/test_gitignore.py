@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from germane.exchange.sources import Skipped
@@ -58,6 +58,7 @@ def told(skipped: Skipped) -> None:
 
 
 @given(patterns, patterns, patterns, patterns)
+@example(["!doc/deep/"], [], [], ["*.md"])  # What lets a folder in says nothing of the files in it.
 @settings(max_examples=60)
 def test_the_walk_finds_what_git_would_add(
     top: list[str], doc: list[str], gen: list[str], own: list[str]

@@ -147,9 +147,16 @@ def is_hidden(path: Path, root: Path) -> bool:
 
 
 def _says(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
+    """What the last pattern that matches says of the path itself; None where none does."""
     if spec is None:
         return None
-    return spec.check_file(path.as_posix() + ("/" if is_folder else "")).include
+    text = path.as_posix() + ("/" if is_folder else "")
+    for pattern in reversed(spec.patterns):
+        found = pattern.match_file(text) if pattern.include is not None else None
+        # One that ends before the path does speaks of a folder that the path is in, which was asked before.
+        if found is not None and found.match.end() == len(text):
+            return pattern.include
+    return None
 
 
 def _spec(path: Path) -> GitIgnoreSpec | None:
