@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from germane.conversation.formats import read_messages, write_messages
@@ -55,6 +55,13 @@ def test_plain_messages_come_back_as_they_were(messages: list[dict[str, Any]]) -
 
 
 @given(st.lists(openai_messages() | plain_messages(), max_size=8), st.sampled_from(list(Provider)))
+@example(
+    [
+        {"role": "assistant", "content": [], "tool_calls": [{"id": "call_1", "name": "read_file"}]},
+        {"role": "tool", "tool_results": [{"call_id": "call_1"}]},
+    ],
+    Provider.ANTHROPIC,
+)
 def test_no_result_is_sent_without_its_call(messages: list[dict[str, Any]], provider: Provider) -> None:
     read = read_messages(messages)
     kept = without_orphans(read)

@@ -136,7 +136,8 @@ def _written(message: Message) -> dict[str, Any]:
         parts = (*message.results, *(part for part in parts if not isinstance(part, ToolResult)))
     native = message.provider is Provider.ANTHROPIC
     blocks = [block for part in parts for block in _blocks(part, native=native)]
-    return {"role": role, "content": blocks, **extra_fields(message.extra)}
+    # What else a message of another form held has no meaning here, and might stand in the content's place.
+    return {"role": role, "content": blocks, **(extra_fields(message.extra) if native else {})}
 
 
 def _blocks(part: Part, *, native: bool) -> list[dict[str, Any]]:
