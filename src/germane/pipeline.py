@@ -25,11 +25,13 @@ from germane.model.learning import Weights
 from germane.model.memory import Memory
 from germane.model.plan import Plan, Section
 from germane.model.query import Candidate, Found, Order, Query, TimeRange
+from germane.model.slate import Slate
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
 from germane.model.work import KindsFirst, Work
 from germane.packing.account import entries_of, uses_of
+from germane.packing.blocks import Choice, Fitted
 from germane.packing.costs import ContentCosts, Costs, RenditionCosts
-from germane.packing.fit import Choice, Fitted, fit
+from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, items_of
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import render
@@ -130,10 +132,13 @@ def _required(request: Request, found: Found) -> frozenset[str]:
     """The ids of what has to stand in the context: by its section, by its kind, or because it is pinned."""
     # Few kinds have any that must stand, and most candidates are of another.
     strict = {kind.name: kind.requires for kind in request.kinds if kind.strict}
+    requires = any(section.required or section.required_kinds for section in request.plan.sections)
+    if not (requires or strict or request.pinned):
+        return frozenset()
     return frozenset(
         memory.id
         for section, candidates in _gathered(request.plan, found)
-        for memory in map(_MEMORY, candidates)
+        for memory in (candidates.memories if isinstance(candidates, Slate) else map(_MEMORY, candidates))
         if section.required
         or memory.kind in section.required_kinds
         or memory.id in request.pinned
@@ -262,11 +267,11 @@ def _parted(
         return kept, dropped
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [Choice(ranked=one, reason=out[one.memory.id]) for one in kept if one.memory.id in out]
+        dropped += [Choice.left_out(one, out[one.memory.id]) for one in kept if one.memory.id in out]
         kept = tuple(one for one in kept if one.memory.id not in out)
     if section.alike is not None:
         kept, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
-        dropped += [Choice(ranked=one, reason=Reason.ALIKE) for one in over]
+        dropped += [Choice.left_out(one, Reason.ALIKE) for one in over]
     return kept, dropped
 
 
@@ -296,7 +301,7 @@ def _fit_to(
                 plan,
                 ranked,
                 room,
-                requires=lambda _, memory: memory.id in required,
+                requires=(lambda _, memory: memory.id in required) if required else None,
                 line_of=costs.line,
                 heading_cost=costs.heading,
                 text_cost=costs.text,

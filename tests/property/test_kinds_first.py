@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from germane.model.query import Candidate, Query
+from germane.model.learning import Weights
+from germane.model.query import Candidate, Found, Query
+from germane.model.slate import Slate
 from germane.model.trace import Ranked
 from germane.model.work import KindsFirst, Work
 from germane.places import closeness, closeness_to
+from germane.ranking.by_kind import by_kind
 from germane.ranking.gate import gate, outside
-from germane.ranking.kinds_first import in_precedence, kinds_first
+from germane.ranking.in_columns import Signals, signals_of
+from germane.ranking.kinds_first import Known, Ranking, in_precedence, kinds_first
 from germane.ranking.relevance import parts_of, rank
 from germane.testing.builders import make_memory
 
@@ -41,24 +45,56 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
     ]
 
 
-@given(candidates(), st.floats(0, 20))
-def test_parts_without_a_ranking_are_those_of_the_ranking(drawn: list[Candidate], information: float) -> None:
+def in_columns(drawn: list[Candidate]) -> Signals:
+    signals = signals_of([Slate.of(drawn)])
+    assert signals is not None
+    return signals
+
+
+@given(
+    candidates(),
+    st.floats(0, 20),
+    st.sampled_from([None, Weights(values={"lexical": 0.7}, contexts=1, examples=2)]),
+)
+def test_parts_in_columns_are_those_of_the_ranking(
+    drawn: list[Candidate], information: float, weights: Weights | None
+) -> None:
+    assume(any("lexical" in one.signals or "semantic" in one.signals for one in drawn))
     query = Query(information=information)
-    ranked = rank(drawn, lexical_bound=3.0, now=NOW, query=query)
-    some = drawn[::2]
-    parts = parts_of(some, among=drawn, lexical_bound=3.0, now=NOW, query=query)
+    ranked = rank(drawn, lexical_bound=3.0, now=NOW, query=query, weights=weights)
+    parts = parts_of(in_columns(drawn), lexical_bound=3.0, query=query, weights=weights)
+    known = Known.in_columns(parts)
     by_id = {one.memory.id: one.parts for one in ranked}
-    assert list(parts) == [by_id[one.memory.id] for one in some]
+    assert [known.parts(place) for place in range(len(drawn))] == [by_id[one.memory.id] for one in drawn]
 
 
 @given(candidates(), st.floats(0, 20))
 def test_what_is_outside_is_what_the_gate_leaves_out(drawn: list[Candidate], information: float) -> None:
     passed = gate([Ranked(candidate=one, score=0.0) for one in drawn], information=information)
-    out = outside(drawn, information=information)
-    left = {drawn[place].memory.id for place in out}
+    out = outside(in_columns(drawn), information=information)
+    left = {one.memory.id for one, is_out in zip(drawn, out.tolist(), strict=True) if is_out}
     dropped = {one.memory.id for one in passed.dropped}
     # Where all are out, the gate may let the best of them stand, and says that it isn't sure.
-    assert dropped == left or (len(out) == len(drawn) and len(left - dropped) == 1 and passed.unsure)
+    assert dropped == left or (out.all() and len(left - dropped) == 1 and passed.unsure)
+
+
+@given(candidates(), candidates(), st.floats(0, 20))
+def test_a_slate_is_ranked_as_its_candidates_are_one_by_one(
+    drawn: list[Candidate], others: list[Candidate], information: float
+) -> None:
+    query, work = Query(information=information), Work(paths=PATHS, leanings={"m01": 0.5})
+    found = Found(slices=(), lexical_bound=3.0)
+
+    def ranking(*sections: list[Candidate]) -> list[list[Ranked]]:
+        ranked = by_kind(sections, HOW, found=found, query=query, work=work, now=NOW)
+        return [list(each.kept) for each in ranked]
+
+    # A turn of dialogue that the task has nothing to do with: then each is ranked by itself.
+    turn = Candidate(memory=make_memory("turn").evolve(id="turn"), signals={"window_lexical": 0.0})
+    others = [one for one in others if one.memory.id not in {each.memory.id for each in drawn}]
+    *parted, with_turn = ranking(drawn, others, [turn])
+    assert [one.memory.id for one in with_turn] == ["turn"]
+    assert ranking(drawn, others) == parted
 
 
 @given(candidates(), st.dictionaries(st.sampled_from(["m00", "m01", "m05"]), st.just({"lexical": 0.5})))
@@ -66,9 +102,16 @@ def test_the_order_is_that_of_precedence(
     drawn: list[Candidate], relevant: dict[str, dict[str, float]]
 ) -> None:
     work = Work(paths=PATHS, leanings={"m02": 0.5, "m03": -0.5})
-    ranked = kinds_first(drawn, HOW, relevant=relevant, work=work, now=NOW)
+
+    def ranking(several: list[Candidate]) -> Ranking:
+        slate = Slate.of(several)
+        return kinds_first(slate, HOW, known=Known.by_id(slate, relevant), work=work, now=NOW)
+
+    ranked = ranking(drawn)
     assert list(ranked) == in_precedence(reversed(ranked), HOW)
-    assert ranked == kinds_first(drawn[::-1], HOW, relevant=relevant, work=work, now=NOW)
+    assert ranked == ranking(drawn[::-1])
+    assert [one.score for one in ranked] == ranked.scores
+    assert ranked.having("outcome") == [one.memory for one in ranked if "outcome" in one.parts]
 
 
 @given(candidates(), st.lists(st.sampled_from([*PATHS, "docs/x.md"]), max_size=3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,9 @@ from germane import (
     Section,
     Share,
 )
-from germane.packing.fit import Fitted, fit
-from germane.packing.lines import Line
+from germane.packing.blocks import Choice, Fitted
+from germane.packing.fit import LadderOf, fit
+from germane.packing.lines import Ladder, Line
 from germane.testing.builders import make_memory
 
 
@@ -61,6 +63,7 @@ def run(
     *,
     required: Sequence[str] = (),
     heading: int = 0,
+    ladder_of: LadderOf | None = None,
 ) -> Fitted:
     return fit(
         plan,
@@ -72,6 +75,8 @@ def run(
         ),
         heading_cost=lambda _section, _memory: heading,
         text_cost=lambda part: len(part.text),
+        at_least=lambda one, level: one.renditions.at(level).tokens - 1,
+        ladder_of=ladder_of,
     )
 
 
@@ -252,3 +257,32 @@ def test_skip_never_leaves_out_what_would_still_fit(parts: list[tuple[int, int]]
     for choice in block.choices:
         if choice.reason is Reason.OVER_BUDGET:
             assert choice.ranked.memory.renditions.at(Level.SUMMARY).tokens > budget - block.used
+
+
+@given(
+    parts=costs,
+    budgets=st.lists(st.integers(0, 60), min_size=2, max_size=4),
+    overflow=st.sampled_from(Overflow),
+    heading=st.integers(0, 5),
+    items=st.sampled_from([None, 2]),
+)
+def test_what_is_known_of_lines_changes_no_choice(
+    parts: list[tuple[int, int]],
+    budgets: list[int],
+    overflow: Overflow,
+    heading: int,
+    items: int | None,
+) -> None:
+    ranked = [memory(str(column % 7), summary=a, micro=b) for column, (a, b) in enumerate(parts)]
+    plan = plan_of(section("s", 1, overflow, items=items))
+    known: defaultdict[int, Ladder] = defaultdict(Ladder)
+    for budget in budgets:
+        alone = run(plan, [ranked], budget, heading=heading).blocks[0]
+        helped = run(plan, [ranked], budget, heading=heading, ladder_of=lambda _, one: known[id(one)]).blocks[
+            0
+        ]
+        assert [told(choice) for choice in helped.choices] == [told(choice) for choice in alone.choices]
+
+
+def told(choice: Choice) -> tuple[Line | None, Reason | None, int, int]:
+    return choice.line, choice.reason, choice.tokens, choice.short_by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +49,7 @@ def ranked(name: str, *, days: int = 0, score: float = 0.0, **signals: float) ->
     return Ranked(candidate=Candidate(memory=memory, signals=signals), score=score)
 
 
-def names(part: tuple[Ranked, ...]) -> list[str]:
+def names(part: Sequence[Ranked]) -> list[str]:
     return [one.memory.id for one in part]
 
 

@@ -5,7 +5,7 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -133,6 +133,7 @@ class Candidate:
 class Found:
     """What one search found: per slice the candidates, each once, in the order of their ids.
 
+    A slice equals a tuple of its candidates, which may be made when they are first looked at.
     `lexical_bound` is 0.95 times the summed idf of the distinct query terms, the floor that keeps
     a weak best match from passing as a perfect one; `window_bound` is the same for the windows of
     dialogue. `stored` counts the agent's memories before,
@@ -140,7 +141,7 @@ class Found:
     slice, the error of one that could not be searched while others were; a store leaves it empty.
     """
 
-    slices: tuple[tuple[Candidate, ...], ...]
+    slices: tuple[Sequence[Candidate], ...]
     lexical_bound: float = 0.0
     window_bound: float = 0.0
     stored: int = 0

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from germane.model.deferred import Deferred
 from germane.model.trace import Entry, Ranked, Reason, SectionUse
-from germane.packing.fit import Block, Choice, Fitted
+from germane.packing.blocks import Block, Choice, Fitted
 from germane.packing.listing import label_of
 
 __all__ = ["entries_of", "uses_of"]
@@ -36,14 +36,14 @@ def uses_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked | Choice]]) -> tup
 
 
 def _entry(section: str, one: Choice | Ranked) -> Entry:
-    choice = one if isinstance(one, Choice) else Choice(ranked=one, reason=Reason.NOT_RELEVANT)
-    memory = choice.ranked.memory
+    choice = one if isinstance(one, Choice) else Choice.left_out(one, Reason.NOT_RELEVANT)
+    memory, ranked = choice.memory, choice.ranked
     return Entry(
         memory_id=memory.id,
         kind=memory.kind,
         section=section,
-        score=choice.ranked.score,
-        parts=choice.ranked.parts,
+        score=ranked.score,
+        parts=ranked.parts,
         level=choice.line.level if choice.line is not None else None,
         reason=choice.reason,
         tokens=choice.tokens,

@@ -13,78 +13,22 @@ contexts: rank order is the default because longer items carry more evidence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from germane.errors import BudgetTooSmall
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
+from germane.packing.blocks import Block, Choice, Fitted, empty_blocks
 from germane.packing.lines import Ladder, Line
 from germane.packing.render import session_of
 
-__all__ = ["Block", "Choice", "Fitted", "fit"]
+__all__ = ["fit"]
 
 
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
-
-
-@dataclass(slots=True, kw_only=True)
-class Choice:
-    """A candidate on its way through the passes: the level chosen for it, or why there is none.
-
-    `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
-    """
-
-    ranked: Ranked
-    required: bool = False
-    line: Line | None = None
-    reason: Reason | None = None
-    tokens: int = 0
-    short_by: int = 0
-    ladder: Ladder | None = None
-    asked: tuple[Level, ...] = ()
-
-
-@dataclass(slots=True, kw_only=True)
-class Block:
-    """A section on its way through the passes.
-
-    `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
-    memories that stand in it, and `sessions` names those whose date is written. `seen` are the texts that
-    must not stand in it again.
-    """
-
-    section: Section
-    choices: list[Choice]
-    levels: Sequence[Level]
-    seen: set[str]
-    repeats: bool
-    shown: int = 0
-    share: int = 0
-    used: int = 0
-    flowed: int = 0
-    shows_text: bool = False
-    sessions: set[str] = field(default_factory=set)
-
-    @property
-    def open(self) -> bool:
-        """Whether the section's heading is written, and so paid for."""
-        return self.shows_text or self.shown > 0
-
-    def note(self, text: str) -> None:
-        """Remember that a text stands in the context, where it must not stand again."""
-        if not self.repeats:
-            self.seen.add(text)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
-    """The outcome of a fit: one block per section of the plan, in the plan's order."""
-
-    blocks: tuple[Block, ...]
-    lent: int = 0
 
 
 LineOf = Callable[[Section, Memory, Level], Line]
@@ -104,7 +48,7 @@ def fit(
     candidates: Sequence[Sequence[Ranked]],
     budget: int,
     *,
-    requires: Callable[[Section, Memory], bool],
+    requires: Callable[[Section, Memory], bool] | None,
     line_of: LineOf,
     heading_cost: HeadingCost,
     text_cost: Callable[[Section], int],
@@ -116,9 +60,10 @@ def fit(
 
     `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
     that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
-    backfills. Raises BudgetTooSmall when what is required doesn't fit at its shortest.
+    backfills. Nothing is required where `requires` is None. Raises BudgetTooSmall when what is required
+    doesn't fit at its shortest.
     """
-    blocks = _blocks(plan, candidates, requires)
+    blocks = empty_blocks(plan, candidates, requires)
     packer = _Packer(
         line_of=line_of,
         heading_cost=heading_cost,
@@ -143,23 +88,6 @@ def fit(
     return Fitted(blocks=tuple(blocks), lent=lent)
 
 
-def _blocks(
-    plan: Plan, candidates: Sequence[Sequence[Ranked]], requires: Callable[[Section, Memory], bool]
-) -> list[Block]:
-    """The sections with their candidates, before anything stands in them."""
-    seen: set[str] = set()
-    return [
-        Block(
-            section=section,
-            levels=section.levels if section.overflow.degrades else section.levels[:1],
-            seen=seen if plan.repeats == "never" else set(),
-            repeats=plan.repeats == "always",
-            choices=[Choice(ranked=one, required=requires(section, one.candidate.memory)) for one in ranked],
-        )
-        for section, ranked in zip(plan.sections, candidates, strict=True)
-    ]
-
-
 def _shares(plan: Plan, budget: int) -> Sequence[int]:
     """The tokens of each section; what the plan spares has a share that no section gets."""
     shares = [section.share for section in plan.sections]
@@ -172,6 +100,14 @@ def _unknown(_: Memory, __: Level) -> int:
 
 def _new_ladder(_: Section, __: Memory) -> Ladder:
     return Ladder()
+
+
+def _note_over(choice: Choice, levels: Sequence[Level]) -> None:
+    """Note on a memory's ladder below which room none of its lines fits, where but the last was made."""
+    ladder, last = choice.ladder, levels[-1]
+    if ladder is not None and choice.asked == (last,) and (line := ladder.lines[last]).text:
+        least = min([line.tokens, *(ladder.least[level] for level in levels[:-1])])
+        ladder.over = levels, least, line
 
 
 def _lend(blocks: Sequence[Block]) -> int:
@@ -209,7 +145,7 @@ class _Packer:
                     line = min(self._lines(block.section, choice), key=lambda line: line.tokens, default=None)
                     if line is not None:
                         self._place(block, choice, line)
-                        named.append(choice.ranked.memory.id)
+                        named.append(choice.memory.id)
         needed = sum(block.used for block in blocks)
         if needed > budget:
             raise BudgetTooSmall(budget=budget, needed=needed, required=tuple(named))
@@ -232,7 +168,9 @@ class _Packer:
         for position, choice in enumerate(block.choices):
             if choice.line is not None or choice.reason is _DUPLICATE:
                 continue
-            self._try(block, choice, end - block.used)
+            room_left = end - block.used
+            if not self._passed_over(block, choice, room_left):
+                self._try(block, choice, room_left)
             if stops and choice.reason is _OVER_BUDGET:
                 for later in block.choices[position + 1 :]:
                     if later.line is None:
@@ -262,7 +200,7 @@ class _Packer:
         for grows in (False, True):
             # Few can still come in, or grow: only these are worth putting in order.
             waiting = {
-                choice.ranked.candidate.memory.id: (block, choice)
+                choice.memory.id: (block, choice)
                 for block in blocks
                 for choice in block.choices
                 if (choice.line is not None) is grows and self._could_use(block, choice, left)
@@ -312,6 +250,25 @@ class _Packer:
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
         choice.short_by = max(0, least + heading - max(0, room))
+        _note_over(choice, levels)
+
+    def _passed_over(self, block: Block, choice: Choice, room: int) -> bool:
+        """Whether a memory that no pass has tried is known to be too long; it is noted as `_try` would do.
+
+        It is so for most where there are hundreds, and costs a third of trying the levels again.
+        """
+        ladder = choice.ladder
+        if ladder is None:
+            ladder = choice.ladder = self.ladder_of(block.section, choice.memory)
+        known = ladder.over
+        if known is None or choice.reason is not None or not block.plain or not block.shown:
+            return False
+        levels, least, line = known
+        if least <= room or levels != block.levels or line.text in block.seen:
+            return False
+        choice.asked, choice.reason, choice.tokens = (line.level,), _OVER_BUDGET, line.tokens
+        choice.short_by = line.tokens - max(0, room)
+        return True
 
     def _lengthen(self, block: Block, choice: Choice, room: int) -> None:
         """Show a memory that already stands at a longer level where the room allows it."""
@@ -331,7 +288,7 @@ class _Packer:
     def _place(self, block: Block, choice: Choice, line: Line) -> None:
         block.used += line.tokens + self._heading(block, choice)
         block.shown += 1
-        if (session := session_of(block.section, choice.ranked.memory)) is not None:
+        if (session := session_of(block.section, choice.memory)) is not None:
             block.sessions.add(session)
         block.note(line.text)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
@@ -340,10 +297,12 @@ class _Packer:
         """What the headings cost that this memory would be the first to stand under."""
         section = block.section
         if section.own_heading:
-            return self.heading_cost(section, choice.ranked.candidate.memory)
+            return self.heading_cost(section, choice.memory)
+        if block.shown and not section.by_session:
+            return 0
         cost = 0 if block.shown or block.shows_text else self.heading_cost(section, None)
         if section.by_session:
-            memory = choice.ranked.candidate.memory
+            memory = choice.memory
             session = session_of(section, memory)
             if session is not None and session not in block.sessions:
                 cost += self.heading_cost(section, memory)
@@ -362,7 +321,7 @@ class _Packer:
         None for one that is sure to be longer than `room`, unless the last is longer still, or no pass
         before passed it over.
         """
-        memory = choice.ranked.candidate.memory
+        memory = choice.memory
         ladder = choice.ladder
         if ladder is None:
             ladder = choice.ladder = self.ladder_of(section, memory)

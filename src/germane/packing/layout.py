@@ -11,7 +11,7 @@ from datetime import datetime
 from germane.model.context import Item
 from germane.model.memory import Memory
 from germane.model.plan import Section
-from germane.packing.fit import Block, Choice, Fitted
+from germane.packing.blocks import Block, Choice, Fitted
 from germane.packing.render import session_of
 
 __all__ = ["blocks_of", "items_of"]
@@ -29,15 +29,15 @@ def blocks_of(
         section = block.section
         if section.own_heading:
             written.extend(
-                (heading_text(section, choice.ranked.memory), [_text(choice)]) for choice in _shown(block)
+                (heading_text(section, choice.memory), [_text(choice)]) for choice in _shown(block)
             )
         elif block.open:
             lines = [section.text] if block.shows_text else []
             session = None
             for choice in _shown(block):
-                its = session_of(section, choice.ranked.memory)
+                its = session_of(section, choice.memory)
                 if its is not None and its != session:
-                    lines.append(heading_text(section, choice.ranked.memory))
+                    lines.append(heading_text(section, choice.memory))
                 session = its
                 lines.append(_text(choice))
             written.append((section.heading, lines))
@@ -48,12 +48,12 @@ def items_of(fitted: Fitted) -> list[Item]:
     """What stands in the text, in its order."""
     return [
         Item(
-            memory=choice.ranked.memory,
+            memory=choice.memory,
             section=block.section.name,
             level=choice.line.level,
             text=choice.line.text,
             tokens=choice.line.tokens,
-            score=choice.ranked.score,
+            score=choice.score,
         )
         for block in fitted.blocks
         for choice in _shown(block)
@@ -70,11 +70,11 @@ def _shown(block: Block) -> list[Choice]:
     shown = [choice for choice in block.choices if choice.line is not None]
     if not block.section.by_session:
         return shown
-    sessions = [session_of(block.section, choice.ranked.memory) for choice in shown]
+    sessions = [session_of(block.section, choice.memory) for choice in shown]
     places = {session: place for place, session in reversed(list(enumerate(sessions)))}
 
     def place_of(choice: Choice) -> tuple[int, datetime, str]:
-        memory = choice.ranked.memory
+        memory = choice.memory
         session = session_of(block.section, memory)
         return places[session], memory.created_at, memory.id
 

@@ -5,6 +5,7 @@ Level: packing (imports model). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from germane.model.memory import Level
@@ -23,7 +24,12 @@ class Line:
 
 @dataclass(slots=True)
 class Ladder:
-    """What is known of one memory's lines: those that were made, and what each is sure not to stay below."""
+    """What is known of one memory's lines: those that were made, and what each is sure not to stay below.
+
+    `over` says what came of trying levels of which only the last was made: in no more room than so many
+    tokens, less one, that line is all that is looked at, and is too long.
+    """
 
     lines: dict[Level, Line] = field(default_factory=dict)
     least: dict[Level, int] = field(default_factory=dict)
+    over: tuple[Sequence[Level], int, Line] | None = None

@@ -12,7 +12,7 @@ from germane.model.explanation import short_id
 from germane.model.plan import Plan
 from germane.model.trace import Note, Ranked
 from germane.model.work import Work
-from germane.packing.fit import Choice, Fitted
+from germane.packing.blocks import Choice, Fitted
 from germane.ranking.kinds_first import kinds_first_notes
 
 __all__ = ["large_notes", "notes_of_kinds"]
@@ -41,9 +41,7 @@ def large_notes(fitted: Fitted) -> Iterator[Note]:
     """A note for each section with memories that are longer than all that the section was given."""
     for block in fitted.blocks:
         given = block.share + block.flowed
-        large = [
-            one for one in block.choices if one.ranked.candidate.memory.renditions.full.tokens > given > 0
-        ]
+        large = [one for one in block.choices if one.memory.renditions.full.tokens > given > 0]
         if large:
             told = "; ".join(_told(one) for one in large[:_NAMED])
             more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
@@ -55,6 +53,6 @@ def large_notes(fitted: Fitted) -> Iterator[Note]:
 
 
 def _told(choice: Choice) -> str:
-    memory = choice.ranked.memory
+    memory = choice.memory
     shown = "left out" if choice.line is None else f"shown at level {choice.line.level}"
     return f"{short_id(memory.id)} ({memory.kind}, {memory.renditions.full.tokens:,} tokens, {shown})"

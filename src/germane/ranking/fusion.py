@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.errors import InvalidInput
 
 __all__ = [
     "COSINE_FLOOR",
     "RRF_K",
+    "evidence_in_column",
     "evidence_of_words",
     "floored_lexical",
     "floored_semantic",
     "reciprocal_rank_fusion",
     "share_of",
+    "shares_in_column",
 ]
 
 COSINE_FLOOR = 0.4
@@ -70,6 +75,21 @@ def evidence_of_words(share: float, information: float) -> float:
     if strongest <= 0:
         return 0.0
     return strongest if strongest < 1 else 1.0
+
+
+def shares_in_column(values: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
+    """`share_of` of each value; NaN stays NaN."""
+    if whole <= 0:
+        return np.where(np.isnan(values), np.nan, 0.0)
+    # Adding nothing makes a zero below zero one above it.
+    return np.clip(values, 0.0, whole) / whole + 0.0
+
+
+def evidence_in_column(shares: NDArray[np.float64], information: float) -> NDArray[np.float64]:
+    """`evidence_of_words` of each share; NaN stays NaN."""
+    by_rarity = (shares * information - _CHANCE) / (_CERTAIN - _CHANCE)
+    by_share = (shares - _MOST) / (1.0 - _MOST)
+    return np.clip(np.maximum(by_rarity, by_share), 0.0, 1.0) + 0.0
 
 
 def reciprocal_rank_fusion(

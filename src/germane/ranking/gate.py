@@ -13,10 +13,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.model.query import Candidate, TimeRange
 from germane.model.trace import Note, Ranked
 from germane.ranking.dialogue import is_turn
-from germane.ranking.fusion import evidence_of_words
+from germane.ranking.fusion import evidence_in_column, evidence_of_words
+from germane.ranking.in_columns import Signals
 from germane.ranking.relevance import WHEN_BOOST
 
 __all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate", "outside"]
@@ -51,8 +55,8 @@ class Gated:
     `unsure` says that nothing did, so that the best match stands although it is weak.
     """
 
-    kept: tuple[Ranked, ...]
-    dropped: tuple[Ranked, ...] = ()
+    kept: Sequence[Ranked]
+    dropped: Sequence[Ranked] = ()
     unsure: bool = False
 
 
@@ -95,9 +99,19 @@ def gate(
     return _parted(ranked, out, unsure=unsure)
 
 
-def outside(candidates: Sequence[Candidate], *, information: float = 0.0) -> set[int]:
-    """The places of those that `gate` leaves out; of all of them it may keep the best nevertheless."""
-    return _outside(candidates, _judged(candidates, None, ()), information)
+def outside(signals: Signals, *, information: float = 0.0) -> NDArray[np.bool_]:
+    """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless."""
+    near = np.where(np.isnan(signals.semantic), 0.0, signals.semantic)
+    has = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
+    cosine = max(LEAST_COSINE, _OF_THE_BEST * float(near.max(initial=0.0)))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has.max(initial=0.0)))
+    alone = np.isnan(signals.semantic)
+    if alone.all():
+        share *= _WORDS_ALONE
+    unlike = signals.any & (near - _SHARED_WORDS * has < cosine)
+    if not information:
+        return unlike & (has < share)
+    return unlike & ((has < share) | (~alone & (evidence_in_column(has, information) <= 0)))
 
 
 _Judged: TypeAlias = dict[int, tuple[float, float, float]]

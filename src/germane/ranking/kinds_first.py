@@ -10,13 +10,19 @@ with the task, how work turned out with it, and whether it may be out of date.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from operator import attrgetter
 
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.deferred import Deferred
 from germane.model.explanation import short_id
 from germane.model.memory import Memory
-from germane.model.query import Candidate
+from germane.model.slate import Slate
 from germane.model.trace import Note, Ranked
 from germane.model.work import KindsFirst, Work
 from germane.places import closeness, closeness_to
@@ -24,6 +30,9 @@ from germane.places import closeness, closeness_to
 __all__ = [
     "MOST_OUTCOME",
     "MOST_STALE",
+    "NOTHING_KNOWN",
+    "Known",
+    "Ranking",
     "each_once",
     "in_precedence",
     "kinds_first",
@@ -41,51 +50,167 @@ _A_KIND = 10.0
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
 _UPDATED = attrgetter("candidate.memory.updated_at", "candidate.memory.id")
-_CANDIDATE_UPDATED = attrgetter("memory.updated_at", "memory.id")
+_MEMORY_UPDATED = attrgetter("updated_at", "id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of candidates' relevance: numbers to add to each one's score, and the parts by place.
+
+    Each of `addends` has a number for every candidate, 0 where it has none of that part.
+    """
+
+    addends: Sequence[Sequence[float]]
+    parts: Callable[[int], Mapping[str, float]]
+
+    @classmethod
+    def in_columns(cls, columns: Mapping[str, NDArray[np.float64]]) -> Known:
+        """By columns of parts; NaN stands for a part that a candidate doesn't have."""
+        lists = {name: column.tolist() for name, column in columns.items()}
+        return cls(
+            addends=[np.where(np.isnan(column), 0.0, column).tolist() for column in columns.values()],
+            parts=lambda place: {
+                name: column[place] for name, column in lists.items() if not math.isnan(column[place])
+            },
+        )
+
+    @classmethod
+    def by_id(cls, candidates: Slate, relevant: Mapping[str, Mapping[str, float]]) -> Known:
+        """By the parts of those that have to do with the task."""
+        parts = [relevant.get(one.id, {}) for one in candidates.memories]
+        names = dict.fromkeys(name for each in parts for name in each)
+        return cls(
+            addends=[[each.get(name, 0.0) for each in parts] for name in names], parts=parts.__getitem__
+        )
+
+
+NOTHING_KNOWN = Known(addends=(), parts=lambda _: {})
+"""Where relevance isn't asked for, or says nothing."""
+
+
+class Ranking(Deferred[Ranked]):
+    """Candidates in rank order, each with its score and its parts, made when it is asked for.
+
+    `memories` and `scores` are theirs.
+    """
+
+    __slots__ = ("_places", "_rest", "memories", "scores")
+
+    def __init__(self, made: _Made, places: Sequence[int]) -> None:
+        """`places` are those of the candidates, in rank order."""
+        super().__init__(len(places), lambda number: made.ranked(places[number]))
+        self.memories = [made.candidates.memories[place] for place in places]
+        self.scores = [made.scores[place] for place in places]
+        self._places, self._rest = places, made.rest
+
+    def having(self, part: str) -> list[Memory]:
+        """The memories with this part beside kind and relevance."""
+        held = self._rest[part]
+        return [one for one, place in zip(self.memories, self._places, strict=True) if place in held]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """All that scores are made of, by the places of the candidates; `rest` are parts that few have."""
+
+    candidates: Slate
+    kinds: Sequence[float]
+    known: Known
+    rest: Mapping[str, Mapping[int, float]]
+    scores: Sequence[float]
+
+    def ranked(self, place: int) -> Ranked:
+        parts = {"kind": self.kinds[place], **self.known.parts(place)}
+        for name, values in self.rest.items():
+            if place in values:
+                parts[name] = values[place]
+        return Ranked(candidate=self.candidates[place], score=self.scores[place], parts=parts)
 
 
 def kinds_first(
-    candidates: Sequence[Candidate],
-    how: KindsFirst,
-    *,
-    relevant: Mapping[str, Mapping[str, float]],
-    work: Work,
-    now: datetime,
-) -> tuple[Ranked, ...]:
+    candidates: Slate, how: KindsFirst, *, known: Known = NOTHING_KNOWN, work: Work, now: datetime
+) -> Ranking:
     """The candidates in the order of `in_precedence`, with the parts of their scores.
 
-    `relevant` are the parts of those that have to do with the task, by id. The parts are `kind`, those of
-    relevance, `path` (how closely its places fit the nearest path, from 0 to 1), `outcome` and `stale`. The
-    order of the candidates doesn't matter.
+    The parts are `kind`, those of relevance, `path` (how closely its places fit the nearest path, from 0 to
+    1), `outcome` and `stale`. The order of the candidates doesn't matter.
     """
-    oldest = None if how.stale_after is None else now - how.stale_after
-    near = closeness_to(work.paths) if work.paths else None
-    # The same order as `in_precedence` gives, made with what is at hand here: the latest first, parted by
-    # kind, and among these by what is known of each. The place in time makes each row another.
-    parted: dict[int, list[tuple[float, float, int, Ranked]]] = {}
-    for place, one in enumerate(sorted(candidates, key=_CANDIDATE_UPDATED, reverse=True)):
-        memory = one.memory
-        priority = how.priorities.get(memory.kind, how.others)
-        score = _A_KIND * (how.others - priority)
-        parts = {"kind": score}
-        if relevant and (known := relevant.get(memory.id)) is not None:
-            parts |= known
-        path = 0.0 if near is None else near(memory)
-        if path:
-            parts["path"] = path
-        if work.leanings and (lean := work.leanings.get(memory.id)):
-            parts["outcome"] = MOST_OUTCOME * lean
-        if (
-            oldest is not None
-            and (work.changed or memory.updated_at < oldest)
-            and (stale := _staleness(memory, how, work, oldest))
-        ):
-            parts["stale"] = -stale
-        if len(parts) > 1:
-            score = math.fsum(parts.values())
-        row = -path, -score, place, Ranked(candidate=one, score=score, parts=parts)
-        parted.setdefault(priority, []).append(row)
-    return tuple(row[-1] for _, rows in sorted(parted.items()) for row in sorted(rows))
+    memories = candidates.memories
+    given, others = how.priorities, how.others
+    priorities = [given.get(one.kind, others) for one in memories]
+    by_priority = {each: _A_KIND * (others - each) for each in set(priorities)}
+    kinds = [by_priority[each] for each in priorities]
+    rest = {
+        "path": _paths(memories, work),
+        "outcome": _outcomes(memories, work),
+        "stale": _stale(memories, how, work, now),
+    }
+    addends = [kinds, *known.addends, *(_column(each, len(memories)) for each in rest.values() if each)]
+    # The sum is exact, so that numbers of nothing don't change it.
+    scores = kinds if len(addends) == 1 else list(map(math.fsum, zip(*addends, strict=True)))
+    made = _Made(candidates=candidates, kinds=kinds, known=known, rest=rest, scores=scores)
+    return Ranking(made, _ordered(memories, priorities, _column(rest["path"], len(memories)), scores))
+
+
+def _ordered(
+    memories: Sequence[Memory], priorities: Sequence[int], paths: Sequence[float], scores: Sequence[float]
+) -> list[int]:
+    """The places in the order that `in_precedence` gives; times are read where all else is the same."""
+    codes = {priority: code for code, priority in enumerate(sorted(set(priorities)))}
+    keys = (
+        -np.array(scores, dtype=np.float64),
+        -np.array(paths, dtype=np.float64),
+        np.array([codes[each] for each in priorities], dtype=np.int64),
+    )
+    order = np.lexsort(keys)
+    places: list[int] = order.tolist()
+    differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(places)]
+    for start, end in pairwise(starts):
+        if end - start > 1:
+            places[start:end] = sorted(
+                places[start:end], key=lambda place: _MEMORY_UPDATED(memories[place]), reverse=True
+            )
+    return places
+
+
+def _column(values: Mapping[int, float], count: int) -> list[float]:
+    column = [0.0] * count
+    for place, value in values.items():
+        column[place] = value
+    return column
+
+
+def _paths(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+    if not work.paths:
+        return {}
+    near = closeness_to(work.paths)
+    return {
+        place: path
+        for place, one in enumerate(memories)
+        # Most stand neither on a path nor name one, and there are hundreds.
+        if (one.metadata or one.scope.name == "path") and (path := near(one))
+    }
+
+
+def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+    leanings = work.leanings
+    if not leanings:
+        return {}
+    return {
+        place: MOST_OUTCOME * lean for place, one in enumerate(memories) if (lean := leanings.get(one.id))
+    }
+
+
+def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetime) -> dict[int, float]:
+    if how.stale_after is None:
+        return {}
+    oldest = now - how.stale_after
+    return {
+        place: -stale
+        for place, one in enumerate(memories)
+        if (work.changed or one.updated_at < oldest) and (stale := _staleness(one, how, work, oldest))
+    }
 
 
 def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
@@ -106,43 +231,50 @@ def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
     return ordered
 
 
-def each_once(sections: Sequence[Sequence[Candidate]]) -> list[list[Candidate]]:
+def each_once(sections: Sequence[Slate]) -> list[Slate]:
     """The candidates of each section, a chain once: its latest version, in the first section that has it.
 
     Of two with one version number the one updated last stands, then the one of the greater id.
     """
-    heads: dict[str, Candidate] = {}
-    for candidate in (one for section in sections for one in section):
-        held = heads.setdefault(candidate.memory.chain, candidate)
-        if held is not candidate and _version(candidate.memory) > _version(held.memory):
-            heads[candidate.memory.chain] = candidate
+    heads: dict[str, Memory] = {}
+    for section in sections:
+        for memory in section.memories:
+            held = heads.setdefault(memory.chain, memory)
+            if held is not memory and _version(memory) > _version(held):
+                heads[memory.chain] = memory
     placed: set[str] = set()
-    kept: list[list[Candidate]] = []
+    kept: list[Slate] = []
     for section in sections:
         here = [
-            one
-            for one in section
-            if heads[one.memory.chain].memory.id == one.memory.id and one.memory.id not in placed
+            place
+            for place, one in enumerate(section.memories)
+            if heads[one.chain].id == one.id and one.id not in placed
         ]
-        placed.update(one.memory.id for one in here)
-        kept.append(here)
+        placed.update([section.memories[place].id for place in here])
+        kept.append(section.at(here))
     return kept
 
 
 def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: datetime) -> Iterator[Note]:
     """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
-    everything = [one for section in ranked for one in section]
-    stale = [one.memory for one in everything if "stale" in one.parts]
+    stale = [one for section in ranked for one in _having(section, "stale")]
     if stale:
         told = "; ".join(f"{short_id(one.id)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
         more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
         yield Note(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
-    moved = sum("outcome" in one.parts for one in everything)
+    moved = sum(len(_having(section, "outcome")) for section in ranked)
     if moved:
         yield Note(
             code="outcomes",
-            text=f"How work turned out before moves {moved} of {len(everything)} memories within their kind.",
+            text=f"How work turned out before moves {moved} of {sum(map(len, ranked))} memories within their "
+            "kind.",
         )
+
+
+def _having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
+    if isinstance(ranked, Ranking):
+        return ranked.having(part)
+    return [one.memory for one in ranked if part in one.parts]
 
 
 def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:

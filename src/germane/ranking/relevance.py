@@ -13,6 +13,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import TypeAlias, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.errors import InvalidInput
 from germane.model.learning import Weights
 from germane.model.plan import Fusion
@@ -21,7 +24,15 @@ from germane.model.trace import Ranked
 from germane.protocols import Scorer
 from germane.ranking.composite import Boosts, multiply, newton, newton_v1
 from germane.ranking.dialogue import is_turn, turn_parts
-from germane.ranking.fusion import COSINE_FLOOR, evidence_of_words, reciprocal_rank_fusion, share_of
+from germane.ranking.fusion import (
+    COSINE_FLOOR,
+    evidence_in_column,
+    evidence_of_words,
+    reciprocal_rank_fusion,
+    share_of,
+    shares_in_column,
+)
+from germane.ranking.in_columns import Signals
 from germane.ranking.standing import leaning, under_successors
 
 __all__ = ["WHEN_BOOST", "parts_of", "rank"]
@@ -91,25 +102,23 @@ def rank(
 
 
 def parts_of(
-    candidates: Sequence[Candidate],
-    *,
-    among: Sequence[Candidate],
-    lexical_bound: float,
-    now: datetime,
-    query: Query,
-    weights: Weights | None = None,
-) -> Sequence[Mapping[str, float]]:
-    """The parts that `rank` would give these if it ranked them `among` others, them included.
+    signals: Signals, *, lexical_bound: float, query: Query, weights: Weights | None = None
+) -> Mapping[str, NDArray[np.float64]]:
+    """The parts that `rank` gives memories with these signals, a column for each; NaN where one has no part.
 
     That is by the method "floored", and for memories that stand alone: neither turns of dialogue nor
-    versions that a newer one replaces. Raises InvalidInput for a signal of any that is no number.
+    versions that a newer one replaces. The signals are finite, and some memory has one of relevance.
     """
-    if any(name in candidate.signals for candidate in among for name in _SIGNALS):
-        _check_signals(among)
-        parts = _floored(candidates, lexical_bound, query.information, among=among)
-    else:
-        parts = _by_recency(candidates, now)
-    _adjust(candidates, parts, prefer=None, weights=weights)
+    lexical, semantic, coverage = signals.lexical, signals.semantic, signals.coverage
+    best_match = float(np.fmax.reduce(lexical, initial=max(lexical_bound, 0.0)))
+    nearest = float(np.fmax.reduce(semantic, initial=COSINE_FLOOR))
+    words = shares_in_column(lexical, best_match)
+    if query.information:
+        judged = (lexical != 0) & ~np.isnan(semantic) & ~np.isnan(coverage)
+        words[judged] *= evidence_in_column(coverage[judged], query.information)
+    parts = {"lexical": words, "semantic": shares_in_column(semantic, nearest)}
+    if weights is not None:
+        parts = {name: weights.values.get(name, 1.0) * part for name, part in parts.items()}
     return parts
 
 
@@ -162,22 +171,14 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
                 )
 
 
-def _floored(
-    candidates: Sequence[Candidate],
-    lexical_bound: float,
-    information: float,
-    *,
-    among: Sequence[Candidate] | None = None,
-) -> _Parts:
+def _floored(candidates: Sequence[Candidate], lexical_bound: float, information: float) -> _Parts:
     """Both signals on a scale of their own kind, as `floored_lexical` and `floored_semantic` give it.
 
-    The best are those of `among`, which are the candidates unless others are given. Where meaning can
-    judge a memory that stands alone, its words count by how much they say. Turns of dialogue are left as
-    they are: the turns around them tell one sense of a word from another.
+    Where meaning can judge a memory that stands alone, its words count by how much they say. Turns of
+    dialogue are left as they are: the turns around them tell one sense of a word from another.
     """
-    among = candidates if among is None else among
-    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in among)])
-    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in among)])
+    best_match = max([lexical_bound, *(each.signals.get("lexical", 0.0) for each in candidates)])
+    nearest = max([COSINE_FLOOR, *(each.signals.get("semantic", 0.0) for each in candidates)])
     parts: _Parts = []
     for candidate in candidates:
         signals, found = candidate.signals, {}

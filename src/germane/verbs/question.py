@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -121,7 +121,7 @@ def _at(where: Filter, when: TimeRange) -> Filter:
     return replace(where, when=when, statuses=tuple(dict.fromkeys((*where.statuses, Status.ARCHIVED))))
 
 
-def _united(one: tuple[Candidate, ...], other: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+def _united(one: Sequence[Candidate], other: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Both, each memory once, in the order of their ids."""
     by_id = {candidate.memory.id: candidate for candidate in (*one, *other)}
     return tuple(by_id[memory_id] for memory_id in sorted(by_id))

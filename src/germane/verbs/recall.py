@@ -99,7 +99,7 @@ def recall(
         passed = gate(ranked, prefer=asked.prefers, few=few, information=said)
     best = passed.kept[:limit]
     return Recalled(
-        ranked=best,
+        ranked=tuple(best),
         question=asked.question,
         now=now,
         notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in best])),

@@ -140,12 +140,13 @@ class AgentCache(ABC):
         return mask
 
     def first(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
-        """The ordinals of a slice that an order fills, in no order; no question changes them."""
+        """The ordinals of a slice that an order fills, ascending by id; no question changes them."""
         found = self._firsts.get((part, where))
         if found is None:
             mask = self.admitted(connection, where)
             mask = mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
             found = self.columns.first(mask, part.order or Order.NEWEST, part.limit)
+            found = found[np.argsort(self.columns.ids[found])]
             if len(self._firsts) >= _MOST_MASKS:
                 del self._firsts[next(iter(self._firsts))]
             self._firsts[part, where] = found
@@ -155,8 +156,8 @@ class AgentCache(ABC):
         """The memories of these ordinals. What was read first is let go first, where many are held."""
         kept = self._records
         found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
-        missing = [ordinal for ordinal in ordinals if ordinal not in found]
-        if missing:
+        if len(found) < len(ordinals):
+            missing = [ordinal for ordinal in ordinals if ordinal not in found]
             nums = self.columns.nums[missing].tolist()
             ordinal_of = dict(zip(nums, missing, strict=True))
             values = {"agent": self.agent, "nums": json.dumps(nums)}

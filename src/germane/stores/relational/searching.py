@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.query import Candidate, Filter, Found, Query, Slice
+from germane.model.slate import Slate
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.informative import shares_of
 from germane.retrieval.terms import term_hash
@@ -46,9 +47,8 @@ def _searched(
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
-    candidates = _candidates(connection, cache, chosen, signals)
     return Found(
-        slices=tuple(tuple(map(candidates.__getitem__, each.tolist())) for each in chosen),
+        slices=_gathered(connection, cache, query, chosen, signals),
         lexical_bound=bounds.get("lexical", 0.0),
         window_bound=bounds.get("window_lexical", 0.0),
         stored=cache.columns.used - cache.columns.dead,
@@ -112,36 +112,46 @@ def _choose(
     """The ordinals of one slice, ascending by id."""
     columns = cache.columns
     if part.order is not None or not signals:
-        chosen = cache.first(connection, part, where)
-    else:
-        admitted = cache.admitted(connection, where)
-        mask = admitted & columns.of_kinds(part.kinds) if part.kinds else admitted
-        near = [signal.nearest(mask, part.limit) for signal in signals]
-        chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
+        return cache.first(connection, part, where)
+    admitted = cache.admitted(connection, where)
+    mask = admitted & columns.of_kinds(part.kinds) if part.kinds else admitted
+    near = [signal.nearest(mask, part.limit) for signal in signals]
+    chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]
 
 
-def _candidates(
+def _gathered(
     connection: Connection,
     cache: AgentCache,
+    query: Query,
     chosen: Sequence[NDArray[np.int64]],
     signals: Sequence[Signal],
-) -> dict[int, Candidate]:
-    """A candidate for every ordinal chosen, with each signal that the query asks for."""
+) -> tuple[Sequence[Candidate], ...]:
+    """The candidates of each slice, with each signal that the query asks for.
+
+    Those that an order chose stay columns until they are looked at: few of them have to do with the question.
+    """
     together = _distinct(chosen)
+    values = {signal.name: signal.values(together) for signal in signals}
     ordinals: list[int] = together.tolist()
-    found: list[dict[str, float]] = [{} for _ in ordinals]
-    for signal in signals:
-        name = signal.name
-        for each, value in zip(found, signal.values(together).tolist(), strict=True):
-            # NaN, which is not itself, stands for a memory that doesn't have the signal.
-            if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
-                each[name] = value
     records = cache.records(connection, ordinals)
-    return {
-        ordinal: Candidate(memory=records[ordinal], signals=held)
-        for ordinal, held in zip(ordinals, found, strict=True)
-    }
+    of_relevance = [each for part, each in zip(query.slices, chosen, strict=True) if part.order is None]
+    ranked = _distinct(of_relevance)
+    places = np.searchsorted(together, ranked)
+    slate = Slate(
+        tuple(map(records.__getitem__, ranked.tolist())),
+        {name: column[places] for name, column in values.items()},
+    )
+    candidates = dict(zip(ranked.tolist(), slate, strict=True))
+    slices: list[Sequence[Candidate]] = []
+    for part, each in zip(query.slices, chosen, strict=True):
+        if part.order is None:
+            slices.append(tuple(map(candidates.__getitem__, each.tolist())))
+        else:
+            places = np.searchsorted(together, each)
+            columns = {name: column[places] for name, column in values.items()}
+            slices.append(Slate(tuple(map(records.__getitem__, each.tolist())), columns))
+    return tuple(slices)
 
 
 def _distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -1,0 +1,69 @@
+"""Candidates in columns are the candidates that they stand for."""
+
+from __future__ import annotations
+
+from copy import copy
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from germane import Candidate, InvalidInput
+from germane.model.query import Found, Query
+from germane.model.slate import Slate
+from germane.model.work import KindsFirst, Work
+from germane.ranking.by_kind import by_kind
+from germane.testing.builders import make_memory
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+MEMORIES = [make_memory(name).evolve(id=name) for name in ("a", "b", "c")]
+CANDIDATES = (
+    Candidate(memory=MEMORIES[0], signals={"lexical": 2.0, "semantic": 0.5}),
+    Candidate(memory=MEMORIES[1], signals={"lexical": 0.0}),
+    Candidate(memory=MEMORIES[2], signals={"lexical": 1.0, "semantic": -0.25}),
+)
+COLUMNS = {"lexical": np.array([2.0, 0.0, 1.0]), "semantic": np.array([0.5, np.nan, -0.25])}
+
+
+def test_columns_are_the_candidates_that_they_stand_for() -> None:
+    slate = Slate(MEMORIES, COLUMNS)
+    assert slate[1] == CANDIDATES[1]
+    assert slate == CANDIDATES == Slate.of(CANDIDATES)
+    assert tuple(slate) == CANDIDATES
+    assert [type(value) for one in slate for value in one.signals.values()] == [float] * 5
+    assert copy(slate) == CANDIDATES
+
+
+def test_what_is_looked_at_twice_is_made_once() -> None:
+    slate = Slate(MEMORIES, COLUMNS)
+    assert all(one is again for one, again in zip(slate, slate, strict=True))
+
+
+def test_some_of_a_slate_are_those_candidates() -> None:
+    some = CANDIDATES[0], CANDIDATES[2]
+    assert Slate(MEMORIES, COLUMNS).at([0, 2]) == some == Slate.of(CANDIDATES).at([0, 2])
+    assert Slate.of(CANDIDATES).at([0, 2])[1] is CANDIDATES[2]
+
+
+def test_columns_of_candidates_hold_what_each_has() -> None:
+    made = Slate.of(CANDIDATES)
+    assert made.memories == MEMORIES
+    assert {name: column.tolist()[::2] for name, column in made.signals.items()} == {
+        "lexical": [2.0, 1.0],
+        "semantic": [0.5, -0.25],
+    }
+    assert np.isnan(made.signals["semantic"][1])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_signal_that_is_no_number_is_refused_by_name(value: float) -> None:
+    wrong = Candidate(memory=MEMORIES[0], signals={"lexical": value, "coverage": 1.0})
+    with pytest.raises(InvalidInput, match="lexical signal of memory 'a'"):
+        by_kind(
+            [[wrong, CANDIDATES[1]]],
+            KindsFirst(priorities={}, others=1),
+            found=Found(slices=()),
+            query=Query(),
+            work=Work(),
+            now=NOW,
+        )
