@@ -17,6 +17,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
@@ -135,10 +136,8 @@ def _asked(address: str, agents: int, count: int) -> dict[str, float]:
         call(germane.open(store, agent="agent-0", embedder=embedder), words[0])
         for number in chance.sample(range(1, agents), min(count, agents - 1)):
             engine = germane.open(store, agent=f"agent-{number}", embedder=embedder)
-            times = [
-                _timed(lambda e=engine, c=call: c(e, chance.choice(words)))
-                for _ in range(1 + _BETWEEN + _WARM)
-            ]  # type: ignore[misc] # mypy can't infer a lambda's default.
+            asked = [partial(call, engine, chance.choice(words)) for _ in range(1 + _BETWEEN + _WARM)]
+            times = [_timed(each) for each in asked]
             cold.append(times[0])
             warm += times[-_WARM:]
         for kind, times in (("cold", cold), ("warm", warm)):
