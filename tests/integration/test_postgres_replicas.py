@@ -184,3 +184,13 @@ def test_the_status_tells_a_standby_from_its_primary(
     assert (primary.standby, primary.replicas) == (False, 1)
     assert (standby.standby, standby.replicas) == (True, 0)
     assert (standby.schema_version, standby.agents) == (primary.schema_version, primary.agents)
+
+
+def test_an_engine_reads_its_own_writes_from_a_replica(standby: Server, postgres_store_database: str) -> None:
+    there = standby.url(database_of(postgres_store_database))
+    _until(lambda: _exists(standby, database_of(postgres_store_database)))
+    with germane.open(postgres_store_database, replica=there, agent="ada") as engine:
+        for number in range(5):
+            memory = engine.remember(f"Case {number} was closed.")
+            assert engine.recall("case closed", limit=10)[0].memory.agent == "ada"
+            assert engine.memories()[0] == memory

@@ -54,3 +54,11 @@ def test_a_store_of_ones_own_gets_only_the_embedder_that_is_given(tmp_path: Path
     with germane.open(SqliteStore(tmp_path / "agent.db")) as engine:
         engine.remember("Redis is a cache")
         assert engine.stats().vectors == 0
+
+
+def test_a_replica_goes_with_an_address(tmp_path: Path) -> None:
+    with pytest.raises(germane.InvalidInput, match="can't answer for the file"):
+        germane.open(tmp_path / "agent.db", replica="postgresql://standby.example/germane")
+    assert not (tmp_path / "agent.db").exists()
+    with pytest.raises(germane.InvalidInput, match="goes with an address"):
+        germane.open(SqliteStore(":memory:"), replica="postgresql://standby.example/germane")

@@ -34,21 +34,27 @@ def open_engine(
     language: str | None = None,
     durability: Literal["full", "relaxed"] = "full",
     read_only: bool = False,
+    replica: str | None = None,
     clock: Clock | None = None,
     record: bool = False,
 ) -> Engine:
-    """Open an agent's memory: a path to a SQLite file, ":memory:", or a Store of your own.
+    """Open an agent's memory: a path to a SQLite file, ":memory:", a PostgreSQL address, or your own Store.
 
-    The file is made when it isn't there. The embedder that comes with the package is used unless
-    another is given, or None for words alone; a file whose vectors another model made is then
-    searched by its words. With a Store of your own, only an embedder that you give is used.
+    The file, or the tables at an address ("postgresql://…", with the extra `postgres`), are made when they
+    aren't there. `replica` is the address of a standby of that server, which answers what is read once it has
+    what this process wrote. The embedder that comes with the package is used unless another is given, or
+    None for words alone; a store whose vectors another model made is then searched by its words. With a
+    Store of your own, only an embedder that you give is used.
+
     `durability="relaxed"` may lose the last moments before a power cut, never consistency.
     `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
     agent ("english" until one is given), and another than before indexes the agent's memories
     anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses one where "auto"
-    is asked for. `clock` replaces the system's, for tests and replays. With `record`, every
-    assembly goes into the ledger. Raises InvalidInput,
-    UnreadableSource, StoreUnavailable, SchemaTooNew or, for an embedder that was given, EmbedderMismatch.
+    is asked for. `clock` replaces the system's, for tests and replays. With `record`, every assembly goes
+    into the ledger.
+
+    Raises InvalidInput, UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew or, for an
+    embedder that was given, EmbedderMismatch.
     """
     session = opened(
         location,
@@ -62,6 +68,7 @@ def open_engine(
         language=language,
         durability=durability,
         read_only=read_only,
+        replica=replica,
         clock=clock,
         record=record,
     )

@@ -26,11 +26,12 @@ def open_store(
     durability: Literal["full", "relaxed"] = "full",
     read_only: bool = False,
     replace_embedding: bool = False,
+    replica: str | None = None,
 ) -> RelationalStore:
     """The store at a location, which is made when it isn't there.
 
-    Raises InvalidInput for another URL than PostgreSQL's, MissingExtra where the driver isn't installed,
-    and what the store itself raises.
+    Raises InvalidInput for another URL than PostgreSQL's and for a replica of a file, MissingExtra where the
+    driver isn't installed, and what the store itself raises.
     """
     if is_address(location):
         try:
@@ -43,6 +44,12 @@ def open_store(
             durability=durability,
             read_only=read_only,
             replace_embedding=replace_embedding,
+            replica=replica,
+        )
+    if replica is not None:
+        raise InvalidInput(
+            f"A replica can't answer for the file {location}. Give one with the "
+            "address of a PostgreSQL server whose standby it is."
         )
     from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - One database is enough for a process.
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from germane import verbs
 from germane.embedders.static import StaticEmbedder
-from germane.errors import EmbedderMismatch
+from germane.errors import EmbedderMismatch, InvalidInput
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.model.frame import Frame
@@ -41,6 +41,7 @@ def opened(
     language: str | None,
     durability: Literal["full", "relaxed"],
     read_only: bool,
+    replica: str | None,
     clock: Clock | None,
     record: bool,
 ) -> Session:
@@ -50,7 +51,11 @@ def opened(
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
     if isinstance(location, str | Path):
-        store, used, set_aside = _kept(location, embedder, durability=durability, read_only=read_only)
+        store, used, set_aside = _kept(
+            location, embedder, durability=durability, read_only=read_only, replica=replica
+        )
+    elif replica is not None:
+        raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
     else:
         store = location
     try:
@@ -82,6 +87,7 @@ def _kept(
     *,
     durability: Literal["full", "relaxed"],
     read_only: bool,
+    replica: str | None,
 ) -> tuple[Store, Embedder | None, str]:
     """A store, the embedder that its vectors allow, and whose vectors stand against the bundled one.
 
@@ -91,7 +97,9 @@ def _kept(
 
     def store_with(used: Embedder | None) -> Store:
         identity = None if used is None else identity_of(used)
-        return open_store(location, embedding=identity, durability=durability, read_only=read_only)
+        return open_store(
+            location, embedding=identity, durability=durability, read_only=read_only, replica=replica
+        )
 
     if embedder != "bundled":
         return store_with(embedder), embedder, ""
