@@ -14,7 +14,7 @@ from germane.model.query import Candidate, Found, Query
 from germane.model.work import KindsFirst, Work
 from germane.protocols import Scorer
 from germane.ranking.dialogue import is_turn
-from germane.ranking.gate import LEAST_COSINE, Gated, gate, outside
+from germane.ranking.gate import Gated, gate, outside
 from germane.ranking.kinds_first import each_once, kinds_first
 from germane.ranking.relevance import parts_of, rank
 
@@ -42,9 +42,9 @@ def by_kind(
     kept = each_once(sections)
     relevant: Mapping[str, Mapping[str, float]] = {}
     if how.relevance and found.by_relevance:
-        everything = [one for section in kept for one in section if not gated or _may_pass(one)]
+        everything = [one for section in kept for one in section if not gated or _may_pass(one, query)]
         if gated and scorer is None and all(map(_stands_alone, everything)):
-            out = outside(everything, information=query.information)
+            out = outside(everything, information=query.information, least_cosine=query.least_cosine)
             passing = [one for place, one in enumerate(everything) if place not in out]
             parts = parts_of(
                 passing,
@@ -64,7 +64,9 @@ def by_kind(
                 query=query,
                 weights=weights,
             )
-            passed = gate(ranked, information=query.information) if gated else Gated(kept=ranked)
+            passed = Gated(kept=ranked)
+            if gated:
+                passed = gate(ranked, information=query.information, least_cosine=query.least_cosine)
             relevant = {} if passed.unsure else {one.memory.id: one.parts for one in passed.kept}
     return [Gated(kept=kinds_first(section, how, relevant=relevant, work=work, now=now)) for section in kept]
 
@@ -74,9 +76,9 @@ def _stands_alone(candidate: Candidate) -> bool:
     return candidate.memory.status is not _SUPERSEDED and not is_turn(candidate)
 
 
-def _may_pass(candidate: Candidate) -> bool:
+def _may_pass(candidate: Candidate, query: Query) -> bool:
     """Whether the gate could let it pass: it shares a word with the task, or is near to it in meaning."""
     signals = candidate.signals
     return bool(signals.get("coverage") or signals.get("lexical")) or (
-        signals.get("semantic", 0.0) >= LEAST_COSINE
+        signals.get("semantic", 0.0) >= query.least_cosine
     )
