@@ -187,6 +187,7 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
             exempt=required,
             few=found.admitted <= FEW,
             information=request.query.information,
+            least_cosine=request.query.least_cosine,
         )
     # A pinned memory of a kind that the plan doesn't show is a guest in another's section.
     section_of = {candidate.memory.id: section.name for section, candidate in relevant}

@@ -73,6 +73,7 @@ class Embedder(Protocol):
 
     An embedder may have an attribute `eager`. Where it is False, nothing waits for the embedder that
     writes: a thread of the engine's embeds afterwards. Without it, what is stored has its vector at once.
+    `least_cosine` is what its vectors of two texts need to be told from chance: 0.18 unless it says.
     """
 
     @property

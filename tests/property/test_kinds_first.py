@@ -68,10 +68,13 @@ def test_parts_in_columns_are_those_of_the_ranking(
     assert [known.parts(place) for place in range(len(drawn))] == [by_id[one.memory.id] for one in drawn]
 
 
-@given(candidates(), st.floats(0, 20))
-def test_what_is_outside_is_what_the_gate_leaves_out(drawn: list[Candidate], information: float) -> None:
-    passed = gate([Ranked(candidate=one, score=0.0) for one in drawn], information=information)
-    out = outside(in_columns(drawn), information=information)
+@given(candidates(), st.floats(0, 20), st.floats(0, 1))
+def test_what_is_outside_is_what_the_gate_leaves_out(
+    drawn: list[Candidate], information: float, least: float
+) -> None:
+    ranked = [Ranked(candidate=one, score=0.0) for one in drawn]
+    passed = gate(ranked, information=information, least_cosine=least)
+    out = outside(in_columns(drawn), information=information, least_cosine=least)
     left = {one.memory.id for one, is_out in zip(drawn, out.tolist(), strict=True) if is_out}
     dropped = {one.memory.id for one in passed.dropped}
     # Where all are out, the gate may let the best of them stand, and says that it isn't sure.

@@ -44,10 +44,10 @@ def test_reembed(db: Path) -> None:
     assert run("embed", db=db).code == 3
     value = printed("reembed", "--yes", db=db)
     assert list(value) == fields("`germane reembed`")
-    assert value == snapshot({"embedded": 4, "model": "germane-static-1"})
-    assert run("reembed", "--yes", db=db).out == snapshot("Embedded 0 memories with germane-static-1.\n")
+    assert value == snapshot({"embedded": 4, "model": "germane-static-2"})
+    assert run("reembed", "--yes", db=db).out == snapshot("Embedded 0 memories with germane-static-2.\n")
     assert run("reembed", "--yes", "--again", db=db).out == snapshot(
-        "Embedded 4 memories with germane-static-1.\n"
+        "Embedded 4 memories with germane-static-2.\n"
     )
 
 

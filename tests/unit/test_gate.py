@@ -109,6 +109,35 @@ def test_a_common_word_in_common_is_no_reason_by_itself() -> None:
     assert names(gated(*order, coverage=coverage, information=40.0).dropped) == []
 
 
+def test_an_embedder_says_what_it_calls_near() -> None:
+    order = (ranked("a", semantic=0.16), ranked("b", semantic=0.12), ranked("c", semantic=0.05))
+    usual, lower = gated(*order), gated(*order, least_cosine=0.1)
+    assert (names(usual.kept), usual.unsure) == (["a"], True)
+    assert (names(lower.kept), lower.unsure) == (["a", "b"], False)
+    assert names(gated(ranked("a", semantic=0.1), least_cosine=0.3).kept) == []
+
+
+@pytest.mark.parametrize(("least", "said"), [(0.05, []), (0.9, ["low_confidence"])])
+def test_recall_and_a_context_ask_the_embedder_what_is_near(least: float, said: list[str]) -> None:
+    embedder = StaticEmbedder()
+    embedder.least_cosine = least
+    with germane.open(":memory:", embedder=embedder) as engine:
+        engine.remember_many([*GROCERIES, "The physician prescribed pills for his illness."])
+        question = "which medicine did the doctor give?"
+        assert [note.code for note in engine.recall(question).notes] == said
+        assert [note.code for note in engine.assemble(question, plan="layered").trace.notes] == said
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.5, "near"])
+def test_what_is_no_cosine_is_refused_as_the_least(least: object) -> None:
+    embedder = StaticEmbedder()
+    embedder.least_cosine = least  # type: ignore[assignment] # What is wrong on purpose.
+    with germane.open(":memory:", embedder=embedder) as engine:
+        engine.remember("The bakery opens at seven.")
+        with pytest.raises(germane.InvalidInput, match="least_cosine of the embedder 'germane-static-2'"):
+            engine.recall("bread")
+
+
 def test_the_best_of_a_weak_lot_stands_and_says_so() -> None:
     passed = gated(ranked("a", semantic=0.04), ranked("b", semantic=0.1), ranked("c", semantic=0.09))
     assert (names(passed.kept), names(passed.dropped), passed.unsure) == (["b"], ["a", "c"], True)

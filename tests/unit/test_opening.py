@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import germane
+from germane.embedders.callable import CallableEmbedder
 from germane.embedders.static import StaticEmbedder
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
@@ -37,6 +38,23 @@ def test_the_bundled_embedder_gives_way_to_the_one_that_made_the_vectors(tmp_pat
         assert engine.embed_pending() == 1
     with pytest.raises(germane.EmbedderMismatch, match="reembed"):
         germane.open(path, embedder=StaticEmbedder())
+
+
+def test_vectors_of_an_earlier_bundled_model_are_set_aside_until_they_are_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    earlier = CallableEmbedder(StaticEmbedder().embed, name="germane-static-1", dimension=256)
+    with germane.open(path, embedder=earlier) as engine:
+        engine.remember("The physician prescribed pills for his illness")
+    with germane.open(path) as engine:
+        assert [one.memory.content[:13] for one in engine.recall("the pills?")] == ["The physician"]
+        (note,) = engine.recall("the pills?").notes
+        assert "germane-static-1" in note.text
+        assert "germane reembed" in note.text
+    assert germane.reembed(path, embedder=StaticEmbedder()) == 1
+    with germane.open(path) as engine:
+        (found,) = engine.recall("which medicine did the doctor give?")
+        assert found.parts["semantic"] > 0
+        assert engine.recall("the pills?").notes == ()
 
 
 def test_a_file_without_vectors_takes_the_bundled_ones_from_then_on(tmp_path: Path) -> None:

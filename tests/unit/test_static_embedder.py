@@ -18,7 +18,7 @@ from germane.protocols import Embedder
 
 DATA = files("germane.embedders").joinpath("data")
 CHECKSUMS = {
-    "static-1.bin": "b20f5f76ea9f20b4a8014dd920d40cbb1581144668547b365faf8d671bd44ece",
+    "static-2.bin": "6654da7c15f5e2135530cf736c104d6a53f0f2510d8a692ccc1d734d32e4cda5",
     "bert-uncased.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 MOST_BYTES = 5_500_000
@@ -34,11 +34,12 @@ def test_the_data_stay_small() -> None:
 
 
 def test_the_file_says_what_its_vectors_are() -> None:
-    packed = PackedVectors.from_bytes(DATA.joinpath("static-1.bin").read_bytes())
+    packed = PackedVectors.from_bytes(DATA.joinpath("static-2.bin").read_bytes())
     embedder = StaticEmbedder()
     assert isinstance(embedder, Embedder)
     assert (packed.name, packed.dimension) == (embedder.name, embedder.dimension)
-    assert packed.recipe == "distil-1"
+    assert packed.least_cosine == embedder.least_cosine
+    assert packed.recipe == "distil-2"
     assert len(packed.words) == len(set(packed.words)) == len(packed.scales) == len(packed.numbers)
 
 

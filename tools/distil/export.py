@@ -1,6 +1,6 @@
-"""Packs the trained vectors into the file that the package carries.
+"""Packs the trained vectors into a file of the format that the package carries, which `fit.py` starts from.
 
-python tools/distil/export.py --work FOLDER --out src/germane/embedders/data/static-1.bin
+python tools/distil/export.py --work FOLDER --out FOLDER/static-1.bin
 """
 
 from __future__ import annotations

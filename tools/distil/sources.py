@@ -9,16 +9,17 @@ import gzip
 import re
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
 import yaml
 
-__all__ = ["READERS"]
+__all__ = ["READERS", "wordnet_of"]
 
 _LEMMAS = 3
+_FEWEST_WORDS = 3
 _PARAGRAPHS = frozenset({"p", "dt"})
 _LEFT_OUT = frozenset({"pre", "script", "style", "nav"})
 _INDEXES = ("genindex", "py-modindex", "search", "bookindex", "changes", "print")
@@ -35,6 +36,17 @@ def wordnet_examples(folder: Path) -> Iterator[str]:
     """The sentences that WordNet quotes."""
     for _, _, examples in _synsets(folder):
         yield from examples
+
+
+def wordnet_of(folder: Path, words: Collection[str]) -> tuple[list[str], list[str]]:
+    """What WordNet says of `words`: the definitions, and the examples of 3 words or more, each once."""
+    definitions: list[str] = []
+    quoted: dict[str, None] = {}
+    for lemmas, definition, examples in _synsets(folder):
+        if any(lemma.lower() in words for lemma in lemmas):
+            definitions.append(f"{', '.join(lemmas[:_LEMMAS])}: {definition}")
+            quoted |= dict.fromkeys(each for each in examples if len(each.split()) >= _FEWEST_WORDS)
+    return definitions, list(quoted)
 
 
 def pages(folder: Path, pattern: str) -> Iterator[str]:

@@ -29,6 +29,7 @@ class PackedVectors:
     """A vector for each of `words`.
 
     `numbers` has the shape (words, dimension / 2), `scales` (words,). `recipe` says how they were made.
+    `least_cosine` is what two texts have to have to be told from chance, where it was measured.
     """
 
     name: str
@@ -36,6 +37,7 @@ class PackedVectors:
     words: tuple[str, ...]
     scales: NDArray[np.float16]
     numbers: NDArray[np.uint8]
+    least_cosine: float | None = None
 
     @property
     def dimension(self) -> int:
@@ -73,6 +75,8 @@ class PackedVectors:
             "words": len(self.words),
             "word_bytes": len(words),
         }
+        if self.least_cosine is not None:
+            head["least_cosine"] = self.least_cosine
         scales = self.scales.astype("<f2").tobytes()
         return b"".join([_FORMAT, json.dumps(head).encode(), b"\n", words, scales, self.numbers.tobytes()])
 
@@ -97,4 +101,5 @@ class PackedVectors:
             words=tuple(data[head_end + 1 : words_end].decode().split("\n")),
             scales=np.frombuffer(data, dtype="<f2", count=count, offset=words_end),
             numbers=np.frombuffer(data, dtype=np.uint8, offset=scales_end).reshape(count, width),
+            least_cosine=head.get("least_cosine"),
         )

@@ -46,15 +46,13 @@ def open_engine(
     None for words alone; a store whose vectors another model made is then searched by its words. With a
     Store of your own, only an embedder that you give is used.
 
-    `durability="relaxed"` may lose the last moments before a power cut, never consistency.
-    `language` is the one whose endings are cut from words, by its Snowball name; it stays with the
-    agent ("english" until one is given), and another than before indexes the agent's memories
-    anew. `frames` are further frames, or a TOML file of them; `frame_selector` chooses one where "auto"
-    is asked for. `clock` replaces the system's, for tests and replays. With `record`, every assembly goes
-    into the ledger.
-
-    Raises InvalidInput, UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew or, for an
-    embedder that was given, EmbedderMismatch.
+    `durability="relaxed"` may lose the last moments before a power cut, never consistency. `language` is
+    the one whose endings are cut from words, by its Snowball name; it stays with the agent ("english" until
+    one is given), and another than before indexes the agent's memories anew. `frames` are further frames,
+    or a TOML file of them; `frame_selector` chooses one where "auto" is asked for. `clock` replaces the
+    system's, for tests and replays. With `record`, every assembly goes into the ledger. Raises InvalidInput,
+    UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew or, for an embedder that was
+    given, EmbedderMismatch.
     """
     session = opened(
         location,

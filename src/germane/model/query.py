@@ -15,7 +15,13 @@ from germane.model.memory import Memory, Outcome, Status
 from germane.model.scope import Scope
 from germane.model.vector import Vector
 
-__all__ = ["Candidate", "Filter", "Found", "Order", "Query", "Slice", "TimeRange"]
+__all__ = ["LEAST_COSINE", "Candidate", "Filter", "Found", "Order", "Query", "Slice", "TimeRange"]
+
+LEAST_COSINE = 0.18
+"""Below it two texts have nothing in common that a small model could tell from chance.
+
+What is taken of an embedder that doesn't tell its own.
+"""
 
 
 class Order(StrEnum):
@@ -98,7 +104,7 @@ class Query:
     `informative` are those terms that say what it is about, the date that it names left out; with
     them each candidate gets the signal `coverage`. `information` is what these terms say together, in
     nats, by their frequencies in English: times its coverage, what a memory shares with the question.
-    0 says that it isn't known.
+    0 says that it isn't known. `least_cosine` is what tells a text of the same matter from chance.
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
@@ -112,6 +118,7 @@ class Query:
     slices: tuple[Slice, ...] = (Slice(),)
     language: str | None = None
     information: float = 0.0
+    least_cosine: float = LEAST_COSINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from germane.model.query import Candidate, Found, Query
 from germane.model.slate import Slate
 from germane.model.work import KindsFirst, Work
 from germane.protocols import Scorer
-from germane.ranking.gate import LEAST_COSINE, Gated, gate, outside
+from germane.ranking.gate import Gated, gate, outside
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.kinds_first import NOTHING_KNOWN, Known, each_once, kinds_first
 from germane.ranking.relevance import parts_of, rank
@@ -48,7 +48,7 @@ def by_kind(
     known: Sequence[Known] = [NOTHING_KNOWN for _ in kept]
     if how.relevance and found.by_relevance:
         signals = signals_of(kept) if gated and scorer is None else None
-        alone = None if signals is None else _judged(kept, signals)
+        alone = None if signals is None else _judged(kept, signals, query.least_cosine)
         if signals is not None and alone is not None:
             known = _known_at_once(
                 kept, signals, alone, lexical_bound=found.lexical_bound, query=query, weights=weights
@@ -63,12 +63,12 @@ def by_kind(
     ]
 
 
-def _judged(kept: Sequence[Slate], signals: Signals) -> NDArray[np.bool_] | None:
+def _judged(kept: Sequence[Slate], signals: Signals, least_cosine: float) -> NDArray[np.bool_] | None:
     """Which the gate could let pass.
 
     None where more than their signals has a say in their scores: a newer version, or their age alone.
     """
-    may_pass = _may_pass(signals)
+    may_pass = _may_pass(signals, least_cosine)
     memories = [one for section in kept for one in section.memories]
     replaced = [place for place, one in enumerate(memories) if one.status is _SUPERSEDED]
     those = signals.at(may_pass)
@@ -76,10 +76,10 @@ def _judged(kept: Sequence[Slate], signals: Signals) -> NDArray[np.bool_] | None
     return None if none or may_pass[replaced].any() else may_pass
 
 
-def _may_pass(signals: Signals) -> NDArray[np.bool_]:
+def _may_pass(signals: Signals, least_cosine: float) -> NDArray[np.bool_]:
     """Which the gate could let pass: they share a word with the task, or are near to it in meaning."""
     shares = (np.nan_to_num(signals.coverage) != 0) | (np.nan_to_num(signals.lexical) != 0)
-    passing: NDArray[np.bool_] = shares | (np.nan_to_num(signals.semantic) >= LEAST_COSINE)
+    passing: NDArray[np.bool_] = shares | (np.nan_to_num(signals.semantic) >= least_cosine)
     return passing
 
 
@@ -94,7 +94,7 @@ def _known_at_once(
 ) -> list[Known]:
     """What relevance says of the candidates of each section, where each stands alone."""
     those = signals.at(judged)
-    out = outside(those, information=query.information)
+    out = outside(those, information=query.information, least_cosine=query.least_cosine)
     parts = parts_of(those, lexical_bound=lexical_bound, query=query, weights=weights)
     columns: dict[str, NDArray[np.float64]] = {}
     for name, part in parts.items():
@@ -118,7 +118,9 @@ def _known_one_by_one(
     weights: Weights | None,
 ) -> list[Known]:
     """The same by ranking them all, whatever they are."""
-    everything = [one for section in kept for one in section if not gated or _could_pass(one)]
+    everything = [
+        one for section in kept for one in section if not gated or _could_pass(one, query.least_cosine)
+    ]
     ranked = rank(
         everything,
         lexical_bound=found.lexical_bound,
@@ -127,14 +129,18 @@ def _known_one_by_one(
         query=query,
         weights=weights,
     )
-    passed = gate(ranked, information=query.information) if gated else Gated(kept=ranked)
+    passed = (
+        gate(ranked, information=query.information, least_cosine=query.least_cosine)
+        if gated
+        else Gated(kept=ranked)
+    )
     relevant = {} if passed.unsure else {one.memory.id: one.parts for one in passed.kept}
     return [Known.by_id(section, relevant) for section in kept]
 
 
-def _could_pass(candidate: Candidate) -> bool:
+def _could_pass(candidate: Candidate, least_cosine: float) -> bool:
     """The same as `_may_pass` says, of one with any signals."""
     signals = candidate.signals
     return bool(signals.get("coverage") or signals.get("lexical")) or (
-        signals.get("semantic", 0.0) >= LEAST_COSINE
+        signals.get("semantic", 0.0) >= least_cosine
     )

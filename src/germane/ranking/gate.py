@@ -16,20 +16,17 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.model.query import Candidate, TimeRange
+from germane.model.query import LEAST_COSINE, Candidate, TimeRange
 from germane.model.trace import Note, Ranked
 from germane.ranking.dialogue import is_turn
 from germane.ranking.fusion import evidence_in_column, evidence_of_words
 from germane.ranking.in_columns import Signals
 from germane.ranking.relevance import WHEN_BOOST
 
-__all__ = ["FEW", "LEAST_COSINE", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate", "outside"]
+__all__ = ["FEW", "LEAST_COVERAGE", "LOW_CONFIDENCE", "Gated", "gate", "outside"]
 
 FEW = 5
 """In a store of so few memories any likeness counts: leaving out what matters costs more than it saves."""
-
-LEAST_COSINE = 0.18
-"""Below it two texts have nothing in common that a small model could tell from chance."""
 
 LEAST_COVERAGE = 0.3
 """The share of a question's information below which its words say as little as that cosine."""
@@ -67,12 +64,13 @@ def gate(
     exempt: Collection[str] = (),
     few: bool = False,
     information: float = 0.0,
+    least_cosine: float = LEAST_COSINE,
 ) -> Gated:
     """Part what has to do with the question from what doesn't.
 
     The signal `coverage` is the share of the question's information that stands in a memory; without
     it a memory has none. `information` is what the question says, in nats, where that is known.
-    A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `LEAST_COSINE` and
+    A memory passes by meaning, with a cosine, less 0.3 of the coverage, of at least `least_cosine` and
     0.4 of the best one: words in common bring vectors near that have nothing else in common;
     or by words that say something, with a coverage of at least `LEAST_COVERAGE` and 0.4 of the
     best one. Each is held against its own best, since a memory that repeats the question's words is
@@ -90,20 +88,23 @@ def gate(
             ranked,
             {place for place, (near, _, has) in judged.items() if near < _COSINE_OF_FEW and not has},
         )
-    out = _outside(candidates, judged, information)
+    out = _outside(candidates, judged, information, least_cosine)
     unsure = False
     if len(out) == len(ranked):
-        best = next((place for place in range(len(ranked)) if _says_something(*judged[place])), None)
+        saying = (place for place in range(len(ranked)) if _says_something(judged[place], least_cosine))
+        best = next(saying, None)
         unsure = best is not None
         out.discard(-1 if best is None else best)
     return _parted(ranked, out, unsure=unsure)
 
 
-def outside(signals: Signals, *, information: float = 0.0) -> NDArray[np.bool_]:
+def outside(
+    signals: Signals, *, information: float = 0.0, least_cosine: float = LEAST_COSINE
+) -> NDArray[np.bool_]:
     """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless."""
     near = np.where(np.isnan(signals.semantic), 0.0, signals.semantic)
     has = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
-    cosine = max(LEAST_COSINE, _OF_THE_BEST * float(near.max(initial=0.0)))
+    cosine = max(least_cosine, _OF_THE_BEST * float(near.max(initial=0.0)))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has.max(initial=0.0)))
     alone = np.isnan(signals.semantic)
     if alone.all():
@@ -126,8 +127,10 @@ def _judged(candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: C
     }
 
 
-def _outside(candidates: Sequence[Candidate], judged: _Judged, information: float) -> set[int]:
-    cosine = max(LEAST_COSINE, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
+def _outside(
+    candidates: Sequence[Candidate], judged: _Judged, information: float, least_cosine: float
+) -> set[int]:
+    cosine = max(least_cosine, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
     if not any("semantic" in one.signals for one in candidates):
         share *= _WORDS_ALONE
@@ -167,5 +170,6 @@ def _words_say(candidate: Candidate, information: float) -> bool:
     return evidence_of_words(signals.get("coverage", 0.0), information) > 0
 
 
-def _says_something(cosine: float, _meaning: float, share: float) -> bool:
-    return share > 0 or cosine >= _HOPELESS * LEAST_COSINE
+def _says_something(measured: tuple[float, float, float], least_cosine: float) -> bool:
+    cosine, _, share = measured
+    return share > 0 or cosine >= _HOPELESS * least_cosine

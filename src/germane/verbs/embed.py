@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed
+from germane.model.query import LEAST_COSINE
 from germane.model.vector import NOWHERE, Vector
 from germane.protocols import Embedder
 from germane.retrieval.vectors import validate
+from germane.verbs.checks import checked_number
 
-__all__ = ["embed_texts", "is_eager", "vectors_to_store"]
+__all__ = ["embed_texts", "is_eager", "least_cosine_of", "vectors_to_store"]
 
 
 def is_eager(embedder: Embedder) -> bool:
@@ -24,6 +26,17 @@ def is_eager(embedder: Embedder) -> bool:
     The vectors of one that isn't eager follow later, so that no write waits for a network or a model.
     """
     return bool(getattr(embedder, "eager", True))
+
+
+def least_cosine_of(embedder: Embedder | None) -> float:
+    """The cosine below which the embedder tells no likeness from chance: its attribute, or the usual 0.18.
+
+    Raises InvalidInput for one that is no cosine of 0 or more.
+    """
+    least = getattr(embedder, "least_cosine", None)
+    if embedder is None or least is None:
+        return LEAST_COSINE
+    return checked_number(least, 0, 1, name=f"least_cosine of the embedder {embedder.name!r}")
 
 
 def vectors_to_store(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector | None]:

@@ -54,10 +54,8 @@ def opened(
         store, used, set_aside = _kept(
             location, embedder, durability=durability, read_only=read_only, replica=replica
         )
-    elif replica is not None:
-        raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
     else:
-        store = location
+        store = _own(location, replica)
     try:
         spoken = settled_language(store, agent, language)
     except BaseException:
@@ -79,6 +77,12 @@ def opened(
         records=record,
         language=spoken,
     )
+
+
+def _own(store: Store, replica: str | None) -> Store:
+    if replica is not None:
+        raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
+    return store
 
 
 def _kept(

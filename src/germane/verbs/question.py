@@ -11,7 +11,7 @@ from datetime import datetime
 
 from germane.errors import EmbeddingFailed, InvalidInput
 from germane.model.memory import Outcome, Status
-from germane.model.query import Candidate, Filter, Found, Query, Slice, TimeRange
+from germane.model.query import LEAST_COSINE, Candidate, Filter, Found, Query, Slice, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
@@ -20,7 +20,7 @@ from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
 from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
-from germane.verbs.embed import embed_texts
+from germane.verbs.embed import embed_texts, least_cosine_of
 from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
@@ -31,7 +31,8 @@ __all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
 class Asked:
     """A question with what is needed to search for its answer.
 
-    `informative` are the terms of the question without the time that it names.
+    `informative` are the terms of the question without the time that it names, `least_cosine` what its
+    embedder calls near.
     """
 
     question: Question
@@ -40,6 +41,7 @@ class Asked:
     informative: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     language: str | None = None
+    least_cosine: float = LEAST_COSINE
 
     @property
     def prefers(self) -> TimeRange | None:
@@ -81,6 +83,7 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
         informative=informative,
         notes=notes,
         language=session.language,
+        least_cosine=least_cosine_of(session.embedder),
     )
 
 
@@ -88,7 +91,8 @@ def _set_aside(model: str) -> Note:
     return Note(
         code="embedder_set_aside",
         text=f"Ranked by words alone: the vectors in this store were made by {model}. "
-        "Open it with that embedder to rank by meaning as well.",
+        "Open it with that embedder to rank by meaning as well, "
+        "or let another make them anew: `germane reembed`.",
     )
 
 
@@ -184,4 +188,5 @@ def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
         filter=asked.where,
         slices=slices,
         language=asked.language,
+        least_cosine=asked.least_cosine,
     )

@@ -95,8 +95,13 @@ def recall(
         asked = replace(asked, notes=(*asked.notes, told))
     passed = Gated(kept=ranked)
     if gated and scorer is None and found.by_relevance:
-        few, said = found.admitted <= FEW, sought.information
-        passed = gate(ranked, prefer=asked.prefers, few=few, information=said)
+        passed = gate(
+            ranked,
+            prefer=asked.prefers,
+            few=found.admitted <= FEW,
+            information=sought.information,
+            least_cosine=sought.least_cosine,
+        )
     best = passed.kept[:limit]
     return Recalled(
         ranked=tuple(best),
