@@ -53,7 +53,13 @@ class Way:
             while True:
                 client, _ = self._listener.accept()
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(self._server)
+                try:
+                    server.connect(self._server)
+                except OSError:
+                    # The server is down just now; whoever comes later may find it.
+                    server.close()
+                    client.close()
+                    continue
                 Thread(target=self._pass_on, args=(client, server), daemon=True).start()
                 Thread(target=self._answer, args=(client, server), daemon=True).start()
 

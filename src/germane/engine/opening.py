@@ -45,7 +45,6 @@ def open_engine(
     what this process wrote. The embedder that comes with the package is used unless another is given, or
     None for words alone; a store whose vectors another model made is then searched by its words. With a
     Store of your own, only an embedder that you give is used.
-
     `durability="relaxed"` may lose the last moments before a power cut, never consistency. `language` is
     the one whose endings are cut from words, by its Snowball name; it stays with the agent ("english" until
     one is given), and another than before indexes the agent's memories anew. `frames` are further frames,
@@ -70,5 +69,5 @@ def open_engine(
         clock=clock,
         record=record,
     )
-    slow = session.embedder is not None and not is_eager(session.embedder)
-    return Engine(session, embed_in_background=slow and not read_only)
+    slow = session.embedder is not None and not is_eager(session.embedder) and not read_only
+    return Engine(session, embed_in_background=slow)
