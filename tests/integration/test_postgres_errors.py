@@ -143,12 +143,12 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 
 def test_without_the_right_to_the_extension_the_remedy_is_named(postgres_server: Server) -> None:
-    postgres_server.run("CREATE DATABASE bare", "CREATE ROLE plain LOGIN")
-    postgres_server.run("GRANT ALL ON SCHEMA public TO plain", database="bare")
-    said = _refused(lambda: _opened(postgres_server.url("bare", user="plain")), StoreUnavailable)
+    postgres_server.run("CREATE DATABASE bare", "CREATE ROLE lacking LOGIN")
+    postgres_server.run("GRANT ALL ON SCHEMA public TO lacking", database="bare")
+    said = _refused(lambda: _opened(postgres_server.url("bare", user="lacking")), StoreUnavailable)
     assert "CREATE EXTENSION vector" in said
     postgres_server.drop("bare")
-    postgres_server.run("DROP ROLE plain")
+    postgres_server.run("DROP ROLE lacking")
 
 
 def test_a_server_without_the_extension_is_named(guarded: Server) -> None:
