@@ -92,7 +92,14 @@ _NOT_THERE: Final = (
 
 def is_lost(error: BaseException, raw: Raw) -> bool:
     """Whether the way to the server broke, or the server is going down or coming up."""
-    return isinstance(error, psycopg.Error) and (raw.closed or error.sqlstate in _LOST)
+    if not isinstance(error, psycopg.Error):
+        return False
+    # What the driver fails at by itself has no code; a broken way may not have closed the connection yet.
+    return raw.closed or error.sqlstate in _LOST or _is_the_drivers(error)
+
+
+def _is_the_drivers(error: psycopg.Error) -> bool:
+    return error.sqlstate is None and isinstance(error, psycopg.OperationalError)
 
 
 def is_transient(error: BaseException, raw: Raw) -> bool:
@@ -138,7 +145,7 @@ def unreachable(error: psycopg.Error, location: str) -> GermaneError:
 def translation(error: psycopg.Error, location: str) -> GermaneError:
     """What an error of the driver's means to who uses the store."""
     code = error.sqlstate
-    if code in _LOST or (code is None and isinstance(error, psycopg.OperationalError)):
+    if code in _LOST or _is_the_drivers(error):
         return StoreUnavailable(
             f"The store {location}: the connection to the server was lost, and nothing was half written. "
             f"Try again. ({_said(error)})"

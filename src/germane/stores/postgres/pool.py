@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
@@ -97,6 +97,9 @@ class Pool:
 
     def give(self, raw: Raw) -> None:
         """Take a connection back, and roll back what is left of a transaction on it."""
+        if not raw.closed and raw.pgconn.pipeline_status != PipelineStatus.OFF:
+            # It broke between statements that were sent together, and nobody can say where.
+            raw.close()
         if not raw.closed and raw.pgconn.transaction_status != TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 # One that can't be rolled back is broken, and the pool replaces it.
