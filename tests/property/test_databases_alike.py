@@ -52,7 +52,6 @@ QUERIES = tuple(
 
 
 class Alike(RuleBasedStateMachine):
-    address = ""
     server: Server
 
     def __init__(self) -> None:

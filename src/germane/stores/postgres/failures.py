@@ -14,6 +14,7 @@ import psycopg
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
 from germane.stores.postgres.connection import Raw
+from germane.stores.storable import storable
 
 __all__ = ["is_final", "is_lost", "is_transient", "translated", "unreachable"]
 
@@ -117,19 +118,12 @@ def is_final(error: psycopg.Error) -> bool:
 def translated(location: str) -> Iterator[None]:
     """Raise what the driver raises inside as an error of germane's, chained to it."""
     try:
-        yield
+        with storable():
+            yield
     except GermaneError:
         raise
     except psycopg.Error as error:
         raise translation(error, location) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"The text {_around(error)} holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "
-            "which is half a character and can't be written as UTF-8. "
-            "Decode the text with errors='replace' before it is remembered."
-        ) from error
-    except OverflowError as error:
-        raise InvalidInput(f"A number is too large to be stored ({error}); the limit is 64 bits.") from error
 
 
 def unreachable(error: psycopg.Error, location: str) -> GermaneError:
@@ -187,7 +181,3 @@ def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
 def _said(error: psycopg.Error) -> str:
     """What the server said, on one line. Its details are left out: they quote what was to be stored."""
     return " ".join((error.diag.message_primary or str(error)).split())
-
-
-def _around(error: UnicodeEncodeError) -> str:
-    return repr(error.object[max(0, error.start - 20) : error.start + 20])

@@ -29,7 +29,7 @@ _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
 class LivedIn:
-    """The lives of the memories of one file, by these connections, each as `Lives` says."""
+    """The lives of the memories of one store, by these connections, each as `Lives` says."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -1,7 +1,7 @@
 """Working sets: written in one transaction, read from what a process keeps of them.
 
 Level: stores (imports model and errors). What is kept is a cache only: every read begins by comparing
-two numbers with the file's, and follows the logs of moves and changes where they differ.
+two numbers with the store's, and follows the logs of moves and changes where they differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
 class HeldIn:
-    """The working sets of one file, as these connections may use them, each as `WorkingSets` says.
+    """The working sets of one store, as these connections may use them, each as `WorkingSets` says.
 
     `kept` is what the process keeps of them; hold `guard` while it is looked at.
     """

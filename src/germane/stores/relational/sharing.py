@@ -20,7 +20,7 @@ __all__ = ["SharedIn"]
 
 
 class SharedIn:
-    """The spaces of one file, by these connections, each as `Spaces` says."""
+    """The spaces of one store, by these connections, each as `Spaces` says."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections

@@ -91,10 +91,11 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
     def apply(self, agent: str, changes: Sequence[Change]) -> tuple[Applied, ...]:
         """Apply all changes in one transaction, in order, or none of them.
 
-        A Purge also rewrites the file, about a second for each 100 MB, since SQLite leaves copies of
-        rows in unused parts of pages. When that can't be done, because a reader holds on to the log
-        or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
-        the rest is when the store is opened next or `checkpoint` is called.
+        After a Purge in a file the file is rewritten, about a second for each 100 MB, since SQLite leaves
+        copies of rows in unused parts of pages. When that can't be done, because a reader holds on to the
+        log or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
+        the rest is when the store is opened next or `checkpoint` is called. A server overwrites what was
+        deleted when it vacuums and stores other rows there.
         """
         if not changes:
             return ()
@@ -210,9 +211,9 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         )
 
     def check(self, agent: str) -> tuple[Finding, ...]:
-        """What is wrong with the file or this agent's part of it; empty when nothing is.
+        """What is wrong with the store or this agent's part of it; empty when nothing is.
 
-        A whole file is read for it: about a second for each 500 MB.
+        A file is read whole for it: about a second for each 500 MB.
         """
         with self._connections.reading(agent) as connection:
             damage = self._damage(connection)

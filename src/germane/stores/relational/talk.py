@@ -1,7 +1,7 @@
 """What a process keeps in memory of one conversation: its messages, and its index once it was asked for.
 
 Level: stores (imports retrieval and what is above it). A cache only: every use begins by comparing two
-numbers with the file's, inside the reading transaction.
+numbers with the store's, inside the reading transaction.
 """
 
 from __future__ import annotations

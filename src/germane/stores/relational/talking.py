@@ -34,7 +34,7 @@ _MOST_READ_APART: Final = 100
 
 
 class SaidIn:
-    """The conversations of one file, by these connections, each as `Conversations` says."""
+    """The conversations of one store, by these connections, each as `Conversations` says."""
 
     def __init__(self, connections: Connections, talks: KeptTalks) -> None:
         self._connections = connections

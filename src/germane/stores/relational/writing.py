@@ -44,7 +44,7 @@ __all__ = ["Writing", "purges"]
 
 
 def purges(changes: Sequence[Change]) -> bool:
-    """Whether any of the changes is a purge, after which the file has to be rewritten."""
+    """Whether any of the changes is a purge, after which what is gone has to be erased."""
     return any(isinstance(each, Purge) for each in changes)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
+from germane.stores.storable import storable
 
 __all__ = ["is_busy", "translated"]
 
@@ -38,19 +39,12 @@ def is_busy(error: sqlite3.Error) -> bool:
 def translated(location: str) -> Iterator[None]:
     """Raise what the driver raises inside as an error of germane's, chained to it."""
     try:
-        yield
+        with storable():
+            yield
     except GermaneError:
         raise
     except sqlite3.Error as error:
         raise _translation(error, location) from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"The text {_around(error)} holds a lone surrogate (U+{ord(error.object[error.start]):04X}), "
-            "which is half a character and can't be written as UTF-8. "
-            "Decode the text with errors='replace' before it is remembered."
-        ) from error
-    except OverflowError as error:
-        raise InvalidInput(f"A number is too large to be stored ({error}); the limit is 64 bits.") from error
 
 
 def _translation(error: sqlite3.Error, location: str) -> GermaneError:
@@ -71,8 +65,3 @@ def _translation(error: sqlite3.Error, location: str) -> GermaneError:
 def _primary_code(error: sqlite3.Error) -> int:
     # The low byte of an extended code is the primary one.
     return getattr(error, "sqlite_errorcode", -1) & 0xFF
-
-
-def _around(error: UnicodeEncodeError) -> str:
-    text = error.object[max(0, error.start - 20) : error.start + 20]
-    return repr(text)
