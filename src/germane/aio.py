@@ -45,9 +45,9 @@ def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any
 def _awaited_of_conversation(verb: Callable[..., R]) -> Callable[..., Coroutine[Any, Any, R]]:
     """The same for a verb that takes a conversation, which may be an awaited one."""
 
-    async def awaited(self: AsyncEngine, /, *args: Any, **kwargs: Any) -> R:
+    async def awaited(self: Any, /, *args: Any, **kwargs: Any) -> R:
         given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
-        return await asyncio.to_thread(verb, self.engine, *given, **kwargs)
+        return await asyncio.to_thread(verb, self._behind, *given, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -147,6 +147,7 @@ class _Verbs:
     calibration = _awaited(Engine.calibration)
     recall = _awaited(Engine.recall)
     assemble = _awaited(Engine.assemble)
+    request = _awaited_of_conversation(Engine.request)
     frames = _awaited(Engine.frames)
     refresh = _awaited(Engine.refresh)
     feedback = _awaited(Engine.feedback)
@@ -306,7 +307,6 @@ class AsyncEngine(_Verbs):
     conversation = _awaited_conversation(Engine.conversation)
     conversations = _awaited(Engine.conversations)
     events = _awaited(Engine.events)
-    request = _awaited_of_conversation(Engine.request)
     compaction = _awaited_of_conversation(Engine.compaction)
     compact = _awaited_of_conversation(Engine.compact)
     uncompact = _awaited_of_conversation(Engine.uncompact)

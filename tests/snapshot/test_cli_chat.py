@@ -176,3 +176,39 @@ current group              47    47   1            █████████�
     refused = run("chat", "request", "weather", "--window", "30", "--reserve", "1", "--json", db=db)
     assert refused.code == 2
     assert refused.json()["error"]["type"] == "RequestTooLarge"
+
+
+def marks(value: object) -> int:
+    """How many marks for a prompt cache stand in an object, wherever."""
+    if isinstance(value, dict):
+        return ("cache_control" in value) + sum(map(marks, value.values()))
+    return sum(map(marks, value)) if isinstance(value, list) else 0
+
+
+def test_a_request_is_marked_for_the_cache_where_that_is_asked(db: Path, transcript: Path) -> None:
+    run("chat", "import", str(transcript), db=db)
+    asked = ("chat", "request", "weather", "--system", "Be terse.")
+    plain = printed(*asked, "--provider", "anthropic", db=db)
+    marked = printed(*asked, "--provider", "anthropic", "--cache", db=db)
+    assert (marks(plain), marks(marked)) == (0, 2)
+    assert marked["arguments"]["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    assert {**marked, "arguments": None} == {**plain, "arguments": None}
+    assert marks(printed(*asked, "--cache", db=db)) == 0
+
+
+def test_a_request_shows_the_memory_of_a_space(db: Path, tmp_path: Path) -> None:
+    asking = tmp_path / "asking.txt"
+    asking.write_text("user: When is the demo?\n", encoding="utf-8")
+    run("chat", "import", str(asking), db=db)
+    run("remember", "The demo was planned for Monday.", "--kind", "fact", db=db)
+    run("space", "create", "team", db=db)
+    run("space", "remember", "team", "The demo is on Tuesday.", "--kind", "fact", db=db)
+    asked = ("chat", "request", "asking", "--memory", "layered")
+    own = json.dumps(printed(*asked, db=db))
+    shared = json.dumps(printed(*asked, "--space", "team", "--record", db=db))
+    assert ("Monday" in own, "Tuesday" in own) == (True, False)
+    assert ("Monday" in shared, "Tuesday" in shared) == (False, True)
+    assert printed("ledger", "list", db=db) == []
+    nothing = run("chat", "request", "asking", "--space", "team", "--json", db=db)
+    assert nothing.code == 2
+    assert "memory='layered'" in nothing.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""The verb that makes the whole request to a model.
+"""The verbs that make the whole request to a model, and a conversation shorter.
 
 Level: engine. No policy: each verb has its own room.
 """
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from germane.model.request import Request
     from germane.verbs.conversation import Conversation
     from germane.verbs.request import Sayable
+    from germane.verbs.session import Session
 
-__all__ = ["Requesting"]
+__all__ = ["Requesting", "Shortening"]
 
 
-class Requesting(Surface):
-    """What is sent to a model, and what makes a conversation shorter."""
+class Shortening(Surface):
+    """What makes a conversation shorter."""
 
     def compaction(
         self,
@@ -62,6 +63,10 @@ class Requesting(Surface):
         """Put back what a compaction hid, and the summary that stood before it. Raises NotSaid."""
         return verbs.compact.uncompact(self._session, conversation, done)
 
+
+class Requesting(Surface):
+    """What is sent to a model."""
+
     def request(
         self,
         messages: Sayable,
@@ -81,40 +86,47 @@ class Requesting(Surface):
         tiers: Tiers | None = None,
         calibration: Calibration | None = None,
         frame: str = DEFAULT_FRAME,
+        spaces: Sequence[str] = (),
         record: bool | None = None,
     ) -> Request:
         """A request that fits a model's window beside the answer, as the provider's client takes it.
 
-        `messages` are a conversation, or messages in any layout. System, tools, what belongs to no group,
-        anchors, pinned groups and the current group must stand in it, in this group tool results cut if need
-        be. `memory` is the plan of a context for the `query`, the latest prompt or its topic unless one is
-        given; or a context, which must stand whole. What is left goes to the history, and from before it to
-        what matches, by `shares`. With `previous`, the request before, as much of its beginning stays as can.
-        The counter is the engine's, or Claude's for Anthropic. `record` notes a new assembly of memory in the
-        ledger. Raises RequestTooLarge, InvalidInput, or NotSaid for pins.
+        `messages` are a conversation of the agent's own, in a space too, or messages in any layout. System,
+        tools, what belongs to no group, anchors, pinned groups and the current group must stand in it, in
+        this group tool results cut if need be. `memory` is the plan of a context for the `query`, the latest
+        prompt or its topic unless one is given, in which the memories of `spaces` take part; or a context,
+        which must stand whole. What is left goes to the history, and from before it to what matches, by
+        `shares`. With `previous`, the request before, as much of its beginning stays as can. The counter is
+        the engine's, or Claude's for Anthropic. `record` notes a new assembly of memory in the ledger. Raises
+        RequestTooLarge, InvalidInput, NotSaid for pins, and UnknownSpace or NotAllowed for spaces.
         """
         return verbs.request.request(
-            self._session,
+            self._speaking,
             messages,
             spending=verbs.request.Spending(
-                window=window,
-                reserve=reserve,
-                counter=counter,
-                shares=shares,
-                tiers=tiers,
-                calibration=calibration,
+                window=window, reserve=reserve, counter=counter, calibration=calibration
             ),
+            shares=shares,
+            tiers=tiers,
             provider=provider,
             system=system,
             tools=tools,
-            remembering=self._remembering(memory, frame=frame, query=query, record=record),
+            remembering=self._remembering(memory, spaces, frame=frame, query=query, record=record),
             anchors=anchors,
             pins=pins,
             previous=previous,
         )
 
-    def _remembering(self, memory: str | Plan | Context | None, **asked: Any) -> verbs.request.Remembering:
+    @property
+    def _speaking(self) -> Session:
+        """Whose conversations these are: the agent's own, also where it acts in a space."""
+        return self._session
+
+    def _remembering(
+        self, memory: str | Plan | Context | None, spaces: Sequence[str], **asked: Any
+    ) -> verbs.request.Remembering:
         cold = self._assembles_first
         if memory is not None:
             self._assembles_first = False
-        return verbs.request.Remembering(memory=memory, cold=cold, **asked)
+        sessions = (self._session, *verbs.together.entered_spaces(self._session, spaces))
+        return verbs.request.Remembering(of=sessions, memory=memory, cold=cold, **asked)

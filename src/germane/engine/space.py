@@ -16,6 +16,7 @@ from germane.engine.accounting import Accounting
 from germane.engine.ageing import Ageing
 from germane.engine.holding import Holding
 from germane.engine.reading import Reading
+from germane.engine.requesting import Requesting
 from germane.engine.teaching import Teaching
 from germane.engine.writing import Writing
 from germane.model.memory import Memory, as_utc
@@ -42,13 +43,14 @@ _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-class Space(Holding, Accounting, Teaching, Ageing, Reading, Writing):
+class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else: no
-    member's own memories are in it. Conversations and requests alone are an agent's own. Reading needs a
-    member; writing one that is active and may write: each raises NotAllowed otherwise. `agent` is the
-    name that the space's memories belong to, `member` the agent that uses it.
+    member's own memories are in it. Conversations alone are an agent's own: a request takes the member's, and
+    shows what the space holds. Reading needs a member; writing one that is active and may write: each raises
+    NotAllowed otherwise. `agent` is the name that the space's memories belong to, `member` the agent that
+    uses it.
     """
 
     def __init__(self, session: Session, name: str, *, embed_in_background: bool = False) -> None:
@@ -180,6 +182,10 @@ class Space(Holding, Accounting, Teaching, Ageing, Reading, Writing):
     @property
     def _acting(self) -> str:
         return self.member
+
+    @property
+    def _speaking(self) -> Session:
+        return self._outside
 
     def _named(self, agent: str | None) -> str:
         return self.member if agent is None else checked_agent(agent)

@@ -13,7 +13,7 @@ from germane.engine.accounting import Accounting
 from germane.engine.ageing import Ageing, LifeStory
 from germane.engine.holding import Holding
 from germane.engine.reading import Reading
-from germane.engine.requesting import Requesting
+from germane.engine.requesting import Requesting, Shortening
 from germane.engine.sharing import SharingSpaces
 from germane.engine.talking import Talking
 from germane.engine.teaching import Teaching
@@ -24,7 +24,17 @@ __all__ = ["Engine"]
 
 
 class Engine(
-    SharingSpaces, Holding, Talking, Requesting, Accounting, Teaching, Ageing, LifeStory, Reading, Writing
+    SharingSpaces,
+    Holding,
+    Talking,
+    Shortening,
+    Requesting,
+    Accounting,
+    Teaching,
+    Ageing,
+    LifeStory,
+    Reading,
+    Writing,
 ):
     """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 

@@ -66,8 +66,8 @@ def part_shape(part: PartUse) -> Shape:
     }
 
 
-def request_shape(request: Request) -> Shape:
-    """A request: what to send, and the account of it."""
+def request_shape(request: Request, *, cache: bool = False) -> Shape:
+    """A request: what to send, with marks for a prompt cache if asked, and the account of it."""
     return {
         "provider": str(request.provider),
         "counter": request.counter,
@@ -78,5 +78,5 @@ def request_shape(request: Request) -> Shape:
         "parts": [part_shape(part) for part in request.parts],
         "left_out": [left_out_shape(one) for one in request.left_out],
         "notes": [{"code": note.code, "text": note.text} for note in request.notes],
-        "arguments": request.arguments(),
+        "arguments": request.arguments(cache=cache),
     }

@@ -71,6 +71,6 @@ def _converse(
 def _check_own(session: Session, conversation: Conversation) -> None:
     if conversation.agent != session.agent:
         raise InvalidInput(
-            f"The conversation is agent {conversation.agent!r}'s, and the engine is {session.agent!r}'s. "
+            f"The conversation belongs to agent {conversation.agent!r}, and the engine to {session.agent!r}. "
             "Use the engine that it came from."
         )

@@ -58,7 +58,10 @@ def assemble_recorded(session: Session, query: str, *, cold: bool = False, **ask
 
 
 class Recorder:
-    """Records the latest context that something larger was made of, once it is known that it stands in it."""
+    """Records the latest context that something larger was made of, once it is known that it stands in it.
+
+    The record goes into the ledger of the session, whichever spaces the context was gathered from besides.
+    """
 
     def __init__(self, session: Session) -> None:
         """Raises InvalidInput for a store that keeps no ledger."""
@@ -68,10 +71,11 @@ class Recorder:
 
     def watched(self, make: Callable[..., Context], *, options: Mapping[str, Any], **asked: Any) -> Context:
         """The context that `make(session, **asked)` gives, of which is noted what a record needs."""
-        before, start = _points([self._session]), self._session.timer()
+        sessions = (self._session, *asked.get("spaces", ()))
+        before, start = _points(sessions), self._session.timer()
         context = make(self._session, **asked)
         seconds = round(self._session.timer() - start, 6)
-        settled = before == _points([self._session])
+        settled = before == _points(sessions)
         noted = {"options": options, "points": before, "settled": settled, "seconds": seconds}
         self._latest = context, {**asked, **noted}
         return context

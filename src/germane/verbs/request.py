@@ -34,6 +34,7 @@ from germane.model.trace import Note
 from germane.protocols import TokenCounter
 from germane.retrieval.postings import UNIT, Postings
 from germane.retrieval.terms import index_terms, term_hash
+from germane.spaces import space_of
 from germane.stores.parts import indexed_words
 from germane.tokens import get_counter
 from germane.verbs.asking import derived, matched
@@ -56,14 +57,12 @@ _PROVIDERS: Final = "openai, openai-responses, anthropic"
 class Spending:
     """What there is to spend, and by whose counting.
 
-    `counter` None is the one that fits the provider; `shares` and `tiers` None are the usual ones.
+    `counter` None is the one that fits the provider.
     """
 
     window: int
     reserve: int
     counter: str | TokenCounter | None = None
-    shares: RequestShares | None = None
-    tiers: Tiers | None = None
     calibration: Calibration | None = None
 
 
@@ -71,10 +70,12 @@ class Spending:
 class Remembering:
     """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
 
-    `record` says whether it goes into the ledger, None as the session does; `cold` that it is the first of
-    its engine.
+    `of` are whose memories: an agent's or a space's, whose ledger keeps the record as well, and spaces beside
+    it. `record` says whether it goes into the ledger, None as the session does; `cold` that it is the first
+    of its engine.
     """
 
+    of: tuple[Session, ...]
     memory: str | Plan | Context | None = None
     frame: str = ""
     query: str | None = None
@@ -86,7 +87,7 @@ class Remembering:
         """What tells two requests about the same group apart."""
         plan = self.memory
         named = plan.text if isinstance(plan, Context) else plan.name if isinstance(plan, Plan) else plan
-        return "\n".join([self.query or "", named or "", self.frame])
+        return "\n".join([self.query or "", named or "", self.frame, *(one.agent for one in self.of)])
 
 
 def request(
@@ -98,21 +99,23 @@ def request(
     system: str | Sequence[Mapping[str, Any]] | None,
     tools: Sequence[Mapping[str, Any]],
     remembering: Remembering,
+    shares: RequestShares | None,
+    tiers: Tiers | None,
     anchors: Mapping[str, str] | None,
     pins: Sequence[str | Group],
     previous: Request | None,
 ) -> Request:
-    """The request for a conversation or messages. Raises RequestTooLarge, InvalidInput or NotSaid."""
+    """The request for a conversation or messages of the session's own, whosever memory it shows."""
+    _check_gathers(session, remembering)
     to = _provider(provider)
     counter = _counter(session, to, spending.counter)
     calibration = _calibration(spending.calibration, previous, counter, to)
     limit, notes = _limit(spending, counter, calibration)
-    name = said.session if isinstance(said, Conversation) else None
-    messages = _messages(session, said)
-    tiers = spending.tiers or Tiers()
+    messages, name = _messages(session, said)
+    tiers = tiers or Tiers()
     arranged = session.arrangements.of(session.agent, name, to, counter, tiers)
     contexts: list[Context] = []
-    recorder = _recorder(session, remembering)
+    recorder = _recorder(remembering)
     with arranged.lock:
         arranged.follow(messages)
         asked = derived(session, arranged.prompt(), remembering.query)
@@ -122,11 +125,11 @@ def request(
             tools=_tools(tools),
             anchors=_anchors(said, anchors),
             pins=_pins(arranged, pins, name),
-            remember=_remember(session, arranged, remembering, asked, contexts=contexts, recorder=recorder),
+            remember=_remember(arranged, remembering, asked, contexts=contexts, recorder=recorder),
             found=_found(session, arranged, name, asked),
-            still_stands=lambda ids: _still_stands(session, remembering, ids),
+            still_stands=lambda ids: _still_stands(remembering, ids),
             asked=remembering.asked,
-            shares=spending.shares or RequestShares(),
+            shares=shares or RequestShares(),
             tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
         )
@@ -139,8 +142,29 @@ def request(
     return made
 
 
-def _recorder(session: Session, remembering: Remembering) -> Recorder | None:
+def _check_gathers(session: Session, remembering: Remembering) -> None:
+    """Raise InvalidInput where spaces are named, and nothing is gathered that they could take part in."""
+    first, *beside = remembering.of
+    memory = remembering.memory
+    if (beside or first.agent != session.agent) and memory is None:
+        why = "memory isn't given, so that nothing of it would be shown"
+    elif beside and isinstance(memory, Context):
+        why = "memory is a context that is made already. Name the spaces where it is assembled"
+    else:
+        return
+    raise InvalidInput(
+        f"The request is to show what {_named(beside or [first])} holds, but {why}. Or give the name of a "
+        "plan, such as memory='layered'."
+    )
+
+
+def _named(spaces: Sequence[Session]) -> str:
+    return f"the space {' and the space '.join(repr(space_of(one.agent)) for one in spaces)}"
+
+
+def _recorder(remembering: Remembering) -> Recorder | None:
     """What records the memory of a request. Raises InvalidInput where that is asked and there is nothing."""
+    session = remembering.of[0]
     if not (session.records if remembering.record is None else remembering.record):
         return None
     if remembering.memory is not None and not isinstance(remembering.memory, Context):
@@ -210,21 +234,22 @@ def _limit(
     return limit, [Note(code="calibration" if known.ratios else "margin", text=text)]
 
 
-def _messages(session: Session, said: Sayable) -> tuple[Message, ...]:
+def _messages(session: Session, said: Sayable) -> tuple[tuple[Message, ...], str | None]:
+    """What is said, and the name of the conversation where it is one."""
     if isinstance(said, Conversation):
         if said.agent != session.agent:
             raise InvalidInput(
-                f"The conversation is agent {said.agent!r}'s, and the engine is {session.agent!r}'s. "
-                "Use the engine that it came from."
+                f"The conversation belongs to agent {said.agent!r}, and the engine to {session.agent!r}. "
+                "Use the engine that it came from, or a space of that engine's."
             )
-        return said.messages()
+        return said.messages(), said.session
     if isinstance(said, Sequence) and any(isinstance(each, Message) for each in said):
         if not all(isinstance(each, Message) for each in said):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
         values = [each for each in said if isinstance(each, Message)]
         numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
-        return grouped(numbered)
-    return grouped(read_messages(said))
+        return grouped(numbered), None
+    return grouped(read_messages(said)), None
 
 
 def _system(system: str | Sequence[Mapping[str, Any]] | None) -> list[Message]:
@@ -259,7 +284,6 @@ def _pins(arranged: Arrangement, pins: Sequence[str | Group], session: str | Non
 
 
 def _remember(
-    session: Session,
     arranged: Arrangement,
     remembering: Remembering,
     asked: DerivedQuery,
@@ -276,6 +300,7 @@ def _remember(
         given = Remembered(text=memory.text, shows=_shown(memory), required=True)
         return lambda _: given
     plan = memory
+    session, *beside = remembering.of
     text = " ".join([asked.prompt, *asked.carried])
 
     def remember(budget: int) -> Remembered:
@@ -286,6 +311,7 @@ def _remember(
             "plan": plan,
             "frame": remembering.frame,
             "counter": arranged.counter,
+            "spaces": beside,
         }
         if recorder is None:
             context = assemble(session, **asks)
@@ -301,12 +327,13 @@ def _shown(context: Context) -> dict[str, float]:
     return {item.memory.id: max(item.score, 0.0) for item in context.items}
 
 
-def _still_stands(session: Session, remembering: Remembering, ids: Sequence[str]) -> bool:
+def _still_stands(remembering: Remembering, ids: Sequence[str]) -> bool:
     if isinstance(remembering.memory, Context):
         # It stands as its text does, whosever memories are in it: a space's are no agent's own.
         return True
-    found = session.store.get(session.agent, ids)
-    return all(each is not None and each.status in (Status.ACTIVE, Status.ARCHIVED) for each in found)
+    found = [each for one in remembering.of for each in one.store.get(one.agent, ids) if each is not None]
+    standing = {each.id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
+    return standing.issuperset(ids)
 
 
 def _found(

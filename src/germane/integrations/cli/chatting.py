@@ -46,6 +46,20 @@ Query = Annotated[
     str | None,
     typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
 ]
+_System = Annotated[str | None, typer.Option("--system", metavar="TEXT", help="What the system says.")]
+_Tools = Annotated[
+    Path | None, typer.Option("--tools", metavar="FILE", help="A JSON list of the provider's tools.")
+]
+_Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered.")
+]
+_Space = Annotated[
+    str | None,
+    typer.Option("--space", metavar="SPACE", help="Show this space's memory instead of the agent's own."),
+]
+_Cache = Annotated[
+    bool, typer.Option("--cache", help="With --json: mark what Anthropic's prompt cache shall keep.")
+]
 
 
 def _import(
@@ -176,18 +190,13 @@ def _request(
     reserve: Annotated[
         int, typer.Option("--reserve", metavar="TOKENS", help="What is kept free for the answer.")
     ] = 8_000,
-    system: Annotated[
-        str | None, typer.Option("--system", metavar="TEXT", help="What the system says.")
-    ] = None,
-    tools: Annotated[
-        Path | None, typer.Option("--tools", metavar="FILE", help="A JSON list of the provider's tools.")
-    ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered."),
-    ] = None,
+    system: _System = None,
+    tools: _Tools = None,
+    memory: _Memory = None,
+    space: _Space = None,
     query: Query = None,
     counter: CounterName = None,
+    cache: _Cache = False,
     record: options.Record = False,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
@@ -198,20 +207,20 @@ def _request(
     With --json, `arguments` are what the provider's client takes; without, the account for people.
     """
     with (open_to_change if record else open_to_read)(database, agent) as engine:
-        made = engine.request(
+        made = (engine if space is None else engine.space(space)).request(
             _named(engine, session),
             provider=provider,
             window=window,
             reserve=reserve,
             system=system,
-            tools=[] if tools is None else _tools(tools),
+            tools=[] if tools is None else _tools_in(tools),
             memory=memory,
             query=query,
             counter=counter,
             record=record or None,
         )
     if as_json:
-        print_json({"session": session, **request_shape(made)})
+        print_json({"session": session, **request_shape(made, cache=cache)})
     else:
         print_text(made.explain().rstrip("\n"))
 
@@ -235,7 +244,7 @@ def _new(talk: Conversation, messages: Sequence[Message]) -> Sequence[Message]:
     return messages[len(known) :]
 
 
-def _tools(path: Path) -> list[dict[str, Any]]:
+def _tools_in(path: Path) -> list[dict[str, Any]]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,0 +1,194 @@
+"""Requests that show what a space knows, and the record of it: in whose name, for whom, and made again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import germane
+import germane.aio
+from germane import Conversation, Engine, Space
+from germane.testing.builders import START
+from germane.testing.fakes import FixedClock
+
+PROMPT = "When is the demo?"
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(START)
+
+
+@pytest.fixture
+def path(tmp_path: Path, clock: FixedClock) -> Path:
+    made = tmp_path / "agents.db"
+    with germane.open(made, agent="ada", clock=clock) as engine:
+        team = engine.space("team", create=True)
+        team.remember("The demo is on Tuesday.", kind="fact")
+        team.join("ben", rights="read")
+    return made
+
+
+@pytest.fixture
+def ada(path: Path, clock: FixedClock) -> Iterator[Engine]:
+    with germane.open(path, agent="ada", clock=clock) as engine:
+        yield engine
+
+
+@pytest.fixture
+def ben(path: Path, clock: FixedClock) -> Iterator[Engine]:
+    with germane.open(path, agent="ben", clock=clock) as engine:
+        engine.remember("Ben brings the projector to the demo.", kind="fact")
+        yield engine
+
+
+@pytest.fixture
+def team(ben: Engine) -> Space:
+    return ben.space("team")
+
+
+@pytest.fixture
+def talk(ben: Engine) -> Conversation:
+    talk = ben.conversation("chat")
+    talk.append("user", PROMPT)
+    return talk
+
+
+def owners(request: germane.Request) -> list[str]:
+    assert request.memory is not None
+    return sorted({item.memory.agent for item in request.memory.items})
+
+
+def test_a_member_asks_what_the_space_knows_in_a_conversation_of_its_own(
+    talk: Conversation, team: Space
+) -> None:
+    request = team.request(talk, memory="layered", window=2000, reserve=500)
+    assert "Tuesday" in request.serialised()
+    assert "projector" not in request.serialised()
+    assert request.messages[-1] == {"role": "user", "content": PROMPT}
+    assert owners(request) == ["space:team"]
+    # It is the context that the space assembles, and costs what it costs there.
+    assert request.memory is not None
+    budget = request.memory.trace.budget
+    assert request.memory.text == team.assemble(PROMPT, budget=budget).text
+
+
+def test_messages_and_a_context_of_the_space_do_as_well(team: Space) -> None:
+    said = [{"role": "user", "content": PROMPT}]
+    assert "Tuesday" in team.request(said, memory="layered").serialised()
+    assert "Tuesday" in team.request(said, memory=team.assemble(PROMPT, budget=200)).serialised()
+
+
+def test_what_is_recalled_is_the_members_own_conversation(ben: Engine, team: Space) -> None:
+    talk = ben.conversation("long")
+    talk.append("user", "The redis cache expires after ninety seconds.")
+    talk.append("assistant", "Noted.")
+    for number in range(30):
+        talk.append("user", f"Question {number}: what does the parser of the warehouse read next?")
+        talk.append("assistant", f"Answer {number}: the parser of the warehouse reads the next invoice.")
+    talk.append("user", "When does the redis cache expire, and when is the demo?")
+    request = team.request(talk, memory="layered", window=900, reserve=100)
+    assert "ninety seconds" in request.serialised()
+    assert "Tuesday" in request.serialised()
+
+
+def test_own_memory_and_spaces_are_asked_together(ben: Engine, talk: Conversation) -> None:
+    request = ben.request(talk, memory="layered", spaces=["team"], window=2000, reserve=500)
+    assert "Tuesday" in request.serialised()
+    assert "projector" in request.serialised()
+    assert owners(request) == ["ben", "space:team"]
+
+
+def test_what_a_request_shows_of_a_space_goes_when_it_is_forgotten_there(
+    ada: Engine, ben: Engine, talk: Conversation
+) -> None:
+    first = ben.request(talk, memory="layered", spaces=["team"])
+    kept = ben.request(talk, memory="layered", spaces=["team"], previous=first)
+    assert kept.memory is None
+    assert kept.serialised() == first.serialised()
+    alone = ben.request(talk, memory="layered", previous=kept)
+    assert "Tuesday" not in alone.serialised()
+    theirs = ada.space("team")
+    theirs.forget(theirs.memories()[0].id)
+    assert "Tuesday" not in ben.request(talk, memory="layered", spaces=["team"], previous=kept).serialised()
+
+
+def test_who_was_put_out_is_shown_nothing_more(ada: Engine, talk: Conversation, team: Space) -> None:
+    first = team.request(talk, memory="layered")
+    ada.space("team").leave("ben")
+    for previous in (None, first):
+        with pytest.raises(germane.NotAllowed):
+            team.request(talk, memory="layered", previous=previous)
+
+
+def test_the_record_of_a_spaces_request_is_the_spaces(ada: Engine, team: Space, clock: FixedClock) -> None:
+    theirs = ada.space("team")
+    talk = ada.conversation("chat")
+    talk.append("user", PROMPT)
+    request = theirs.request(talk, memory="layered", record=True)
+    clock.advance(timedelta(days=40))
+    theirs.remember("The demo was called off.", kind="fact")
+
+    (one,) = theirs.ledger().list()
+    replay = theirs.ledger().replay(one.id)
+
+    assert (one.agent, one.made_for, one.question, one.cold) == ("space:team", "request", PROMPT, True)
+    assert ada.ledger().list() == ()
+    assert request.memory is not None
+    assert replay.context is not None
+    assert (replay.same, replay.context.text) == (True, request.memory.text)
+    with pytest.raises(germane.NotAllowed, match="may only read"):
+        team.request([{"role": "user", "content": PROMPT}], memory="layered", record=True)
+
+
+def test_a_request_of_both_is_recorded_with_its_spaces_and_made_again(
+    ada: Engine, ben: Engine, talk: Conversation, clock: FixedClock
+) -> None:
+    request = ben.request(talk, memory="layered", spaces=["team"], record=True)
+    clock.advance(timedelta(days=40))
+    ada.space("team").remember("The demo was called off.", kind="fact")
+    ben.remember("Ben forgot the projector of the demo.", kind="fact")
+
+    (one,) = ben.ledger().list()
+    replay = ben.ledger().replay(one.id)
+
+    assert (one.agent, one.spaces, sorted(one.points)) == ("ben", ("team",), ["ben", "space:team"])
+    assert request.memory is not None
+    assert replay.context is not None
+    assert (replay.same, replay.context.text) == (True, request.memory.text)
+
+
+def test_what_no_request_of_a_space_can_be(ada: Engine, ben: Engine, talk: Conversation, team: Space) -> None:
+    with pytest.raises(germane.InvalidInput, match="the space 'team' holds, but memory isn't given"):
+        team.request(talk)
+    with pytest.raises(germane.InvalidInput, match="memory isn't given"):
+        ben.request(talk, spaces=["team"])
+    made = ben.assemble(PROMPT, budget=300)
+    with pytest.raises(germane.InvalidInput, match="Name the spaces where it is assembled"):
+        ben.request(talk, memory=made, spaces=["team"])
+    with pytest.raises(germane.InvalidInput, match="belongs to agent 'ben', and the engine to 'ada'"):
+        ada.space("team").request(talk, memory="layered")
+    with pytest.raises(germane.UnknownSpace):
+        ben.request(talk, memory="layered", spaces=["nowhere"])
+    ada.space("board", create=True)
+    with pytest.raises(germane.NotAllowed):
+        ben.request(talk, memory="layered", spaces=["board"])
+    with pytest.raises(germane.NotAllowed):
+        ben.space("board").request(talk, memory="layered")
+
+
+def test_a_request_of_a_space_with_await(path: Path) -> None:
+    async def main() -> list[str]:
+        async with await germane.aio.open(path, agent="ben") as engine:
+            talk = await engine.conversation("chat")
+            await talk.append("user", PROMPT)
+            async with await engine.space("team") as team:
+                alone = await team.request(talk, memory="layered")
+            both = await engine.request(talk, memory="layered", spaces=["team"])
+            return [alone.serialised(), both.serialised()]
+
+    assert all("Tuesday" in text for text in asyncio.run(main()))
