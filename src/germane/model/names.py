@@ -17,7 +17,9 @@ __all__ = [
     "DEFAULT_SET",
     "LONGEST_NAME",
     "checked_name",
+    "is_removed",
     "is_tenant",
+    "removed_name",
     "space_of",
     "tenant_of",
 ]
@@ -42,6 +44,9 @@ LONGEST_NAME: Final = 200
 
 _PREFIX: Final = "space:"
 
+# No agent can have it, since it is kept for spaces, and no space, since theirs don't begin with a blank.
+_REMOVED: Final = f"{_PREFIX} removed "
+
 
 def tenant_of(space: str) -> str:
     """The name of the agent that a space is in a store."""
@@ -56,6 +61,16 @@ def space_of(tenant: str) -> str:
 def is_tenant(agent: str) -> bool:
     """Whether the name is kept for spaces, so that no agent may have it."""
     return agent.startswith(_PREFIX)
+
+
+def removed_name(number: int) -> str:
+    """What an agent of this number is called from the moment on in which its removal begins."""
+    return f"{_REMOVED}{number}"
+
+
+def is_removed(name: str) -> bool:
+    """Whether that is the name of an agent, or of a space, of which only rows to remove are left."""
+    return name.startswith(_REMOVED)
 
 
 def checked_name(space: object) -> str:

@@ -11,7 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.errors import InvalidInput
+from germane.model.learning import LearningState
 from germane.model.memory import Memory, Outcome, Status
+from germane.model.picking import Pick
 from germane.model.scope import Scope
 from germane.model.vector import Vector
 
@@ -108,6 +110,8 @@ class Query:
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
+    `pick` names, in a search of one slice by relevance, the candidates that are wanted. A store may heed
+    it, so as to read these memories alone, and then says so in what it found.
     """
 
     text: str = ""
@@ -119,6 +123,7 @@ class Query:
     language: str | None = None
     information: float = 0.0
     least_cosine: float = LEAST_COSINE
+    pick: Pick | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +151,8 @@ class Found:
     dialogue. `stored` counts the agent's memories before,
     `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
     slice, the error of one that could not be searched while others were; a store leaves it empty.
+    `learning` is how the agent's learning stood, where the store tells it. `picked` says that the query's
+    `pick` was heeded: the one slice then holds what it named, in its order.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -155,3 +162,5 @@ class Found:
     admitted: int = 0
     by_relevance: bool = True
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
+    learning: LearningState | None = field(default=None, compare=False)
+    picked: bool = False

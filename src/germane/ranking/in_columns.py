@@ -5,7 +5,7 @@ Level: ranking (imports model only; never retrieval or stores). Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from germane.model.slate import Slate
 from germane.ranking.dialogue import TURN_SIGNALS
 
-__all__ = ["Signals", "signals_of"]
+__all__ = ["Signals", "signals_in", "signals_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,18 @@ def signals_of(slates: Sequence[Slate]) -> Signals | None:
     None where columns can't tell what they say: where one is infinite, or where there are turns of dialogue.
     """
     names = {name: None for slate in slates for name in slate.signals}
-    columns = {name: _column(slates, name) for name in (*names, "lexical", "semantic", "coverage")}
+    return signals_in({name: _column(slates, name) for name in names}, sum(map(len, slates)))
+
+
+def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signals | None:
+    """The same of `count` candidates whose signals are columns by name; NaN where one doesn't have it."""
     if any(np.isinf(column).any() for column in columns.values()):
         return None
-    if any(not np.isnan(columns[name]).all() for name in TURN_SIGNALS if name in names):
+    if any(not np.isnan(columns[name]).all() for name in TURN_SIGNALS if name in columns):
         return None
-    return Signals(lexical=columns["lexical"], semantic=columns["semantic"], coverage=columns["coverage"])
+    nothing = np.full(count, np.nan)
+    lexical, semantic, coverage = (columns.get(name, nothing) for name in ("lexical", "semantic", "coverage"))
+    return Signals(lexical=lexical, semantic=semantic, coverage=coverage)
 
 
 def _column(slates: Sequence[Slate], name: str) -> NDArray[np.float64]:

@@ -102,7 +102,7 @@ def _taught(session: Session, found: Found, plan: Plan) -> Taught:
     """What use has taught, where relevance ranks by it; the note's sum is its own."""
     if not found.by_relevance or plan.fusion == "newton_v1":
         return Taught()
-    return session.known_weights.taught(session.store, session.agent)
+    return session.known_weights.taught(session.store, session.agent, found.learning)
 
 
 def _gathered(

@@ -41,15 +41,15 @@ class KnownWeights:
     def __init__(self) -> None:
         self._known: tuple[LearningState, Taught] | None = None
 
-    def of(self, store: Store, agent: str) -> Weights | None:
+    def of(self, store: Store, agent: str, state: LearningState | None = None) -> Weights | None:
         """The weights that apply to an agent's scores; None while learning is off or nothing is learned."""
-        return self.taught(store, agent).weights
+        return self.taught(store, agent, state).weights
 
-    def taught(self, store: Store, agent: str) -> Taught:
-        """All that applies to an agent's scores."""
+    def taught(self, store: Store, agent: str, state: LearningState | None = None) -> Taught:
+        """All that applies to an agent's scores, as of the `state` that a search saw, or as it is now."""
         if not isinstance(store, Learning):
             return _NOTHING
-        state = store.settle_learning(agent, None)
+        state = store.settle_learning(agent, None) if state is None else state
         known = self._known
         if known is None or known[0] != state:
             # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
@@ -59,6 +59,13 @@ class KnownWeights:
             taught = Taught(weights=weights, usefulness=usefulness(examples))
             known = self._known = (state, taught)
         return known[1]
+
+    def known(self, state: LearningState) -> tuple[Weights | None] | None:
+        """The weights that apply while learning stands so; None where examples have to be read first."""
+        known = self._known
+        if known is not None and known[0] == state:
+            return (known[1].weights,)
+        return None if state.on and state.stamp else (None,)
 
 
 def _weighable(examples: Iterable[Example]) -> Iterator[Example]:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from germane.errors import EmbeddingFailed, InvalidInput
 from germane.model.memory import Outcome, Status
+from germane.model.picking import Pick
 from germane.model.query import LEAST_COSINE, Candidate, Filter, Found, Query, Slice, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
@@ -177,7 +178,7 @@ def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
     return tuple(Scope.parse(scope) for scope in scopes)
 
 
-def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
+def query_of(asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Query:
     """What the store is asked."""
     return Query(
         text=asked.question.cleaned,
@@ -189,4 +190,5 @@ def query_of(asked: Asked, slices: tuple[Slice, ...]) -> Query:
         slices=slices,
         language=asked.language,
         least_cosine=asked.least_cosine,
+        pick=pick,
     )

@@ -11,16 +11,18 @@ from datetime import datetime
 from typing import overload
 
 from germane.model.learning import Weights
-from germane.model.memory import as_utc
+from germane.model.memory import Status, as_utc
 from germane.model.query import Filter, Found, Query, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
 from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.learning import learned_note
+from germane.ranking.picking import Best
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
+from germane.verbs.isolating import found_apart
 from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.rankers import DEFAULT_RANKER, Ranker, by_hybrid, check_ranker
 from germane.verbs.session import Session
@@ -83,12 +85,18 @@ def recall(
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
-    asked, found = gather_together(session, asked, slices, spaces)
+    if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
+        best = Best(query_of(asked, slices), limit=limit, gated=gated, known=session.known_weights.known)
+        found = found_apart(session.store, session.agent, query_of(asked, slices, pick=best))
+        if found.picked:
+            return _picked(asked, found, best, now=now)
+    else:
+        asked, found = gather_together(session, asked, slices, spaces)
     sought = query_of(asked, slices)
     weights: Weights | None = None
     if ranker == DEFAULT_RANKER or not found.by_relevance:
         if scorer is None and found.by_relevance and not spaces:
-            weights = session.known_weights.of(session.store, session.agent)
+            weights = session.known_weights.of(session.store, session.agent, found.learning)
         ranked = _by_relevance(asked, found, sought, now=now, scorer=scorer, weights=weights)
     else:
         ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
@@ -102,14 +110,32 @@ def recall(
             information=sought.information,
             least_cosine=sought.least_cosine,
         )
-    best = passed.kept[:limit]
+    kept = passed.kept[:limit]
     return Recalled(
-        ranked=tuple(best),
+        ranked=tuple(kept),
         question=asked.question,
         now=now,
-        notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in best])),
+        notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in kept])),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
         weights={} if weights is None else weights.values,
+    )
+
+
+def _by_signals(asked: Asked) -> bool:
+    """Whether nothing but their signals and the order of time may decide between the memories found."""
+    # A newer version has a say in the score of one that it replaces.
+    replaced = Status.SUPERSEDED in asked.where.statuses
+    return asked.prefers is None and asked.question.order is None and not replaced
+
+
+def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:
+    ranked = best.ranked(found.slices[0])
+    return Recalled(
+        ranked=ranked,
+        question=asked.question,
+        now=now,
+        notes=_notes(asked, found, Gated(kept=ranked), best.weights),
+        weights={} if best.weights is None else best.weights.values,
     )
 
 

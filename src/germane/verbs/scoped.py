@@ -115,7 +115,7 @@ def assemble_scoped(
         pinned=frozenset(memory.id for memory in pinned),
         scorer=scorer,
         gated=scorer is None and found.by_relevance,
-        weights=session.known_weights.of(session.store, session.agent) if weighs else None,
+        weights=session.known_weights.of(session.store, session.agent, found.learning) if weighs else None,
         notes=(*asked.notes, *notes),
         left_out=said_in(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),

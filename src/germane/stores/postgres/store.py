@@ -82,8 +82,8 @@ class PostgresStore(RelationalStore):
     def _cache(self, agent: str) -> AgentCache:
         cache = super()._cache(agent)
         if isinstance(cache, ServedCache) and cache.is_worth_keeping:
-            with self._guard:
-                cache = self._caches[agent] = ResidentCache(agent)
+            cache = ResidentCache(agent)
+            self._caches.replace(agent, cache)
         return cache
 
     def _schema_version(self, connection: Connection) -> int:

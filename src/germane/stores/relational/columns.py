@@ -31,7 +31,7 @@ class Columns:
         self.nums = np.empty(0, dtype=np.int64)
         self.ids = np.empty(0, dtype="S16")
         self._kinds = np.empty(0, dtype=np.int32)
-        self._created = np.empty(0, dtype=np.int64)
+        self.created = np.empty(0, dtype=np.int64)
         self._importance = np.empty(0, dtype=np.float64)
         self._alive = np.empty(0, dtype=np.bool_)
         self._sessions = np.empty(0, dtype=np.int64)
@@ -45,7 +45,7 @@ class Columns:
             self.nums,
             self.ids,
             self._kinds,
-            self._created,
+            self.created,
             self._importance,
             self._alive,
             self._sessions,
@@ -62,7 +62,7 @@ class Columns:
         if not self._numbers:
             return None
         return Sessions(
-            self._sessions[: self.used], self._created[: self.used], self.ids[: self.used], admitted
+            self._sessions[: self.used], self.created[: self.used], self.ids[: self.used], admitted
         )
 
     def append(self, rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ class Columns:
         self.nums[start:stop] = nums
         self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
         self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
-        self._created[start:stop] = created
+        self.created[start:stop] = created
         self._importance[start:stop] = importance
         self._alive[start:stop] = True
         self.used = stop
@@ -132,13 +132,13 @@ class Columns:
             return ordinals
         if order is Order.OLDEST:
             # The exact reverse of newest: the older id comes first where times tie.
-            newest = self.best(ordinals, self._created[ordinals], len(ordinals) - limit)
+            newest = self.best(ordinals, self.created[ordinals], len(ordinals) - limit)
             rest = np.ones(len(admitted), dtype=np.bool_)
             rest[newest] = False
             oldest: NDArray[np.int64] = np.flatnonzero(admitted & rest)
             return oldest
         if order is Order.NEWEST:
-            return self.best(ordinals, self._created[ordinals], limit)
+            return self.best(ordinals, self.created[ordinals], limit)
         importance = self._importance[ordinals]
         last = (
             np.partition(importance, len(importance) - limit)[len(importance) - limit]
@@ -147,10 +147,10 @@ class Columns:
         )
         sure = ordinals[importance > last]
         tied = ordinals[importance == last]
-        return np.concatenate([sure, self.best(tied, self._created[tied], limit - len(sure))])
+        return np.concatenate([sure, self.best(tied, self.created[tied], limit - len(sure))])
 
     def _grow(self, size: int) -> None:
-        for name in ("nums", "ids", "_kinds", "_created", "_importance", "_alive", "_sessions"):
+        for name in ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions"):
             old = getattr(self, name)
             new = np.zeros(size, dtype=old.dtype)
             new[: self.used] = old[: self.used]

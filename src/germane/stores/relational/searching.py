@@ -6,11 +6,14 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.model.learning import LearningState
+from germane.model.picking import Seen
 from germane.model.query import Candidate, Filter, Found, Query, Slice
 from germane.model.slate import Slate
 from germane.model.stats import EmbeddingIdentity
@@ -30,31 +33,43 @@ def search(
     query: Query,
     *,
     embedding: EmbeddingIdentity | None,
+    learning: LearningState,
 ) -> Found:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
     asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
-    found = cache.known(asked)
+    # What was kept holds whatever is picked of it by now.
+    found = cache.known(asked) if query.pick is None else None
     if found is None:
-        found = _searched(connection, cache, query, embedding)
-        cache.keep(asked, found)
-    return found
+        found = _searched(connection, cache, query, embedding, learning)
+        if not found.picked:
+            cache.keep(asked, found)
+    return found if found.learning == learning else replace(found, learning=learning)
 
 
 def _searched(
-    connection: Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
+    connection: Connection,
+    cache: AgentCache,
+    query: Query,
+    embedding: EmbeddingIdentity | None,
+    learning: LearningState,
 ) -> Found:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
-    return Found(
-        slices=_gathered(connection, cache, query, chosen, signals),
+    found = Found(
+        slices=(),
         lexical_bound=bounds.get("lexical", 0.0),
         window_bound=bounds.get("window_lexical", 0.0),
         stored=cache.columns.used - cache.columns.dead,
         admitted=int(np.count_nonzero(admitted)),
         by_relevance=bool(signals),
+        learning=learning,
     )
+    picked = _picked(connection, cache, query, chosen, signals=signals, found=found)
+    if picked is not None:
+        return replace(found, slices=(picked,), picked=True)
+    return replace(found, slices=_gathered(connection, cache, query, chosen, signals))
 
 
 def _signals(
@@ -118,6 +133,39 @@ def _choose(
     near = [signal.nearest(mask, part.limit) for signal in signals]
     chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]
+
+
+def _picked(
+    connection: Connection,
+    cache: AgentCache,
+    query: Query,
+    chosen: Sequence[NDArray[np.int64]],
+    *,
+    signals: Sequence[Signal],
+    found: Found,
+) -> Slate | None:
+    """The candidates that the query picks; None where it wants them all, or that can't be asked of it."""
+    if query.pick is None or not signals or len(chosen) != 1 or query.slices[0].order is not None:
+        return None
+    ordinals = np.sort(chosen[0])
+    columns = {signal.name: signal.values(ordinals) for signal in signals}
+    places = query.pick(
+        Seen(
+            signals=columns,
+            created=cache.columns.created[ordinals],
+            ids=cache.columns.ids[ordinals],
+            lexical_bound=found.lexical_bound,
+            admitted=found.admitted,
+            learning=found.learning,
+        )
+    )
+    if places is None:
+        return None
+    wanted: list[int] = ordinals[places].tolist()
+    records = cache.records(connection, wanted)
+    return Slate(
+        tuple(map(records.__getitem__, wanted)), {name: column[places] for name, column in columns.items()}
+    )
 
 
 def _gathered(

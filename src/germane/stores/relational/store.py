@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from germane.errors import InvalidInput, NotFound
@@ -19,6 +17,7 @@ from germane.model.query import Filter, Found, Order, Query
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
 from germane.retrieval.stemming import stemmer
 from germane.stores.relational.cache import AgentCache
+from germane.stores.relational.caches import Caches
 from germane.stores.relational.checking import check_agent
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.conversing import Conversations
@@ -26,7 +25,7 @@ from germane.stores.relational.everyone import everyone
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.holding import WorkingSets
 from germane.stores.relational.kept_talks import KeptTalks
-from germane.stores.relational.learning import examples_of, set_learning, state_of, unlearn
+from germane.stores.relational.learning import examples_of, set_learning, unlearn
 from germane.stores.relational.lives import Lives
 from germane.stores.relational.recording import Recordings
 from germane.stores.relational.resident import ResidentCache
@@ -53,7 +52,6 @@ __all__ = ["RelationalStore"]
 
 Done = TypeVar("Done")
 
-_MOST_CACHE_BYTES: Final = 512 << 20
 _LONGEST_NAME: Final = 1000
 _ENGLISH: Final = "english"
 
@@ -64,6 +62,7 @@ class _Agent(NamedTuple):
     number: int = 0
     seq: int = 0
     language: str | None = None
+    learning: LearningState = LearningState(on=False, stamp=0)
     embedding: EmbeddingIdentity | None = None
 
 
@@ -76,9 +75,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
     def __init__(self, connections: Connections, *, embedding: EmbeddingIdentity | None) -> None:
         super().__init__(connections)
         self._embedding = embedding
-        self._caches: OrderedDict[str, AgentCache] = OrderedDict()
-        self._numbers: dict[str, int] = {}
-        self._guard = Lock()
+        self._caches = Caches(self._new_cache)
         self._talks = KeptTalks()
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
@@ -173,8 +170,8 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
                 check_embedding(known.embedding, self._embedding)
             cache.agent = known.number
             cache.catch_up(connection, known.seq)
-            found = search(connection, cache, query, embedding=known.embedding)
-        self._keep_within_limit(agent)
+            found = search(connection, cache, query, embedding=known.embedding, learning=known.learning)
+        self._caches.settle(agent)
         return found
 
     def stats(self, agent: str) -> StoreStats:
@@ -182,7 +179,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
-            number, _, language, embedding = self._agent(connection, agent)
+            number, _, language, _, embedding = self._agent(connection, agent)
             rows = connection.run("counts", span(number)).fetchall()
             (vectors,) = connection.run("count_vectors", span(number)).fetchone()
             (waiting,) = connection.run("count_unembedded", span(number)).fetchone()
@@ -243,11 +240,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             with self._connections.writing(agent) as connection:
                 set_learning(connection, self._agent(connection, agent, create=True).number, on=on)
         with self._connections.reading(agent) as connection:
-            # Every question asks this, and the number of an agent that is known never changes.
-            number = self._numbers.get(agent)
-            if not number:
-                number = self._numbers[agent] = self._agent(connection, agent).number
-            return state_of(connection, number)
+            return self._agent(connection, agent).learning
 
     def examples(self, agent: str) -> tuple[Example, ...]:
         """What the agent's learning goes by: at most 5,000 judgements, the oldest leave."""
@@ -292,8 +285,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         self._connections.close()
         self._forget_held()
         self._talks.clear()
-        with self._guard:
-            self._caches.clear()
+        self._caches.clear()
 
     def _new_cache(self, agent: str) -> AgentCache:
         """An empty cache of an agent."""
@@ -315,25 +307,15 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         row = connection.run("agent", {"name": name}).fetchone()
         if row is None:
             return _Agent()
-        number, seq, language, tokenizer, model, dimension = row
+        number, seq, language, learns, judged, tokenizer, model, dimension = row
         check_tokenizer(tokenizer, self._connections.location)
         settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
-        return _Agent(number, seq, language, stored_embedding(settings))
+        learning = LearningState(on=bool(learns), stamp=judged)
+        return _Agent(number, seq, language, learning, stored_embedding(settings))
 
     def _cache(self, agent: str) -> AgentCache:
-        with self._guard:
-            cache = self._caches.get(agent)
-            if cache is None:
-                cache = self._caches[agent] = self._new_cache(agent)
-            self._caches.move_to_end(agent)
-            return cache
-
-    def _keep_within_limit(self, agent: str) -> None:
-        with self._guard:
-            total = sum(each.nbytes for each in self._caches.values())
-            while total > _MOST_CACHE_BYTES and next(iter(self._caches), agent) != agent:
-                _, dropped = self._caches.popitem(last=False)
-                total -= dropped.nbytes
+        """The agent's cache, to be used by this call."""
+        return self._caches.of(agent)
 
 
 def _check_name(agent: str) -> None:
