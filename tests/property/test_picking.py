@@ -15,7 +15,7 @@ import germane
 from germane import Draft, Store
 from germane.model.learning import LearningState, Weights
 from germane.model.picking import Seen
-from germane.model.query import Candidate, Found, Query
+from germane.model.query import Candidate, Found, Query, TimeRange
 from germane.model.slate import Slate
 from germane.ranking.gate import FEW, gate
 from germane.ranking.picking import Best
@@ -37,6 +37,14 @@ SIGNALS = st.fixed_dictionaries(
         "semantic": st.sampled_from([0.0, 0.15, 0.4, 1.0]) | st.floats(-1, 1),
         "coverage": st.sampled_from([0.0, 0.3, 0.5, 1.0]) | st.floats(0, 1),
     },
+)
+TIMES = st.sampled_from(
+    [
+        None,
+        TimeRange(since=NOW - timedelta(days=1)),
+        TimeRange(until=NOW - timedelta(days=1)),
+        TimeRange(since=NOW - timedelta(days=2), until=NOW),
+    ]
 )
 WEIGHTS = st.sampled_from([None, Weights(values={"lexical": 0.7, "when": 2.0}, contexts=1, examples=2)])
 WORDS = ("redis", "cache", "postgres", "records", "queue", "night", "backup", "tea")
@@ -75,6 +83,7 @@ def seen(drawn: list[Candidate], *, bound: float, admitted: int) -> Seen:
     st.floats(0, 20),
     st.sampled_from([0.0, 3.0]),
     WEIGHTS,
+    TIMES,
 )
 def test_the_best_are_those_of_the_whole_ranking(
     drawn: list[Candidate],
@@ -83,12 +92,13 @@ def test_the_best_are_those_of_the_whole_ranking(
     information: float,
     bound: float,
     weights: Weights | None,
+    prefer: TimeRange | None,
 ) -> None:
     query = Query(information=information)
-    best = Best(query, limit=limit, gated=gated, known=lambda state: (weights,) if state == STATE else None)
+    best = Best(query, limit=limit, gated=gated, known=lambda _: (weights,), prefer=prefer)
     places = best(seen(drawn, bound=bound, admitted=FEW + 1))
-    ranked = rank(drawn, lexical_bound=bound, now=NOW, query=query, weights=weights)
-    passed = gate(ranked, information=information) if gated else None
+    ranked = rank(drawn, lexical_bound=bound, now=NOW, query=query, weights=weights, prefer=prefer)
+    passed = gate(ranked, information=information, prefer=prefer) if gated else None
     kept = ranked if passed is None else passed.kept
     if places is None:
         # Nothing has relevance, or the gate would leave nothing but what it isn't sure of.
@@ -137,11 +147,12 @@ class Heedless:
     st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=20),
     st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), min_size=1, max_size=3),
     st.integers(1, 6),
+    st.sampled_from(["", " in November 2026", " in May 2020", " yesterday"]),
     st.booleans(),
     st.booleans(),
 )
 def test_an_answer_is_the_same_whether_a_store_heeds_it(
-    texts: list[list[str]], questions: list[list[str]], limit: int, learns: bool, gated: bool
+    texts: list[list[str]], questions: list[list[str]], limit: int, time: str, learns: bool, gated: bool
 ) -> None:
     embedder = HashEmbedder()
     store = SqliteStore(":memory:", embedding=identity_of(embedder))
@@ -150,12 +161,15 @@ def test_an_answer_is_the_same_whether_a_store_heeds_it(
         for each in (store, cast("Store", Heedless(store)))
     )
     heeding.remember_many(
-        [Draft(content=f"{' '.join(words)} {number}") for number, words in enumerate(texts)]
+        [
+            Draft(content=f"{' '.join(words)} {n}", created_at=NOW - timedelta(days=n % 3))
+            for n, words in enumerate(texts)
+        ]
     )
     if learns:
         heeding.learn(on=True)
     for words in questions:
-        question = " ".join(words)
+        question = " ".join(words) + time
         answer = heeding.recall(question, limit=limit, gate=gated)
         assert answer == heedless.recall(question, limit=limit, gate=gated)
         if learns and len(answer) > 1:

@@ -99,20 +99,31 @@ def gate(
 
 
 def outside(
-    signals: Signals, *, information: float = 0.0, least_cosine: float = LEAST_COSINE
+    signals: Signals,
+    *,
+    information: float = 0.0,
+    least_cosine: float = LEAST_COSINE,
+    preferred: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless."""
+    """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless.
+
+    `preferred` are those of the time that the question names.
+    """
     near = np.where(np.isnan(signals.semantic), 0.0, signals.semantic)
-    has = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
+    covered = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
+    meaning, has = near - _SHARED_WORDS * covered, covered
+    if preferred is not None:
+        lift = np.where(preferred, 1.0 + WHEN_BOOST, 1.0)
+        near, meaning, has = lift * near, lift * meaning, lift * has
     cosine = max(least_cosine, _OF_THE_BEST * float(near.max(initial=0.0)))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has.max(initial=0.0)))
     alone = np.isnan(signals.semantic)
     if alone.all():
         share *= _WORDS_ALONE
-    unlike = signals.any & (near - _SHARED_WORDS * has < cosine)
+    unlike = signals.any & (meaning < cosine)
     if not information:
         return unlike & (has < share)
-    return unlike & ((has < share) | (~alone & (evidence_in_column(has, information) <= 0)))
+    return unlike & ((has < share) | (~alone & (evidence_in_column(covered, information) <= 0)))
 
 
 _Judged: TypeAlias = dict[int, tuple[float, float, float]]

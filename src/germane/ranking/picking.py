@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.learning import LearningState, Weights
 from germane.model.picking import Seen
-from germane.model.query import Candidate, Query
+from germane.model.query import Candidate, Query, TimeRange
 from germane.model.trace import Ranked
 from germane.ranking.gate import FEW, outside
-from germane.ranking.in_columns import signals_in
+from germane.ranking.in_columns import Signals, signals_in
 from germane.ranking.relevance import parts_of
 
 __all__ = ["Best", "Known"]
 
 Known = Callable[[LearningState], "tuple[Weights | None] | None"]
 """The weights that apply while learning stands so; None where examples would have to be read first."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Best:
@@ -33,12 +37,16 @@ class Best:
     a search of which the gate would leave nothing, and weights that aren't known yet.
     """
 
-    def __init__(self, query: Query, *, limit: int, gated: bool, known: Known) -> None:
+    def __init__(
+        self, query: Query, *, limit: int, gated: bool, known: Known, prefer: TimeRange | None = None
+    ) -> None:
+        """`prefer` is the time that the question names."""
         self.weights: Weights | None = None
         self._query = query
         self._limit = limit
         self._gated = gated
         self._known = known
+        self._prefer = prefer
         self._scores: list[float] = []
         self._parts: list[dict[str, float]] = []
 
@@ -51,19 +59,22 @@ class Best:
         if np.isnan(signals.lexical).all() and np.isnan(signals.semantic).all():
             return None
         (self.weights,) = known
-        parts = parts_of(signals, lexical_bound=seen.lexical_bound, query=self._query, weights=self.weights)
-        places = np.arange(len(seen.ids))
-        if self._gated:
-            out = outside(signals, information=self._query.information, least_cosine=self._query.least_cosine)
-            if out.all():
-                return None
-            places = np.flatnonzero(~out)
-        scores = np.sum([np.nan_to_num(part[places]) for part in parts.values()], axis=0)
+        preferred = None if self._prefer is None else _inside(self._prefer, seen.created)
+        places = self._passing(signals, preferred)
+        if not len(places):
+            return None
+        columns = parts_of(
+            signals,
+            lexical_bound=seen.lexical_bound,
+            query=self._query,
+            weights=self.weights,
+            preferred=preferred,
+        )
+        parts = _by_place({name: column[places] for name, column in columns.items()})
+        scores = np.array([math.fsum(each.values()) for each in parts])
         best = _first(scores, seen.created[places], seen.ids[places], self._limit)
-        places = places[best]
-        self._scores = scores[best].tolist()
-        self._parts = _by_place({name: part[places] for name, part in parts.items()})
-        return places
+        self._scores, self._parts = scores[best].tolist(), [parts[place] for place in best.tolist()]
+        return places[best]
 
     def ranked(self, candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
         """The candidates that were picked last, in their order, with their scores."""
@@ -71,6 +82,28 @@ class Best:
             Ranked(candidate=candidate, score=score, parts=parts)
             for candidate, score, parts in zip(candidates, self._scores, self._parts, strict=True)
         )
+
+    def _passing(self, signals: Signals, preferred: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+        """The places of what the gate lets pass; none where it would have to keep one all the same."""
+        if not self._gated:
+            return np.arange(len(signals.lexical))
+        out = outside(
+            signals,
+            information=self._query.information,
+            least_cosine=self._query.least_cosine,
+            preferred=preferred,
+        )
+        return np.flatnonzero(~out)
+
+
+def _inside(time: TimeRange, created: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of these moments lie in a time."""
+    inside = np.ones(len(created), dtype=np.bool_)
+    if time.since is not None:
+        inside &= created >= (time.since - _EPOCH) // _MICROSECOND
+    if time.until is not None:
+        inside &= created < (time.until - _EPOCH) // _MICROSECOND
+    return inside
 
 
 def _first(

@@ -102,12 +102,18 @@ def rank(
 
 
 def parts_of(
-    signals: Signals, *, lexical_bound: float, query: Query, weights: Weights | None = None
+    signals: Signals,
+    *,
+    lexical_bound: float,
+    query: Query,
+    weights: Weights | None = None,
+    preferred: NDArray[np.bool_] | None = None,
 ) -> Mapping[str, NDArray[np.float64]]:
     """The parts that `rank` gives memories with these signals, a column for each; NaN where one has no part.
 
     That is by the method "floored", and for memories that stand alone: neither turns of dialogue nor
     versions that a newer one replaces. The signals are finite, and some memory has one of relevance.
+    `preferred` are those of the time that the question names.
     """
     lexical, semantic, coverage = signals.lexical, signals.semantic, signals.coverage
     best_match = float(np.fmax.reduce(lexical, initial=max(lexical_bound, 0.0)))
@@ -117,6 +123,9 @@ def parts_of(
         judged = (lexical != 0) & ~np.isnan(semantic) & ~np.isnan(coverage)
         words[judged] *= evidence_in_column(coverage[judged], query.information)
     parts = {"lexical": words, "semantic": shares_in_column(semantic, nearest)}
+    if preferred is not None:
+        whole = np.nan_to_num(parts["lexical"]) + np.nan_to_num(parts["semantic"])
+        parts["when"] = np.where(preferred, WHEN_BOOST * whole, np.nan)
     if weights is not None:
         parts = {name: weights.values.get(name, 1.0) * part for name, part in parts.items()}
     return parts

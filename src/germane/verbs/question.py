@@ -97,20 +97,22 @@ def _set_aside(model: str) -> Note:
     )
 
 
-def search(session: Session, asked: Asked, slices: tuple[Slice, ...]) -> Found:
+def search(session: Session, asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Found:
     """Ask the store, for memories of the time that the question prefers as well, in one search.
 
     What matches best at any time could otherwise crowd out all that matches at the right one.
     """
     preferred = asked.prefers
     if preferred is None:
-        return found_apart(session.store, session.agent, query_of(asked, slices))
+        return found_apart(session.store, session.agent, query_of(asked, slices, pick=pick))
     narrow = [
         replace(part, where=_at(part.where or asked.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow)))
+    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow), pick=pick))
+    if found.picked:
+        return found
     more = iter(found.slices[len(slices) :])
     united = tuple(
         _united(candidates, next(more)) if part.order is None else candidates

@@ -22,8 +22,7 @@ from germane.ranking.picking import Best
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
-from germane.verbs.isolating import found_apart
-from germane.verbs.question import Asked, query_of, understand
+from germane.verbs.question import Asked, query_of, search, understand
 from germane.verbs.rankers import DEFAULT_RANKER, Ranker, by_hybrid, check_ranker
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
@@ -86,8 +85,14 @@ def recall(
     asked = understand(session, query, where, now=now)
     slices = (Slice(limit=max(limit, _GATHERED)),)
     if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
-        best = Best(query_of(asked, slices), limit=limit, gated=gated, known=session.known_weights.known)
-        found = found_apart(session.store, session.agent, query_of(asked, slices, pick=best))
+        best = Best(
+            query_of(asked, slices),
+            limit=limit,
+            gated=gated,
+            known=session.known_weights.known,
+            prefer=asked.prefers,
+        )
+        found = search(session, asked, slices, pick=best)
         if found.picked:
             return _picked(asked, found, best, now=now)
     else:
@@ -125,7 +130,7 @@ def _by_signals(asked: Asked) -> bool:
     """Whether nothing but their signals and the order of time may decide between the memories found."""
     # A newer version has a say in the score of one that it replaces.
     replaced = Status.SUPERSEDED in asked.where.statuses
-    return asked.prefers is None and asked.question.order is None and not replaced
+    return asked.question.order is None and not replaced
 
 
 def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:

@@ -145,9 +145,9 @@ def _picked(
     found: Found,
 ) -> Slate | None:
     """The candidates that the query picks; None where it wants them all, or that can't be asked of it."""
-    if query.pick is None or not signals or len(chosen) != 1 or query.slices[0].order is not None:
+    if query.pick is None or not signals or any(part.order is not None for part in query.slices):
         return None
-    ordinals = np.sort(chosen[0])
+    ordinals = _distinct(chosen)
     columns = {signal.name: signal.values(ordinals) for signal in signals}
     places = query.pick(
         Seen(
