@@ -70,6 +70,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "parts": "[]",
         "extra": "{}",
     },
+    "message_lex": {"rules": 1, "length": 1, "hashes": b"\x07\0\0\0", "frequencies": b"\x01"},
     "anchors": {"conversation": None, "name": "a", "text": "t"},
     "lives": {"confirmations": 0, "successes": 0, "failures": 0, "triggers": 0, "false_alarms": 0},
     "life_events": {

@@ -27,7 +27,7 @@ OF_THE_WHOLE_STORE = {
 }
 OWNED = (
     r"(?:memories|texts|tags|lex|vectors|unembedded|changes|shown|working_sets|held|moves|conversations"
-    r"|messages|anchors|lives|life_events|assemblies|assembled)\b"
+    r"|messages|message_lex|anchors|lives|life_events|assemblies|assembled)\b"
 )
 
 
@@ -133,6 +133,7 @@ def test_every_query_runs(name: str) -> None:
         "cache_vectors",
         "changes",
         "find_newest",
+        "message_lex",
         "nums_by_chain",
         "records",
     ],

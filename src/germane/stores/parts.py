@@ -11,7 +11,10 @@ from typing import Any
 from germane.errors import InvalidInput
 from germane.model.message import Message, OpaquePart, Part, TextPart, ToolCall, ToolResult
 
-__all__ = ["indexed_words", "packed_parts", "unpacked_parts"]
+__all__ = ["WORDS_READ", "indexed_words", "packed_parts", "unpacked_parts"]
+
+WORDS_READ = "words-1"
+"""Names what `indexed_words` reads; whoever changes that gives it another name, so that it is read anew."""
 
 _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
 

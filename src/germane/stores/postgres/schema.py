@@ -84,8 +84,10 @@ def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]
         missing = [each for each in migrations("postgres") if each.number > found]
         for each in missing:
             with connection.raw.transaction():
-                how = _PARTITIONED if _is_partitioned(connection.raw) else ""
-                _run(connection.raw, each.script.replace("{partitioned}", how))
+                count = _partitions(connection.raw)
+                _run(connection.raw, each.script.replace("{partitioned}", _PARTITIONED if count else ""))
+                if count:
+                    _run(connection.raw, script("postgres", "partitions").replace("{partitions}", str(count)))
                 _record(connection.raw, [each])
         return tuple(each.name for each in missing)
 
@@ -180,10 +182,12 @@ def _extend(raw: Raw, location: str) -> None:
         ) from error
 
 
-def _is_partitioned(raw: Raw) -> bool:
-    return bool(
-        raw.execute(b"SELECT FROM pg_class WHERE oid = to_regclass('states') AND relkind = 'p'").fetchall()
-    )
+def _partitions(raw: Raw) -> int:
+    """How many partitions each table has that is distributed by agent; 0 where they have none."""
+    ((count,),) = raw.execute(
+        b"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('states')"
+    ).fetchall()
+    return int(count)
 
 
 def _record(raw: Raw, applied: Sequence[Migration]) -> None:

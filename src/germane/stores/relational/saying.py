@@ -1,6 +1,6 @@
 """Applies changes to one conversation inside one write transaction.
 
-Level: stores (imports model and errors).
+Level: stores (imports retrieval and what is above it).
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from germane.model.log import (
 from germane.model.message import Message, Provider, Role
 from germane.stores.parts import packed_parts, unpacked_parts
 from germane.stores.relational.connection import Connection, Rows
+from germane.stores.relational.message_lex import is_indexed, record_of, row_of
 from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
 
-__all__ = ["Saying", "Spoken", "message_of", "number_of", "spoken", "spread"]
+__all__ = ["Saying", "Spoken", "message_of", "num_of", "number_of", "spoken", "spread"]
 
 _SHIFT: Final = 32
 _MASK: Final = (1 << _SHIFT) - 1
@@ -58,6 +59,11 @@ def spread(known: Spoken, *, above: int = 0) -> dict[str, int]:
 def number_of(num: int) -> int:
     """The number within its conversation of the message that a num stands for."""
     return num & _MASK
+
+
+def num_of(known: Spoken, number: int) -> int:
+    """The num of the message that has this number within its conversation."""
+    return (known.conversation << _SHIFT) + number
 
 
 def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
@@ -152,6 +158,9 @@ class Saying:
                 )
             )
         self._connection.many("insert_message", [self._row(each) for each in made])
+        records = [self._record_row(each) for each in made if is_indexed(each)]
+        if records:
+            self._connection.many("insert_message_lex", records)
         return made
 
     def _enters(self, group: str) -> bool:
@@ -197,10 +206,16 @@ class Saying:
         row = self._run("opened_last", spread(self._known)).fetchone()
         self._known = self._known._replace(opened=row[0] if row else None)
 
+    def _record_row(self, message: Message) -> tuple[Any, ...]:
+        language = self._known.language
+        return row_of(
+            num_of(self._known, message.seq), self._known.agent, language, record_of(message, language)
+        )
+
     def _row(self, message: Message) -> tuple[Any, ...]:
         at = message.created_at
         return (
-            (self._known.conversation << _SHIFT) + message.seq,
+            num_of(self._known, message.seq),
             self._known.agent,
             self._known.conversation,
             id_bytes(message.id),

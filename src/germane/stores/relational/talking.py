@@ -1,15 +1,15 @@
 """Conversations: written in one transaction, read from what a process keeps of them.
 
-Level: stores (imports model and errors).
+Level: stores (imports retrieval and what is above it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
 from germane.model.conversation import GroupScores
 from germane.model.log import (
     Append,
@@ -20,10 +20,19 @@ from germane.model.log import (
     SetAnchor,
 )
 from germane.model.message import Message
-from germane.stores.relational.connection import Connections
+from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.kept_talks import KeptTalks
+from germane.stores.relational.message_lex import Record, row_of
 from germane.stores.relational.rows import moment, try_id_bytes
-from germane.stores.relational.saying import Saying, message_of, spoken, spread
+from germane.stores.relational.saying import (
+    Saying,
+    Spoken,
+    message_of,
+    num_of,
+    number_of,
+    spoken,
+    spread,
+)
 from germane.stores.relational.talk import Talk
 
 __all__ = ["SaidIn"]
@@ -31,6 +40,11 @@ __all__ = ["SaidIn"]
 _LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
 """Groups up to which each is read by itself."""
+
+_WORTH_STORING: Final = 100
+"""Records from which on those that were made are stored: fewer are made sooner than a reader could write."""
+
+_STORED_AT_ONCE: Final = 1000
 
 
 class SaidIn:
@@ -65,7 +79,7 @@ class SaidIn:
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; those of hidden groups if asked."""
-        with self._talk(agent, session) as (talk, _):
+        with self._talk(agent, session) as (talk, *_):
             return talk.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
@@ -96,9 +110,19 @@ class SaidIn:
         return None if row is None else message_of(row, agent, row[-1])
 
     def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
-        """How well the visible groups match any of these terms, by the statistics of this session alone."""
-        with self._talk(agent, session) as (talk, language):
-            return talk.match(terms, language)
+        """How well the visible groups match any of these terms, by the statistics of this session alone.
+
+        Records that had to be made for it, because an older version or other rules stored the messages, are
+        stored for who asks next, where that can be done.
+        """
+        with self._talk(agent, session) as (talk, connection, known):
+            found = talk.match(connection, terms, known.language)
+            made = talk.take_made()
+        if len(made) >= _WORTH_STORING and not self._connections.read_only:
+            # The answer is there, and what can't be stored now is made anew by who needs it next.
+            with suppress(StoreBusy, StoreUnavailable):
+                self._store_made(agent, known, made)
+        return found
 
     def anchors(self, agent: str, session: str) -> Mapping[str, str]:
         """The texts that stand outside any window, by name."""
@@ -121,10 +145,26 @@ class SaidIn:
             for session, count, hidden, first, last in rows
         )
 
+    def _store_made(self, agent: str, known: Spoken, made: Mapping[int, Record]) -> None:
+        """Store records of messages, each batch in a transaction of its own, so that others can write."""
+        rest = sorted(made)
+        while rest:
+            some, rest = rest[:_STORED_AT_ONCE], rest[_STORED_AT_ONCE:]
+            with self._connections.writing(agent) as connection:
+                # Some may have been removed in the meantime.
+                left = {number_of(num) for num, _ in connection.run("messages_left", spread(known))}
+                rows = [
+                    row_of(num_of(known, each), known.agent, known.language, made[each])
+                    for each in some
+                    if each in left
+                ]
+                if rows:
+                    connection.many("insert_message_lex", rows)
+
     @contextmanager
-    def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, str]]:
+    def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, Connection, Spoken]]:
         talk = self._talks.of(agent, session, Talk)
         with talk.lock, self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
             talk.catch_up(connection, known)
-            yield talk, known.language
+            yield talk, connection, known

@@ -4,8 +4,8 @@ GRANT SELECT ON migrations, agents TO {role};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     commits, settings, states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,
-    held, moves, spaces, members, space_events, conversations, messages, anchors, lives, life_events, assemblies,
-    assembled
+    held, moves, spaces, members, space_events, conversations, messages, message_lex, anchors, lives, life_events,
+    assemblies, assembled
 TO {role};
 
 GRANT USAGE ON SEQUENCE working_set_numbers, conversation_numbers TO {role};

@@ -394,6 +394,20 @@ CREATE UNIQUE INDEX messages_by_id ON messages (agent, id);
 
 CREATE INDEX messages_by_group ON messages (agent, conversation, group_name);
 
+-- The forward record of each message that a question can find: those of groups, but for what the system says.
+-- `rules` is a checksum (CRC-32) of what made it: the tokenizer's name and the language. A record that is
+-- missing, or that other rules made, is made anew by who needs it.
+CREATE TABLE message_lex (
+    num         bigint NOT NULL,
+    agent       bigint NOT NULL,
+    rules       bigint NOT NULL,
+    length      bigint NOT NULL,
+    hashes      bytea  NOT NULL,
+    frequencies bytea  NOT NULL,
+    PRIMARY KEY (agent, num),
+    FOREIGN KEY (agent, num) REFERENCES messages (agent, num) ON DELETE CASCADE
+) {partitioned};
+
 -- Texts that stand outside any window.
 CREATE TABLE anchors (
     conversation bigint NOT NULL,
@@ -678,8 +692,8 @@ DECLARE
 BEGIN
     FOREACH one IN ARRAY ARRAY[
         'states', 'memories', 'texts', 'tags', 'places', 'lex', 'vectors', 'unembedded', 'changes', 'shown', 'outcomes',
-        'working_sets', 'held', 'moves', 'conversations', 'messages', 'anchors', 'lives', 'life_events', 'assemblies',
-        'assembled'
+        'working_sets', 'held', 'moves', 'conversations', 'messages', 'message_lex', 'anchors', 'lives', 'life_events',
+        'assemblies', 'assembled'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', one);
         EXECUTE format('CREATE POLICY entered ON %I USING (agent = (SELECT entered()))', one);
