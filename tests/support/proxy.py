@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Literal
 from urllib.parse import quote
 
@@ -22,10 +22,14 @@ class Way:
 
     Then it breaks once: "before" the server gets them, "after" the server has answered, whose answer is
     lost, or "meanwhile": the client's side breaks first, and `late` runs before the server gets them.
+    `turns` counts how often a client has sent something after the server's last word: each is a wait.
     """
 
     def __init__(self, server: Path) -> None:
         self.broken = 0
+        self.turns = 0
+        self._asked: set[socket.socket] = set()
+        self._guard = Lock()
         self._server = str(server / ".s.PGSQL.5432")
         self._folder = tempfile.mkdtemp(prefix="germane-way-")
         self._plan: tuple[bytes, Broken, Callable[[], None]] | None = None
@@ -66,6 +70,7 @@ class Way:
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while sent := client.recv(1 << 16):
+                self._count(client)
                 if self._plan is not None and self._plan[0] in sent:
                     _, when, late = self._plan
                     self._plan = None
@@ -84,12 +89,19 @@ class Way:
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while answer := server.recv(1 << 16):
+                with self._guard:
+                    self._asked.discard(client)
                 if self._unheard is client:
                     break
                 client.sendall(answer)
         for each in (client, server):
             _shut(each)
             each.close()
+
+    def _count(self, client: socket.socket) -> None:
+        with self._guard:
+            self.turns += client not in self._asked
+            self._asked.add(client)
 
 
 def _shut(one: socket.socket) -> None:

@@ -5,8 +5,8 @@ Level: stores (imports the named queries only).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import chain
 from typing import Any, Final
@@ -17,13 +17,16 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from germane.stores.postgres.batches import ROWS_AT_ONCE, batched, can_be_batched
 from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
-from germane.stores.relational.connection import Dialect
+from germane.stores.relational.connection import Dialect, Why
 from germane.stores.sql import queries
 
 __all__ = ["ADAPTERS", "PostgresConnection", "Raw"]
 
 Raw = psycopg.Connection[tuple[Any, ...]]
 """The driver's connection."""
+
+_REPLANNED_AFTER: Final = 1000
+"""Rows of one transaction after which statements are planned anew, and again each time that they double."""
 
 
 class _Adapters:
@@ -45,13 +48,48 @@ ADAPTERS: Final = _Adapters()
 
 
 class PostgresConnection:
-    """A `Connection` of the relational stores. Bytes, whole numbers, floats and text are as in SQLite."""
+    """A `Connection` of the relational stores. Bytes, whole numbers, floats and text are as in SQLite.
+
+    After `send_ahead` statements are sent without waiting for the answers of those before. One waits where an
+    answer is looked at; what failed is raised there, or by `settle`, and nothing behind it is done.
+    """
 
     dialect: Final[Dialect] = "postgres"
     refusal = psycopg.IntegrityError
 
     def __init__(self, raw: Raw) -> None:
-        self.raw = raw
+        self.whys: list[Why] = []
+        self._raw = raw
+        self._ahead = ExitStack()
+        self._pipeline: psycopg.Pipeline | None = None
+        self._rows = 0
+        self._planned_up_to = _REPLANNED_AFTER
+
+    @property
+    def raw(self) -> Raw:
+        """The driver's connection, on which every statement that was sent is answered."""
+        self.settle()
+        return self._raw
+
+    def send_ahead(self) -> None:
+        """From here on wait for answers only where they are looked at."""
+        if self._pipeline is None:
+            self._pipeline = self._ahead.enter_context(self._raw.pipeline())
+
+    def wait(self) -> None:
+        """Wait for every answer. Raises what the first statement that failed did."""
+        if self._pipeline is not None:
+            self._pipeline.sync()
+
+    def settle(self) -> None:
+        """The same, and from here on wait for the answer of each statement."""
+        if self._pipeline is not None:
+            self._pipeline = None
+            self._ahead.close()
+
+    def send(self, statement: bytes, values: Sequence[Any] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
+        """What a statement without a name does, one of those that begin or end a transaction."""
+        return self._raw.cursor().execute(statement, values, prepare=None if values else False)
 
     def run(
         self, name: str, values: Mapping[str, Any] | Sequence[Any] = (), /
@@ -63,37 +101,60 @@ class PostgresConnection:
         """The same for the text of a named query, with the conditions of a filter in place."""
         return self._ask(text.encode(), values)
 
+    def expect(self, rows: int, /) -> None:
+        """Prepare for about so many rows more."""
+        # The server goes on with the plans that it made when a table was small, one row after the other.
+        if rows >= ROWS_AT_ONCE:
+            self._replan()
+
     def many(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> None:
         """Do what the query of this name does with each of the rows, in order, without waiting in between."""
         query = queries("postgres")[name]
         if name == "insert_vector":
             rows = [(*row, HalfVector(vector)) for *row, vector in rows]
+        self._rows += len(rows)
+        if self._rows >= self._planned_up_to:
+            self._planned_up_to = 2 * self._rows
+            self._replan()
         if can_be_batched(query, rows):
             whole = len(rows) - len(rows) % ROWS_AT_ONCE
             batches = [_flat(rows[at : at + ROWS_AT_ONCE]) for at in range(0, whole, ROWS_AT_ONCE)]
-            with psycopg.RawCursor(self.raw) as cursor:
+            with psycopg.RawCursor(self._raw) as cursor:
                 cursor.executemany((batched(query) or query).encode(), batches)
             rows = rows[whole:]
         if rows:
-            with self.raw.cursor() as cursor:
+            with self._raw.cursor() as cursor:
                 cursor.executemany(_query(name), rows)
 
     @contextmanager
-    def attempt(self) -> Iterator[None]:
-        """A block after whose refusal the transaction can still be asked why, before it is rolled back."""
-        self.raw.execute(b"SAVEPOINT attempt")
-        try:
-            yield
-        except psycopg.IntegrityError:
-            self.raw.execute(b"ROLLBACK TO SAVEPOINT attempt")
-            raise
-        self.raw.execute(b"RELEASE SAVEPOINT attempt")
+    def attempt(self, why: Why) -> Iterator[None]:
+        """A block whose refusal `why` may explain, once the transaction is rolled back."""
+        self.whys.append(why)
+        yield
+
+    def _replan(self) -> None:
+        self._raw.cursor().execute(b"DISCARD PLANS")
 
     def _ask(
         self, query: bytes, values: Mapping[str, Any] | Sequence[Any]
     ) -> psycopg.Cursor[tuple[Any, ...]]:
+        return _Answer(self._raw, self.wait).execute(query, values)
+
+
+class _Answer(psycopg.Cursor[tuple[Any, ...]]):
+    """What a statement did; its number of rows is waited for as the rows are."""
+
+    def __init__(self, raw: Raw, wait: Callable[[], None]) -> None:
+        super().__init__(raw)
         # In their binary form values come and go without being written out and read again.
-        return self.raw.cursor(binary=True).execute(query, values)
+        self.format = psycopg.pq.Format.BINARY
+        self._wait = wait
+
+    @property
+    def rowcount(self) -> int:
+        if self.pgresult is None:
+            self._wait()
+        return super().rowcount
 
 
 def _flat(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -6,10 +6,10 @@ Level: stores (imports errors only). It knows connections, not queries about mem
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import psycopg
 from psycopg.sql import Literal as Quoted
@@ -21,7 +21,7 @@ from germane.stores.postgres.failures import is_lost, is_transient, translated, 
 from germane.stores.postgres.listening import Listening, notice
 from germane.stores.postgres.pool import Pool
 from germane.stores.postgres.replicas import Replica
-from germane.stores.relational.connection import Connection
+from germane.stores.relational.connection import Connection, Why
 
 __all__ = ["Connections", "Durability"]
 
@@ -45,7 +45,11 @@ _SWEEP: Final = f"""
 DELETE FROM commits WHERE token IN (
     SELECT token FROM commits WHERE at < now() - interval '{_STAYS}' FOR UPDATE SKIP LOCKED
 )
-"""
+""".encode()
+
+_BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
+_LEAVE: Final = b"INSERT INTO commits (token) VALUES (%s::uuid)"
+_ENTER_TO_WRITE: Final = b"SELECT enter(%s::text, %s::text, true)"
 
 
 class Connections:
@@ -104,24 +108,30 @@ class Connections:
     def writing(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[PostgresConnection]:
         """A write transaction: committed at the end, or rolled back when the block raised.
 
-        Those of one agent come one after another. Raises StoreBusy when the turn hasn't come within the
-        timeout.
+        Those of one agent come one after another. Statements are sent ahead of their answers, so what one
+        raises may come later. Raises StoreBusy when the turn hasn't come within the timeout.
         """
         with translated(self.location):
             self._check_writable()
             token = _new_token()
-            pool = self._primary
-            raw = pool.begin(_write(agent, acting, token, sweep=self._sweep_is_due()))
+            raw = self._taken()
+            connection = PostgresConnection(raw)
             try:
-                try:
-                    yield PostgresConnection(raw)
-                except psycopg.Error as error:
-                    self._again_if_transient(error, raw)
-                    raise
-                doubt = self._commit(raw, agent)
-            finally:
-                # Before anything is asked: there may be no other connection left.
-                pool.give(raw)
+                with self._lent(raw):
+                    left = self._begin_write(connection, agent, acting, token)
+                    try:
+                        yield connection
+                    except Exception:
+                        # What the database refuses of it was asked before.
+                        connection.settle()
+                        raise
+                    if left.pgresult is None:
+                        # A commit may be asked for by a token that is known to stand.
+                        connection.wait()
+                    doubt = self._commit(connection, agent)
+            except connection.refusal as error:
+                self._explain(connection.whys, error, _read(agent, acting))
+                raise
             if doubt is not None and not self._was_committed(token):
                 self._again_if_transient(doubt, raw)
                 raise doubt
@@ -216,23 +226,85 @@ class Connections:
             self._swept = now
         return due
 
-    def _commit(self, raw: Raw, agent: str | None) -> psycopg.Error | None:
-        """Commit; what came instead of a clear answer, if anything did."""
-        parts = [b"COMMIT"]
-        if agent is not None or self._replica is not None:
-            parts.append(notice(agent))
+    def _taken(self) -> Raw:
+        """A connection that hasn't broken while it lay in the pool, as far as can be told without asking."""
+        deadline = time.monotonic() + self.timeout
+        while True:
+            raw = self._primary.begin()
+            if not _is_broken(raw) or time.monotonic() >= deadline:
+                return raw
+            raw.close()
+            self._primary.give(raw)
+
+    @contextmanager
+    def _lent(self, raw: Raw) -> Iterator[None]:
+        """Give a connection back at the end of a write, if it is still good for another."""
         try:
-            done = raw.execute(b";".join(parts), prepare=False)
+            yield
         except psycopg.Error as error:
+            transient = is_transient(error, raw)
+            # The driver takes statements for prepared that were behind the one that failed.
+            raw.close()
+            if transient:
+                raise Again(translation(error, self.location)) from error
+            raise
+        finally:
+            # Before anything is asked: there may be no other connection left.
+            self._primary.give(raw)
+
+    def _begin_write(
+        self, connection: PostgresConnection, agent: str | None, acting: str | None, token: str
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        """Begin, with the token that the write leaves, and its turn with the agent.
+
+        It is answered with what follows, and so is the leaving of the token, which is returned.
+        """
+        connection.send_ahead()
+        connection.send(_BEGIN_WRITE)
+        if self._sweep_is_due():
+            connection.send(_SWEEP)
+        left = connection.send(_LEAVE, (token,))
+        if agent is not None:
+            connection.send(_ENTER_TO_WRITE, (agent, acting))
+        return left
+
+    def _commit(self, connection: PostgresConnection, agent: str | None) -> psycopg.Error | None:
+        """Commit; what came instead of a clear answer, if anything did."""
+        connection.send_ahead()
+        done = connection.send(b"COMMIT")
+        told = None
+        if agent is not None or self._replica is not None:
+            told = connection.send(notice(agent))
+        try:
+            connection.settle()
+        except psycopg.errors.PipelineAborted as error:
+            raise self._unnoticed() from error
+        except psycopg.Error as error:
+            if done.statusmessage is None and not is_lost(error, connection.raw):
+                raise
             return error
         if done.statusmessage != "COMMIT":
-            raise StoreError(
-                f"The store {self.location} rolled a transaction back, because a statement in it had failed "
-                "unnoticed. Nothing was stored. Report this."
-            )
-        if done.nextset():
-            self._seen(done.fetchall()[0][0])
+            raise self._unnoticed()
+        if told is not None:
+            self._seen(told.fetchall()[0][0])
         return None
+
+    def _unnoticed(self) -> StoreError:
+        return StoreError(
+            f"The store {self.location} rolled a transaction back, because a statement in it had failed "
+            "unnoticed. Nothing was stored. Report this."
+        )
+
+    def _explain(self, whys: Sequence[Why], error: Exception, beginning: bytes) -> None:
+        """Say more of why the database refused a write that is rolled back, where anybody can."""
+        if not whys:
+            return
+        raw = self._primary.begin(beginning)
+        try:
+            for why in whys:
+                why(PostgresConnection(raw), error)
+        finally:
+            self._primary.give(raw)
 
     def _was_committed(self, token: str) -> bool:
         """Whether the transaction that left this token is committed; waits for it to end."""
@@ -241,7 +313,7 @@ class Connections:
             raw = self._primary.begin(b"BEGIN")
             try:
                 # Who wants to leave a token that is being left waits until it is known to stand.
-                left = raw.execute(f"{_left(token)} ON CONFLICT DO NOTHING".encode(), prepare=False)
+                left = raw.execute(_LEAVE + b" ON CONFLICT DO NOTHING", (token,), prepare=False)
             except psycopg.Error as error:
                 if not is_lost(error, raw) or time.monotonic() >= deadline:
                     raise
@@ -251,26 +323,23 @@ class Connections:
                 self._primary.give(raw)
 
 
-def _write(agent: str | None, acting: str | None, token: str, *, sweep: bool) -> bytes:
-    """How a write begins, in one message: the token that it leaves, and its turn with the agent."""
-    parts = ["BEGIN ISOLATION LEVEL READ COMMITTED", *([_SWEEP] if sweep else []), _left(token)]
-    return ";".join([*parts, *_entering(agent, acting, writing=True)]).encode()
-
-
 def _read(agent: str | None, acting: str | None) -> bytes:
     parts = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
-    return ";".join([*parts, *_entering(agent, acting, writing=False)]).encode()
+    if agent is not None:
+        given = ", ".join(Quoted(each).as_string(None) for each in (agent, acting, False))
+        parts.append(f"SELECT enter({given})")
+    return ";".join(parts).encode()
 
 
-def _entering(agent: str | None, acting: str | None, *, writing: bool) -> list[str]:
-    if agent is None:
-        return []
-    given = ", ".join(Quoted(each).as_string(None) for each in (agent, acting, writing))
-    return [f"SELECT enter({given})"]
-
-
-def _left(token: str) -> str:
-    return f"INSERT INTO commits (token) VALUES ('{token}')"
+def _is_broken(raw: Raw) -> bool:
+    """Whether the server, or the way to it, has said by now that the connection is at its end."""
+    try:
+        # The first takes in what the server may have said before, the second that nothing more will come.
+        raw.pgconn.consume_input()
+        raw.pgconn.consume_input()
+    except psycopg.Error:
+        return True
+    return False
 
 
 def _new_token() -> str:

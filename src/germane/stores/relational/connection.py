@@ -5,11 +5,11 @@ Level: stores (imports errors only). Each database brings its own; everything el
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
-__all__ = ["Connection", "Connections", "Dialect", "Rows"]
+__all__ = ["Connection", "Connections", "Dialect", "Rows", "Why"]
 
 Dialect = Literal["sqlite", "postgres"]
 
@@ -33,7 +33,13 @@ class Rows(Protocol):
 
 
 class Connection(Protocol):
-    """Runs named queries. What it gives out holds within one transaction, from one snapshot."""
+    """Runs named queries. What it gives out holds within one transaction, from one snapshot.
+
+    Statements are done in order. In a write transaction one may be done only when an answer is looked at, its
+    own or a later one's, or at the end; what it raises is raised then, and nothing behind it is done. So what
+    doesn't need an answer is run without looking at any, and what can be asked together before the first
+    answer is looked at.
+    """
 
     @property
     def dialect(self) -> Dialect:
@@ -57,9 +63,20 @@ class Connection(Protocol):
         """Do what the query of this name does with each of the rows, in order."""
         ...
 
-    def attempt(self) -> AbstractContextManager[None]:
-        """A block after whose refusal the transaction can still be asked why, before it is rolled back."""
+    def expect(self, rows: int, /) -> None:
+        """Prepare for about so many rows more, which the statements to come look for or write."""
         ...
+
+    def attempt(self, why: Why, /) -> AbstractContextManager[None]:
+        """A block whose refusal by a constraint `why` may explain.
+
+        It is given a connection that can be asked and the refusal, and raises what says more, or returns.
+        What the transaction had done by then it may find there or not.
+        """
+        ...
+
+
+Why = Callable[[Connection, Exception], None]
 
 
 class Connections(Protocol):

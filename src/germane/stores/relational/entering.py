@@ -45,7 +45,7 @@ class Entrance(Connections):
         """A write transaction of a member's, with its events. Raises UnknownSpace or NotAllowed."""
         with self._inner.writing(agent, acting=self.acting) as connection:
             space = self._admitted(connection, Right.WRITE)
-            log = EventLog(connection, space.number, space.happened, by=self._agent)
+            log = EventLog(connection, space, by=self._agent)
             yield connection
             log.note_written()
             log.finish()

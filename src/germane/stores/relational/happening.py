@@ -30,12 +30,12 @@ _UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
 class EventLog:
     """The events of one transaction in one space, all by one agent."""
 
-    def __init__(self, connection: Connection, space: int, happened: int, *, by: str) -> None:
+    def __init__(self, connection: Connection, space: KeptSpace, *, by: str) -> None:
         self._connection = connection
-        self._space = space
-        self._happened = happened
+        self._space = space.number
+        self._happened = space.happened
         self._by = by
-        self._seq, self._moved = connection.run("written", {"agent": space}).fetchone()
+        self._seq, self._moved = space.seq, space.moved
 
     def note(self, what: Happening, **of: Any) -> None:
         """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
@@ -45,12 +45,12 @@ class EventLog:
         self._connection.run("insert_event", {**absent, **values, **of})
 
     def note_written(self) -> None:
-        """Add what became of memories and working sets since the log was opened."""
-        since = {"agent": self._space, "seq": self._seq}
-        for row in self._connection.run("changes_to_tell", since).fetchall():
+        """Add what became of memories and working sets since the space was looked up."""
+        changes = self._connection.run("changes_to_tell", {"agent": self._space, "seq": self._seq})
+        moves = self._connection.run("moves_to_tell", {"agent": self._space, "number": self._moved})
+        for row in changes.fetchall():
             self._note_change(*row)
-        since = {"agent": self._space, "number": self._moved}
-        for what, raw, held_in, at in self._connection.run("moves_to_tell", since).fetchall():
+        for what, raw, held_in, at in moves.fetchall():
             if what not in _UNTOLD_MOVES:
                 self.note(Happening(what), id=raw, held_in=held_in, at=at)
 

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from germane.stores.relational.connection import Connection
+from germane.stores.relational.connection import Connection, Rows
 
-__all__ = ["gone_from_sets", "revised_in_sets"]
+__all__ = ["gone_from_sets", "revised_in_sets", "sets_holding"]
 
 
-def revised_in_sets(connection: Connection, agent: int, old: int, new: int, *, at: datetime) -> None:
+def sets_holding(connection: Connection, agent: int, num: int) -> Rows:
+    """The working sets that hold a memory: asked for now, and looked at when there is something to do."""
+    return connection.run("sets_holding", {"agent": agent, "num": num})
+
+
+def revised_in_sets(
+    connection: Connection, agent: int, old: int, new: int, *, holding: Rows, at: datetime
+) -> None:
     """A memory's next version takes its place in every working set that holds it."""
-    with_it = _sets_holding(connection, agent, old)
+    with_it = _numbers(holding)
     if not with_it:
         return
     from germane.model.holding import MoveKind  # noqa: PLC0415 - Most memories are in no set.
@@ -28,9 +35,11 @@ def revised_in_sets(connection: Connection, agent: int, old: int, new: int, *, a
     moving.finish()
 
 
-def gone_from_sets(connection: Connection, agent: int, num: int, kind: str, *, at: datetime) -> None:
+def gone_from_sets(
+    connection: Connection, agent: int, num: int, kind: str, *, at: datetime, holding: Rows | None = None
+) -> None:
     """A memory that is forgotten or purged leaves every working set."""
-    with_it = _sets_holding(connection, agent, num)
+    with_it = _numbers(holding or sets_holding(connection, agent, num))
     if not with_it:
         return
     from germane.model.holding import MoveKind  # noqa: PLC0415 - Most memories are in no set.
@@ -44,6 +53,5 @@ def gone_from_sets(connection: Connection, agent: int, num: int, kind: str, *, a
     moving.finish()
 
 
-def _sets_holding(connection: Connection, agent: int, num: int) -> list[int]:
-    rows = connection.run("sets_holding", {"agent": agent, "num": num})
-    return [working_set for (working_set,) in rows]
+def _numbers(holding: Rows) -> list[int]:
+    return [working_set for (working_set,) in holding]

@@ -113,22 +113,17 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
     }
     try:
         connection.run("insert_assembly", row)
+        (number,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
     except connection.refusal as error:
         raise InvalidInput(
             f"The assembly {assembly.id!r} is recorded already, or its figures can't be kept ({error})."
         ) from error
-    (number,) = connection.run("latest_assembly", {"agent": agent}).fetchone()
-    entries = [
-        {"agent": agent, "number": number, "place": place, **_entry_row(entry)}
-        for place, entry in enumerate(assembly.entries)
-    ]
-    gone = False
-    for each in entries:
-        kept = connection.run("insert_assembled", each).rowcount
-        gone = gone or (not kept and each["reason"] is None)
-    if gone:
-        # Purged between the search and now: what the trigger does for those that are purged later.
-        connection.run("withhold_hash", {"agent": agent, "number": number})
+    of_it = {"agent": agent, "number": number}
+    for place, entry in enumerate(assembly.entries):
+        connection.run("insert_assembled", {**of_it, "place": place, **_entry_row(entry)})
+    # One may have been purged between the search and now: what a purge does for those that go later.
+    included = sum(entry.included for entry in assembly.entries)
+    connection.run("withhold_hash", {**of_it, "included": included})
     connection.run("remove_old_assemblies", {"agent": agent, "most": MOST_ASSEMBLIES})
 
 

@@ -167,11 +167,10 @@ def _standing(connection: Connection, agent: int, raw: bytes | None) -> Standing
 
 def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> list[int]:
     raw = try_id_bytes(memory_id)
-    row = connection.run("chain", {"agent": agent, "id": raw}).fetchone()
-    if row is None:
+    nums = [num for num, *_ in connection.run("versions", {"agent": agent, "id": raw})]
+    if not nums:
         raise NotFound(memory_id, name)
-    values = {"agent": agent, "chain": row[0]}
-    return [num for num, *_ in connection.run("nums_by_chain", values)]
+    return nums
 
 
 def _event(row: tuple[Any, ...]) -> LifeEvent:

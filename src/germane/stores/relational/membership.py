@@ -18,22 +18,25 @@ __all__ = ["KeptSpace", "keep_members", "kept_space", "required_space"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptSpace:
-    """A space with the number that stands for it, and the number of its latest event."""
+    """A space with the number that stands for it, and the number of its latest event.
+
+    `seq` and `moved` say how far its memories and working sets have come, where it is the agent entered.
+    """
 
     number: int
     happened: int
     info: SpaceInfo
+    seq: int = 0
+    moved: int = 0
 
 
 def kept_space(connection: Connection, name: str) -> KeptSpace | None:
     """The space of that name; None where there is none, or none any more."""
-    row = connection.run("space", {"name": tenant_of(name)}).fetchone()
-    if row is None:
+    asked = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
+    row, rows = asked[0].fetchone(), asked[1].fetchall()
+    if row is None or not rows:
         return None
-    number, admits, created_at, joined, happened = row
-    rows = connection.run("members", {"space": number}).fetchall()
-    if not rows:
-        return None
+    number, admits, created_at, joined, happened, seq, moved = row
     info = SpaceInfo(
         name=name,
         created_at=moment(created_at),
@@ -41,7 +44,7 @@ def kept_space(connection: Connection, name: str) -> KeptSpace | None:
         members=tuple(_member(each) for each in rows),
         joined=joined,
     )
-    return KeptSpace(number=number, happened=happened, info=info)
+    return KeptSpace(number=number, happened=happened, info=info, seq=seq or 0, moved=moved or 0)
 
 
 def required_space(connection: Connection, name: str) -> KeptSpace:

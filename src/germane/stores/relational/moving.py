@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound, NotHeld
 from germane.model.holding import Clear, Enter, HeldChange, Leave, MoveKind, Pin, Resize, Touch
@@ -16,12 +16,22 @@ from germane.model.memory import Status
 from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.rows import id_text, microseconds, try_id_bytes
 
-__all__ = ["KEPT_TOUCHES", "Moving"]
+__all__ = ["KEPT_TOUCHES", "Moving", "Noted"]
 
 KEPT_TOUCHES: Final = 10_000
 """Touches older than this many moves are dropped from the log; everything else stays in it."""
 
 _PRUNED_AT_ONCE: Final = 1000
+
+
+class Noted(NamedTuple):
+    """A move as it stands in the log; `at` in microseconds."""
+
+    number: int
+    what: str
+    id: bytes | None
+    former: bytes | None
+    at: int
 
 
 @dataclass(slots=True)
@@ -32,14 +42,16 @@ class Moving:
     agent: int
     by: int
     owner: str = ""
-    before: int = field(init=False)
+    before: int = -1
+    """The number of the owner's latest move, if it is known."""
+    noted: list[Noted] = field(init=False, default_factory=list)
+    touched_sets: dict[int, int] = field(init=False, default_factory=dict)
     number: int = field(init=False)
-    touched_sets: dict[int, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        (self.before,) = self.run("last_move").fetchone()
+        if self.before < 0:
+            (self.before,) = self.run("last_move").fetchone()
         self.number = self.before
-        self.touched_sets = {}
 
     def apply(self, working_set: int, name: str, changes: Sequence[HeldChange]) -> None:
         """Do all changes to a set in order. Raises NotFound, NotHeld or InvalidInput."""
@@ -71,6 +83,7 @@ class Moving:
         when = microseconds(at, name="at")
         row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
         self.connection.run("insert_move", row)
+        self.noted.append(Noted(self.number, kind.value, raw, former, when))
         self.touched_sets[working_set] = self.number
         return self.number
 
@@ -96,8 +109,12 @@ class Moving:
         return raw
 
     def _enter(self, working_set: int, change: Enter) -> None:
-        num, raw = self._holdable(change.memory_id)
-        known = self.run("held_entry", working_set=working_set, id=raw).fetchone()
+        asked = try_id_bytes(change.memory_id)
+        entry = self.run("held_entry", working_set=working_set, id=asked)
+        num, raw = self._holdable(change.memory_id, self.run("memory_to_hold", id=asked))
+        if raw != asked:
+            entry = self.run("held_entry", working_set=working_set, id=raw)
+        known = entry.fetchone()
         place = self.note(working_set, MoveKind.TOUCH if known else MoveKind.ADD, raw, at=change.at)
         values = {
             "working_set": working_set,
@@ -111,10 +128,9 @@ class Moving:
             self.note(working_set, MoveKind.PIN, raw, at=change.at)
         self.run("touch_held" if known else "insert_held", **values)
 
-    def _holdable(self, memory_id: str) -> tuple[int, bytes]:
+    def _holdable(self, memory_id: str, asked: Rows) -> tuple[int, bytes]:
         """The number and id of the version to hold: the head of the chain."""
-        raw = try_id_bytes(memory_id)
-        row = raw and self.run("memory_to_hold", id=raw).fetchone()
+        raw, row = try_id_bytes(memory_id), asked.fetchone()
         if not raw or not row:
             raise NotFound(memory_id, self.owner)
         num, status, chain, is_head = row

@@ -28,10 +28,11 @@ def check_continues(memory: Memory, head: Memory) -> None:
 
 def explain_taken_id(
     connection: Connection,
+    error: Exception,
+    *,
     agent: int,
     name: str,
     new: Iterable[tuple[int, Memory, Vector | None]],
-    error: Exception,
 ) -> None:
     """Raises InvalidInput where what the database refused is an id that another memory has."""
     for num, memory, _ in new:

@@ -19,7 +19,7 @@ from germane.model.held import Held
 from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.moving import KEPT_TOUCHES, Moving
+from germane.stores.relational.moving import KEPT_TOUCHES, Moving, Noted
 from germane.stores.relational.rows import id_text, memory_of, moment, try_id_bytes
 
 __all__ = ["HeldIn", "Kept"]
@@ -54,20 +54,17 @@ class HeldIn:
         for text in (owner, by or owner, name):
             _check_name(text)
         with self._connections.writing(owner) as connection:
-            state = _state(connection, owner, name)
+            state, actor = _states(connection, (owner, by or owner), name)
             if seen is not None and seen != state.set_moved:
                 return None
             if not changes:
                 return ()
-            for each in dict.fromkeys((owner, by or owner)):
-                connection.run("add_agent", {"name": each})
-            agent, actor = (_state(connection, each, name).agent for each in (owner, by or owner))
-            values = {"agent": agent, "set_name": name, "max_tokens": DEFAULT_MAX_TOKENS}
-            connection.run("add_working_set", values)
-            moving = Moving(connection, agent, by=actor, owner=owner)
-            moving.apply(_state(connection, owner, name).working_set, name, changes)
+            if not (state.working_set and actor.agent):
+                state, actor = _begun(connection, (owner, by or owner), name)
+            moving = Moving(connection, state.agent, by=actor.agent, owner=owner, before=state.moved)
+            moving.apply(state.working_set, name, changes)
             moving.finish()
-            return _moves(connection, agent, since=moving.before, limit=None)
+            return tuple(_move(name, by or owner, each) for each in moving.noted)
 
     def held(self, owner: str, name: str) -> HeldSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
@@ -135,6 +132,9 @@ class Kept:
     def caught_up(self, connection: Connection) -> HeldSet:
         """The set as the snapshot has it."""
         state = _state(connection, self._owner, self._name)
+        if state.agent != self._state.agent:
+            # One who was removed and comes again has another number, and nothing of before.
+            self._state, self._entries, self._set = _State(), {}, HeldSet(name=self._name)
         known = self._state
         if (state.seq, state.set_moved) == (known.seq, known.set_moved):
             return self._set
@@ -221,26 +221,48 @@ def _features(hashes: bytes, vector: bytes | None) -> Features:
 
 
 def _state(connection: Connection, owner: str, name: str) -> _State:
-    values = {"owner": owner, "set_name": name}
-    row = connection.run("held_state", values).fetchone()
+    return _states(connection, (owner,), name)[0]
+
+
+def _states(connection: Connection, owners: Sequence[str], name: str) -> list[_State]:
+    """For each owner its numbers, and those of its set of that name."""
+    asked = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
+    return [_state_of(each.fetchone()) for each in asked]
+
+
+def _state_of(row: tuple[Any, ...] | None) -> _State:
     if row is None:
         return _State()
     return _State(*row) if row[3] is not None else _State(*row[:3])
 
 
+def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_State]:
+    """The same of an owner and an actor who are made known, and a set that is made."""
+    for each in dict.fromkeys(owners):
+        connection.run("add_agent", {"name": each})
+    agent = _state(connection, owners[0], name).agent
+    values = {"agent": agent, "set_name": name, "max_tokens": DEFAULT_MAX_TOKENS}
+    connection.run("add_working_set", values)
+    return _states(connection, owners, name)
+
+
 def _moves(connection: Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
     values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
     return tuple(
-        Move(
-            number=number,
-            working_set=name,
-            kind=MoveKind(what),
-            memory_id=raw and id_text(raw),
-            former_id=former and id_text(former),
-            by=by,
-            at=moment(at),
-        )
+        _move(name, by, Noted(number, what, raw, former, at))
         for number, name, what, raw, former, by, at in connection.run("moves", values)
+    )
+
+
+def _move(name: str, by: str, noted: Noted) -> Move:
+    return Move(
+        number=noted.number,
+        working_set=name,
+        kind=MoveKind(noted.what),
+        memory_id=None if noted.id is None else id_text(noted.id),
+        former_id=None if noted.former is None else id_text(noted.former),
+        by=by,
+        at=moment(noted.at),
     )
 
 

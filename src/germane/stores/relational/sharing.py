@@ -33,7 +33,7 @@ class SharedIn:
             if decided.space is not None:
                 keep_members(connection, known.info if known else None, decided.space)
                 now = required_space(connection, space)
-                log = EventLog(connection, now.number, _latest(connection, space), by=act.by)
+                log = EventLog(connection, now, by=act.by)
                 for what, agent in decided.events:
                     log.note(what, member=agent, at=microseconds(act.at, name="at"))
                 log.finish()

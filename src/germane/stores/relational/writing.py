@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +24,7 @@ from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
 from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.embedded import packed_vector
-from germane.stores.relational.in_sets import gone_from_sets, revised_in_sets
+from germane.stores.relational.in_sets import gone_from_sets, revised_in_sets, sets_holding
 from germane.stores.relational.learning import judge
 from germane.stores.relational.living import keep_counts, live, lived_by, sign_of_repetition
 from germane.stores.relational.rows import (
@@ -39,6 +40,7 @@ from germane.stores.relational.rows import (
 )
 from germane.stores.relational.sameness import check_continues, explain_taken_id, is_same, seen_again
 from germane.stores.relational.validating import attest
+from germane.stores.relational.versions import Version, chain_of, nums_of, same_texts, versions
 
 __all__ = ["Writing", "purges"]
 
@@ -93,6 +95,7 @@ class Writing:
         return how[type(change)](change)
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
+        self.connection.expect(len(inserts))
         known = self._by_hash({each.memory.content_hash for each in inserts})
         new: list[tuple[int, Insert]] = []
         seen: set[int] = set()
@@ -150,10 +153,15 @@ class Writing:
         self._check_owner(memory)
         if memory.supersedes is None:
             raise InvalidInput(f"Memory {memory.id!r} doesn't say which memory it revises. Set `supersedes`.")
-        before_num = self._num(memory.supersedes)
-        self._check_head(memory.supersedes)
-        check_continues(memory, self._load(before_num))
-        for _, same in self._by_hash({memory.content_hash}).get(memory.content_hash, []):
+        asked = versions(self.connection, self.agent, memory.supersedes)
+        same_text = same_texts(self.connection, self.agent, {memory.content_hash})
+        chain = chain_of(asked, memory.supersedes, self.name)
+        self._check_head(memory.supersedes, chain)
+        before_num = next(each.num for each in chain if id_text(each.id) == memory.supersedes)
+        holding = sets_holding(self.connection, self.agent, before_num)
+        stored = dict(self._records([before_num, *nums_of(same_text)]))
+        check_continues(memory, stored.pop(before_num))
+        for same in stored.values():
             if same.chain != memory.chain:
                 raise InvalidInput(
                     f"The revised text of {memory.supersedes!r} is what memory {same.id!r} says already. "
@@ -162,36 +170,25 @@ class Writing:
         num = self._note_new()
         self._note(before_num, "supersede")
         # The old head goes first: two heads of one content would break the index.
-        self._run(
-            "supersede_memory",
-            {
-                "agent": self.agent,
-                "num": before_num,
-                "superseded_by": id_bytes(memory.id),
-                "updated_at": microseconds(memory.updated_at, name="updated_at"),
-            },
-        )
+        at = microseconds(memory.updated_at, name="updated_at")
+        values = {"superseded_by": id_bytes(memory.id), "updated_at": at}
+        self._run("supersede_memory", {"agent": self.agent, "num": before_num, **values})
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        revised_in_sets(self.connection, self.agent, before_num, num, at=memory.updated_at)
+        revised_in_sets(self.connection, self.agent, before_num, num, holding=holding, at=memory.updated_at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
         num = self._num(change.memory_id)
         self._note(num, "status")
+        holding = sets_holding(self.connection, self.agent, num)
+        values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
+        self._run("set_status", {"agent": self.agent, "num": num, **values})
+        now = self._load(num)
         if change.status is Status.FORGOTTEN:
-            gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
-        self._run(
-            "set_status",
-            {
-                "agent": self.agent,
-                "num": num,
-                "status": change.status.value,
-                "updated_at": microseconds(change.at, name="at"),
-            },
-        )
-        return Applied(memory=self._load(num))
+            gone_from_sets(self.connection, self.agent, num, "forget", at=change.at, holding=holding)
+        return Applied(memory=now)
 
     def _set_vector(self, change: SetVector) -> Applied:
         num = self._num(change.memory_id)
@@ -205,16 +202,18 @@ class Writing:
         return Applied(memory=self._load(num))
 
     def _purge(self, change: Purge) -> Applied:
-        self._num(change.memory_id)
         chain = self._chain(change.memory_id)
         for num, raw, *_ in chain:
+            merged = self._run("merged_into", {"agent": self.agent, "id": raw})
+            length = self._run("length", {"agent": self.agent, "num": num})
+            holding = sets_holding(self.connection, self.agent, num)
             # What was merged into it says the same. The list grows while it is gone through.
-            chain += self._run("merged_into", {"agent": self.agent, "id": raw}).fetchall()
-            found = self._run("length", {"agent": self.agent, "num": num}).fetchone()
+            chain += [Version(*row) for row in merged]
+            found = length.fetchone()
             self.terms -= found[0] if found else 0
             self.memories -= 1
             self._note(num, "purge")
-            gone_from_sets(self.connection, self.agent, num, "purge", at=change.at)
+            gone_from_sets(self.connection, self.agent, num, "purge", at=change.at, holding=holding)
             self._run("purge_memory", {"agent": self.agent, "num": num})
         # What was learned from it is gone as well.
         self._run("count_judgement", {"agent": self.agent})
@@ -245,7 +244,7 @@ class Writing:
     def _merge(self, change: Merge) -> Applied:
         num, into = self._num(change.memory_id), self._num(change.into)
         for memory_id in (change.memory_id, change.into):
-            self._check_head(memory_id)
+            self._check_head(memory_id, self._chain(memory_id))
         if num == into:
             raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
         for one, sign, other in (
@@ -297,12 +296,8 @@ class Writing:
             if vector is not None
         ]
         waiting = [(num, agent) for num, _, vector in new if vector is None]
-        try:
-            with self.connection.attempt():
-                self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
-        except self.connection.refusal as error:
-            explain_taken_id(self.connection, agent, self.name, new, error)
-            raise
+        with self.connection.attempt(partial(explain_taken_id, agent=agent, name=self.name, new=new)):
+            self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
         self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
         self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
         places = [(agent, place, num) for num, memory, _ in new for place in further_places(memory)]
@@ -327,21 +322,13 @@ class Writing:
         )
 
     def _see(self, num: int, memory: Memory) -> None:
-        self._run(
-            "see_memory",
-            {
-                "agent": self.agent,
-                "num": num,
-                "seen_count": memory.seen_count,
-                "updated_at": microseconds(memory.updated_at, name="updated_at"),
-                "status": memory.status.value,
-            },
-        )
+        at = microseconds(memory.updated_at, name="updated_at")
+        values = {"seen_count": memory.seen_count, "updated_at": at, "status": memory.status.value}
+        self._run("see_memory", {"agent": self.agent, "num": num, **values})
 
     def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
         """For each hash that is stored the memories that have it, superseded versions before heads."""
-        wanted = {"agent": self.agent, "hashes": json.dumps(sorted(hashes))}
-        nums = [num for query in ("nums_by_past", "nums_by_head") for (num,) in self._run(query, wanted)]
+        nums = nums_of(same_texts(self.connection, self.agent, hashes))
         loaded = dict(self._records(nums)) if nums else {}
         found: dict[str, list[tuple[int, Memory]]] = {}
         for num in nums:
@@ -362,9 +349,8 @@ class Writing:
             raise NotFound(memory_id, self.name)
         return int(found[0])
 
-    def _chain(self, memory_id: str) -> list[tuple[int, bytes, int, int]]:
-        (chain,) = self._run("chain", {"agent": self.agent, "id": id_bytes(memory_id)}).fetchone()
-        return self._run("nums_by_chain", {"agent": self.agent, "chain": chain}).fetchall()
+    def _chain(self, memory_id: str) -> list[Version]:
+        return chain_of(versions(self.connection, self.agent, memory_id), memory_id, self.name)
 
     def _note(self, num: int, what: str) -> None:
         self.seq += 1
@@ -382,8 +368,7 @@ class Writing:
                 "Apply it to its own agent."
             )
 
-    def _check_head(self, memory_id: str) -> None:
-        chain = self._chain(memory_id)
+    def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
         heads = [raw for _, raw, is_head, _ in chain if is_head]
         # A chain without a head was merged into another, whose memory stands for it.
         head = id_text(heads[-1]) if heads else self._load(chain[-1][0]).superseded_by

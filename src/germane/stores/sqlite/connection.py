@@ -6,11 +6,11 @@ Level: stores (imports the named queries only).
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
-from germane.stores.relational.connection import Dialect
+from germane.stores.relational.connection import Dialect, Why
 from germane.stores.sql import queries
 
 __all__ = ["SqliteConnection"]
@@ -34,6 +34,14 @@ class SqliteConnection(sqlite3.Connection):
         """Do what the query of this name does with each of the rows, in order."""
         self.executemany(queries("sqlite")[name], rows)
 
-    def attempt(self) -> AbstractContextManager[None]:
-        """Nothing to do: a refused statement leaves the rest of a transaction as it was."""
-        return nullcontext()
+    def expect(self, rows: int, /) -> None:
+        """Nothing to prepare: a plan here doesn't go by sizes."""
+
+    @contextmanager
+    def attempt(self, why: Why, /) -> Iterator[None]:
+        """A block whose refusal `why` may explain; it leaves the rest of the transaction as it was."""
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            why(self, error)
+            raise

@@ -191,14 +191,14 @@ UPDATE shown SET parts = NULL WHERE agent = %(agent)s AND parts IS NOT NULL;
 SELECT num FROM memories WHERE agent = %(agent)s AND id = %(id)s;
 
 -- name: nums_by_head
--- Which heads have these content hashes.
+-- Which heads have these content hashes. They are made a list once, and not for every row that is looked at.
 SELECT num FROM memories
-WHERE agent = %(agent)s AND superseded_by IS NULL AND content_hash = ANY (texts_of(%(hashes)s));
+WHERE agent = %(agent)s AND superseded_by IS NULL AND content_hash = ANY (ARRAY(SELECT unnest(texts_of(%(hashes)s))));
 
 -- name: nums_by_past
 -- Which superseded versions have these content hashes, oldest version first.
 SELECT num FROM memories
-WHERE agent = %(agent)s AND superseded_by IS NOT NULL AND content_hash = ANY (texts_of(%(hashes)s))
+WHERE agent = %(agent)s AND superseded_by IS NOT NULL AND content_hash = ANY (ARRAY(SELECT unnest(texts_of(%(hashes)s))))
 ORDER BY version, num;
 
 -- name: nums_by_chain
@@ -209,9 +209,14 @@ SELECT num, id, superseded_by IS NULL, version FROM memories
 WHERE agent = %(agent)s AND chain = %(chain)s AND version > 1
 ORDER BY 4, 1;
 
--- name: chain
--- The chain that a memory belongs to.
-SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s;
+-- name: versions
+-- All versions of a memory, by the id of any, as `nums_by_chain` has them.
+SELECT num, id, superseded_by IS NULL, version FROM memories
+WHERE agent = %(agent)s AND id = (SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s)
+UNION ALL
+SELECT num, id, superseded_by IS NULL, version FROM memories
+WHERE agent = %(agent)s AND chain = (SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s) AND version > 1
+ORDER BY 4, 1;
 
 -- name: length
 -- How many terms a memory has, so that the agent's counter follows a purge.

@@ -18,8 +18,11 @@ SELECT keep_candidate(
 );
 
 -- name: withhold_hash
--- For a text that a purged memory stood in.
-UPDATE assemblies SET sha256 = NULL WHERE agent = %(agent)s AND number = %(number)s;
+-- For a text that a purged memory stood in: fewer of what was included are there.
+UPDATE assemblies SET sha256 = NULL
+WHERE agent = %(agent)s AND number = %(number)s AND %(included)s > (
+    SELECT count(*) FROM assembled WHERE agent = %(agent)s AND number = %(number)s AND reason IS NULL
+);
 
 -- name: remove_old_assemblies
 -- All but the latest `most` of an agent.

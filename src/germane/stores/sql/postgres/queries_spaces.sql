@@ -2,14 +2,21 @@
 -- whose memberships are asked for.
 
 -- name: space
--- What is stored of a space itself.
-SELECT spaces.space, admits, created_at, joined, happened
-FROM agents JOIN spaces ON spaces.space = agents.agent WHERE agents.name = %(name)s;
+-- What is stored of a space itself, and how far its memories and its working sets have come, where it is
+-- entered.
+SELECT spaces.space, admits, created_at, joined, happened, seq, moved
+FROM agents JOIN spaces ON spaces.space = agents.agent
+LEFT JOIN states ON states.agent = number_of(%(name)s) WHERE agents.name = %(name)s;
 
 -- name: members
 -- Who is in a space, in their order.
 SELECT agents.name, rights, role, joined_at, place
 FROM members JOIN agents USING (agent) WHERE members.space = %(space)s ORDER BY place;
+
+-- name: members_of
+-- The same by the space's name.
+SELECT agents.name, rights, role, joined_at, place
+FROM members JOIN agents USING (agent) WHERE members.space = number_of(%(name)s) ORDER BY place;
 
 -- name: spaces_of
 -- The names of the spaces that an agent is in.

@@ -204,9 +204,14 @@ SELECT num, id, superseded_by IS NULL, version FROM memories
 WHERE agent = :agent AND chain = :chain AND version > 1
 ORDER BY 4, 1;
 
--- name: chain
--- The chain that a memory belongs to.
-SELECT chain FROM memories WHERE agent = :agent AND id = :id;
+-- name: versions
+-- All versions of a memory, by the id of any, as `nums_by_chain` has them.
+SELECT num, id, superseded_by IS NULL, version FROM memories
+WHERE agent = :agent AND id = (SELECT chain FROM memories WHERE agent = :agent AND id = :id)
+UNION ALL
+SELECT num, id, superseded_by IS NULL, version FROM memories
+WHERE agent = :agent AND chain = (SELECT chain FROM memories WHERE agent = :agent AND id = :id) AND version > 1
+ORDER BY 4, 1;
 
 -- name: length
 -- How many terms a memory has, so that the agent's counter follows a purge.

@@ -18,8 +18,11 @@ CROSS JOIN memories ON memories.agent = owners.agent AND memories.id = :id
 WHERE owners.name = :owner;
 
 -- name: withhold_hash
--- For a text that a purged memory stood in.
-UPDATE assemblies SET sha256 = NULL WHERE agent = :agent AND number = :number;
+-- For a text that a purged memory stood in: fewer of what was included are there.
+UPDATE assemblies SET sha256 = NULL
+WHERE agent = :agent AND number = :number AND :included > (
+    SELECT count(*) FROM assembled WHERE agent = :agent AND number = :number AND reason IS NULL
+);
 
 -- name: remove_old_assemblies
 -- All but the latest :most of an agent.

@@ -2,14 +2,21 @@
 -- whose memberships are asked for.
 
 -- name: space
--- What is stored of a space itself.
-SELECT spaces.space, admits, created_at, joined, happened
+-- What is stored of a space itself, and how far its memories and its working sets have come.
+SELECT spaces.space, admits, created_at, joined, happened, seq, moved
 FROM agents CROSS JOIN spaces ON spaces.space = agents.agent WHERE agents.name = :name;
 
 -- name: members
 -- Who is in a space, in their order.
 SELECT agents.name, rights, role, joined_at, place
 FROM members CROSS JOIN agents USING (agent) WHERE members.space = :space ORDER BY place;
+
+-- name: members_of
+-- The same by the space's name.
+SELECT agents.name, rights, role, joined_at, place
+FROM agents AS tenants CROSS JOIN members ON members.space = tenants.agent
+CROSS JOIN agents ON agents.agent = members.agent
+WHERE tenants.name = :name ORDER BY place;
 
 -- name: spaces_of
 -- The names of the spaces that an agent is in.
