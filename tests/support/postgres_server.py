@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["Server", "database_of", "missing"]
+__all__ = ["Server", "as_nobody", "database_of", "missing", "own"]
 
 # Nothing that a test proves needs a disk that survives a loss of power, and all else is kept small.
 _SETTINGS = {
@@ -128,10 +128,7 @@ class Server:
 
     def own(self) -> None:
         """Let the user that the server runs as have the folder."""
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam("nobody")
-            for each in (self.folder, *self.folder.rglob("*")):
-                os.chown(each, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+        own(self.folder)
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -147,7 +144,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **_as_nobody(),
+                **as_nobody(),
             )
         self._wait_until_it_answers()
 
@@ -222,7 +219,7 @@ class Server:
             text=True,
             check=False,
             timeout=_PATIENCE,
-            **_as_nobody(),
+            **as_nobody(),
         )
         assert done.returncode == 0, done.stderr
         return str(done.stdout)
@@ -255,8 +252,16 @@ def _reachable(path: Path) -> bool:
     return all(each.stat().st_mode & stat.S_IXOTH for each in path.parents)
 
 
-def _as_nobody() -> dict[str, Any]:
-    """A server refuses to run as root, which containers do as a rule."""
+def own(folder: Path) -> None:
+    """Let the user that servers run as have a folder and all in it."""
+    if os.geteuid() == 0:
+        nobody = pwd.getpwnam("nobody")
+        for each in (folder, *folder.rglob("*")):
+            os.chown(each, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
+
+
+def as_nobody() -> dict[str, Any]:
+    """How to start a program as another user: servers refuse to run as root, as containers do."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -140,8 +140,12 @@ class Connections:
                 self._see()
 
     @contextmanager
-    def alone(self) -> Iterator[PostgresConnection]:
-        """A connection of its own outside any transaction, without limits of time, for what maintains."""
+    def alone(self, *, session: bool = True) -> Iterator[PostgresConnection]:
+        """A connection of its own outside any transaction, without limits of time, for what maintains.
+
+        Raises StoreUnavailable where a pooler stands between, unless it works without a `session`: with
+        nothing that outlasts a transaction.
+        """
         with translated(self.location):
             self._check_writable()
             try:
@@ -149,11 +153,23 @@ class Connections:
             except psycopg.Error as error:
                 raise unreachable(error, self.location) from error
             try:
-                raw.execute(b"SET statement_timeout = 0")
+                if not self._primary.is_pooled:
+                    raw.execute(b"SET statement_timeout = 0")
+                elif session:
+                    raise StoreUnavailable(
+                        f"A pooler, such as PgBouncer, stands before the server of {self.location}, and this "
+                        "takes a session of the server's own. Use the server's own address."
+                    )
                 yield PostgresConnection(raw)
             finally:
                 raw.close()
             self._see()
+
+    @contextmanager
+    def transaction(self, connection: PostgresConnection) -> Iterator[Raw]:
+        """A transaction on the connection that `alone` gave, without limits of time either."""
+        with self._primary.transaction(connection.raw):
+            yield connection.raw
 
     def awake(self, agent: str, wake: Callable[[], object]) -> Callable[[], None]:
         """Have `wake` called soon after anything is written for an agent, until the returned is called."""

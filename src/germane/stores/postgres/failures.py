@@ -19,8 +19,9 @@ from germane.stores.storable import storable
 __all__ = ["is_final", "is_lost", "is_transient", "translated", "unreachable"]
 
 # The server ends the connection, or can't take one just now: a shutdown, a crash, a start that goes on.
+# A pooler says all that it has to say as 08P01.
 _LOST: Final = frozenset(
-    {"57P01", "57P02", "57P03", "57P05", "08000", "08001", "08003", "08004", "08006", "08007"}
+    {"57P01", "57P02", "57P03", "57P05", "08000", "08001", "08003", "08004", "08006", "08007", "08P01"}
 )
 
 # Two transactions got into each other's way, and one of them was chosen to be rolled back.
@@ -48,6 +49,8 @@ _REFUSED: Final = {
 _UNAVAILABLE: Final = {
     "28P01": "The password is wrong. Correct it in the address, or in PGPASSWORD or ~/.pgpass.",
     "28000": "The server doesn't let this user in. Correct the user, or the server's pg_hba.conf.",
+    "TLS": "The way there isn't encrypted, or the server not proved, as the address asks for. Correct "
+    "sslmode and sslrootcert in the address, the name of the host, or the server's certificate.",
     "3D000": "There is no such database. Create it with createdb, or correct the address.",
     "3F000": "There is no such schema. Create it, or correct the search_path in the address.",
     "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --grant USER`, or "
@@ -79,6 +82,9 @@ _WORDS: Final = (
     ("too many clients", "53300"),
     ("too many connections", "53300"),
     ("connection slots", "53300"),
+    ("no more connections", "53300"),
+    ("server does not support SSL", "TLS"),
+    ("certificate", "TLS"),
     ("not accept", "57P03"),
     ("is starting up", "57P03"),
     ("is shutting down", "57P03"),

@@ -20,6 +20,7 @@ from typing import Final
 import psycopg
 
 from germane.stores.postgres.connection import Raw
+from germane.stores.postgres.poolers import is_between
 
 __all__ = ["Listening", "notice"]
 
@@ -62,7 +63,7 @@ class Listening:
     def add(self, agent: str, wake: Wake) -> Callable[[], None]:
         """Have `wake` called, which must be quick, until what is returned is called.
 
-        It is called once as soon as the server is listened to.
+        It is called once as soon as the server is listened to, and never where a pooler stands between.
         """
         if self._process != os.getpid():
             # The thread stayed with the parent, and so did who waits for it.
@@ -111,6 +112,9 @@ class Listening:
         while not stopped.is_set():
             try:
                 with self._connect() as raw:
+                    if is_between(raw):
+                        # What was listened for would be told to whoever has the server's connection then.
+                        return
                     raw.execute(f"LISTEN {_CHANNEL}".encode())
                     pause = _FIRST_PAUSE
                     self._heard(raw.execute(notice(None)).fetchall()[0][0])

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
 from germane.stores.postgres.connection import ADAPTERS, Raw
 from germane.stores.postgres.failures import is_final, is_lost, unreachable
+from germane.stores.postgres.poolers import is_between, keeps_statements, local, refuses_options, settings_of
 
 __all__ = ["MOST_CONNECTIONS", "Pool", "location_of"]
 
@@ -34,6 +35,9 @@ _IDLE_IN_TRANSACTION_SECONDS: Final = 120
 # A connection that nobody needed for this long is closed, and none grows older than the other.
 _IDLE_SECONDS: Final = 300.0
 _LIFE_SECONDS: Final = 3600.0
+
+# Under this name are the settings that the address gives, as it gives them.
+_OWN: Final = "options"
 
 # How soon a lost peer is noticed: after 30 s of silence it is asked three times, 10 s apart.
 _KEEPALIVES: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
@@ -55,13 +59,17 @@ class Pool:
 
     What isn't in `url` is set here: how long to wait for the server to answer (10 s to connect, `timeout`
     for a lock or a free connection, five minutes for a statement), that a transaction left alone for two
-    minutes ends, and that a broken way to the server is noticed within a minute.
+    minutes ends, and that a broken way to the server is noticed within a minute. Where a pooler stands
+    between, each transaction sets this for itself, and nothing is prepared that wouldn't be found again.
     """
 
     def __init__(self, url: str, *, timeout: float, settings: Mapping[str, str] | None = None) -> None:
         self.location = location_of(url)
         self._timeout = timeout
-        self._target = _settled(url, timeout, settings or {})
+        self._settings = _settings(url, timeout, settings or {})
+        self._with_options, self._without = (_target(url, each) for each in (self._settings, None))
+        self._takes_options = True
+        self.is_pooled = False  # Seen with the first connection.
         self._guard = Lock()
         self._process = os.getpid()
         self._closed = False
@@ -71,7 +79,30 @@ class Pool:
 
     def connect(self) -> Raw:
         """A connection outside the pool, which the caller closes. Raises the driver's error at once."""
-        return psycopg.connect(self._target, **_HOW)
+        try:
+            raw = psycopg.connect(self._target, **_HOW)
+        except psycopg.OperationalError as error:
+            if not self._takes_options or not refuses_options(error):
+                raise
+            self._takes_options = False
+            raw = psycopg.connect(self._target, **_HOW)
+        self._configure(raw)
+        return raw
+
+    @contextmanager
+    def transaction(self, raw: Raw) -> Iterator[None]:
+        """A transaction on a connection from `connect`, without a limit of time for a statement."""
+        with raw.transaction():
+            if self.is_pooled:
+                raw.execute(local(_inside(self._settings) | {"statement_timeout": "0"}), prepare=False)
+            yield
+
+    def beginning(self, text: bytes) -> bytes:
+        """The same statements, of which the first is BEGIN, with what the connection itself doesn't know."""
+        if not self.is_pooled or not text.startswith(b"BEGIN"):
+            return text
+        head, _, rest = text.partition(b";")
+        return b";".join(each for each in (head, local(_inside(self._settings)), rest) if each)
 
     def begin(self, *beginning: bytes) -> Raw:
         """A connection on which this ran, with a transaction open; `give` it back.
@@ -84,7 +115,7 @@ class Pool:
             raw = self._take(deadline)
             try:
                 for each in beginning:
-                    raw.execute(each, prepare=False)
+                    raw.execute(self.beginning(each), prepare=False)
             except psycopg.Error as error:
                 self.give(raw)
                 if not is_lost(error, raw) or time.monotonic() >= deadline:
@@ -131,7 +162,10 @@ class Pool:
                 if self._closed:
                     raise self._is_closed() from error
             failure = self._failure
-            if failure is not None and (is_final(failure) or not self._reached):
+            if failure is not None and self._takes_options and refuses_options(failure):
+                self._takes_options = False
+                self._give_up(pool)
+            elif failure is not None and (is_final(failure) or not self._reached):
                 self._give_up(pool)
                 raise unreachable(failure, self.location) from failure
 
@@ -142,6 +176,17 @@ class Pool:
                 self._pool = None
             self._failure = None
         pool.close(timeout=0)
+
+    @property
+    def _target(self) -> str:
+        return self._with_options if self._takes_options else self._without
+
+    def _configure(self, raw: Raw) -> None:
+        raw.prepared_max = _PREPARED
+        if is_between(raw):
+            self.is_pooled = True
+            if not keeps_statements(raw):
+                raw.prepare_threshold = None
 
     def _heard(self, failure: psycopg.Error | None) -> None:
         self._failure = failure
@@ -174,7 +219,7 @@ class Pool:
                     self._target,
                     kwargs=_HOW,
                     connection_class=_telling(self._heard),
-                    configure=_prepare_many,
+                    configure=self._configure,
                     min_size=0,
                     max_size=MOST_CONNECTIONS,
                     timeout=self._timeout,
@@ -207,10 +252,6 @@ def _telling(heard: Callable[[psycopg.Error | None], None]) -> type[Raw]:
     return Telling
 
 
-def _prepare_many(raw: Raw) -> None:
-    raw.prepared_max = _PREPARED
-
-
 def location_of(url: str) -> str:
     """The address without its password, to be shown. Raises InvalidInput for what is no address."""
     parts = _parts(url)
@@ -230,19 +271,35 @@ def _parts(url: str) -> dict[str, Any]:
         ) from None
 
 
-def _settled(url: str, timeout: float, settings: Mapping[str, str]) -> str:
-    parts = _parts(url)
+def _settings(url: str, timeout: float, settings: Mapping[str, str]) -> dict[str, str]:
+    """What a session is set to; what the address says itself is `_OWN`, and stands."""
     limits = {
         "statement_timeout": round(max(_STATEMENT_SECONDS, timeout) * 1000),
         "lock_timeout": max(round(timeout * 1000), 1),
         "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION_SECONDS * 1000,
     }
-    given = " ".join(f"-c {name}={value}" for name, value in {**limits, **settings}.items())
+    given = {name: str(value) for name, value in limits.items()}
+    return {**given, **settings, _OWN: str(_parts(url).get("options") or "")}
+
+
+def _inside(settings: Mapping[str, str]) -> dict[str, str]:
+    """The same, with those of the address one by one."""
+    ours = {name: value for name, value in settings.items() if name != _OWN}
+    return ours | settings_of(settings[_OWN])
+
+
+def _target(url: str, settings: Mapping[str, str] | None) -> str:
+    parts = _parts(url)
+    parts.pop("options", None)
     own = {
         "connect_timeout": _CONNECT_SECONDS,
         "application_name": "germane",
         "client_encoding": "UTF8",
         **_KEEPALIVES,
     }
-    # What the address says itself stands; of two settings of one name the server takes the later.
-    return make_conninfo(**{**own, **parts, "options": f"{given} {parts.get('options') or ''}".strip()})
+    options = {}
+    if settings is not None:
+        given = " ".join(f"-c {name}={value}" for name, value in settings.items() if name != _OWN)
+        # Of two settings of one name the server takes the later.
+        options = {"options": f"{given} {settings[_OWN]}".strip()}
+    return make_conninfo(**{**own, **parts, **options})

@@ -58,8 +58,11 @@ class Replica:
         raw = None
         try:
             raw = self._pool.begin()
+            if self._pool.is_pooled:
+                if _came_to(needed, raw, self._pool.beginning(beginning)):
+                    return raw
             # Before the transaction: its snapshot would be older than what is learned inside it.
-            if self._has_reached(raw, needed):
+            elif self._has_reached(raw, needed):
                 raw.execute(beginning, prepare=False)
                 return raw
         except (psycopg.Error, StoreError):
@@ -90,3 +93,10 @@ class Replica:
                 return False
             reached = self._reached[raw] = place_of(str(place))
         return reached >= needed
+
+
+def _came_to(needed: int, raw: Raw, beginning: bytes) -> bool:
+    """The same in one message with the beginning, since a pooler may give each to another server."""
+    parts = (b"SELECT pg_last_wal_replay_lsn()::text", b"COMMIT", beginning)
+    (place,) = raw.execute(b";".join(parts), prepare=False).fetchall()[0]
+    return place is not None and place_of(str(place)) >= needed

@@ -6,8 +6,7 @@ Level: stores (imports errors and the SQL).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, Final
 
 import psycopg
@@ -74,28 +73,16 @@ def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]
         raise InvalidInput(
             f"partitions={partitions} is out of range. Use 0 for none, up to {_MOST_PARTITIONS}."
         )
-    with connections.alone() as connection, _locked(connection.raw):
-        found = checked_version(connection)
-        if found == 0:
-            with connection.raw.transaction():
-                _install(connection.raw, partitions, connections.location)
-                _record(connection.raw, migrations("postgres"))
-            return tuple(each.name for each in migrations("postgres"))
-        missing = [each for each in migrations("postgres") if each.number > found]
-        for each in missing:
-            with connection.raw.transaction():
-                count = _partitions(connection.raw)
-                _run(connection.raw, each.script.replace("{partitioned}", _PARTITIONED if count else ""))
-                if count:
-                    _run(connection.raw, script("postgres", "partitions").replace("{partitions}", str(count)))
-                _record(connection.raw, [each])
-        return tuple(each.name for each in missing)
+    applied: list[Migration] = []
+    with connections.alone(session=False) as connection:
+        while some := _applied(connections, connection, partitions):
+            applied += some
+    return tuple(each.name for each in applied)
 
 
 def grant(connections: Connections, role: str) -> None:
     """Let a role do what applications do, and nothing else. Raises StoreUnavailable without such a role."""
-    with connections.alone() as connection, connection.raw.transaction():
-        raw = connection.raw
+    with connections.alone(session=False) as connection, connections.transaction(connection) as raw:
         if not raw.execute(b"SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
             raise StoreUnavailable(
                 f"The server of {connections.location} has no role {role!r}. Create it first: "
@@ -135,12 +122,26 @@ def _raw(connection: Connection) -> Raw:
     return connection.raw
 
 
-@contextmanager
-def _locked(raw: Raw) -> Iterator[None]:
-    """Hold the lock that whoever changes the schema holds; closing the connection lets go of it too."""
-    raw.execute(b"SELECT pg_advisory_lock(%s)", (_LOCK,))
-    yield
-    raw.execute(b"SELECT pg_advisory_unlock(%s)", (_LOCK,))
+def _applied(
+    connections: Connections, connection: PostgresConnection, partitions: int
+) -> Sequence[Migration]:
+    """Make the schema where there is none, else apply the next migration; what was done, if anything."""
+    with connections.transaction(connection) as raw:
+        # Until the transaction ends, so that a pooler hands it on to nobody.
+        raw.execute(b"SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        found = checked_version(connection)
+        missing = [each for each in migrations("postgres") if each.number > found]
+        if found == 0:
+            _install(raw, partitions, connections.location)
+        elif missing:
+            del missing[1:]
+            count = _partitions(raw)
+            _run(raw, missing[0].script.replace("{partitioned}", _PARTITIONED if count else ""))
+            if count:
+                _run(raw, script("postgres", "partitions").replace("{partitions}", str(count)))
+        if missing:
+            _record(raw, missing)
+        return missing
 
 
 def _install(raw: Raw, partitions: int, location: str) -> None:

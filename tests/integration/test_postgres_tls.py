@@ -1,0 +1,102 @@
+"""An encrypted way to the server, asked for in the address: used everywhere, and refused in clear words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+import germane
+from germane import Move, StoreUnavailable
+from germane.stores.postgres.connections import Connections
+from support.postgres_server import Server, database_of
+from support.tls import Encrypted, certificates, no_certificates
+
+pytestmark = pytest.mark.skipif(bool(no_certificates()), reason=no_certificates() or "They can.")
+
+_PATIENCE = 20
+
+Address = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    return certificates(tmp_path_factory.mktemp("tls"), "localhost")
+
+
+@pytest.fixture(scope="module")
+def way(postgres_server: Server, made: tuple[Path, Path, Path]) -> Iterator[Encrypted]:
+    _, certificate, key = made
+    with closing(Encrypted(postgres_server.folder, certificate, key)) as opened:
+        yield opened
+
+
+def _refused(url: str) -> str:
+    with closing(Connections(url, timeout=5)) as connections, pytest.raises(StoreUnavailable) as raised:
+        connections.size()
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
+def test_all_that_a_store_does_goes_the_encrypted_way(
+    way: Encrypted, made: tuple[Path, Path, Path], postgres_store: str, mode: str
+) -> None:
+    url = way.url(database_of(postgres_store), sslmode=mode, sslrootcert=str(made[0]))
+    heard = Event()
+
+    def hear(_: Move) -> None:
+        heard.set()
+
+    with germane.open(url, agent="ada") as engine, germane.open(url, agent="ada") as other:
+        with engine.working_set().follow(hear):
+            other.working_set().add(other.remember("Tea is green"))
+            assert heard.wait(_PATIENCE)
+        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
+    assert germane.store_status(url).memories == 1
+    with closing(Connections(url)) as connections, connections.reading() as connection:
+        assert connection.raw.pgconn.ssl_in_use
+
+
+def test_who_asks_for_it_gets_no_other(way: Encrypted, postgres_store: str) -> None:
+    before = way.encrypted
+    with closing(Connections(way.url(database_of(postgres_store), sslmode="require"))) as connections:
+        connections.size()
+    assert way.encrypted > before
+
+
+def test_a_server_that_nobody_vouches_for_is_refused(
+    way: Encrypted, postgres_store: str, tmp_path: Path
+) -> None:
+    stranger, *_ = certificates(tmp_path, "localhost")
+    said = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=str(stranger)))
+    assert "certificate verify failed" in said
+    assert "Correct sslmode and sslrootcert" in said
+
+
+def test_a_certificate_of_another_name_is_refused(
+    way: Encrypted, made: tuple[Path, Path, Path], postgres_store: str
+) -> None:
+    how = {"sslmode": "verify-full", "sslrootcert": str(made[0])}
+    said = _refused(way.url(database_of(postgres_store), host="127.0.0.1", **how))
+    assert "does not match host name" in said
+    assert "Correct sslmode and sslrootcert" in said
+
+
+def test_a_missing_root_certificate_is_named(way: Encrypted, postgres_store: str, tmp_path: Path) -> None:
+    missing = str(tmp_path / "root.crt")
+    said = _refused(way.url(database_of(postgres_store), sslmode="verify-full", sslrootcert=missing))
+    assert missing in said
+    assert "Correct sslmode and sslrootcert" in said
+
+
+def test_a_server_without_it_is_refused_where_it_is_asked_for(
+    postgres_server: Server, postgres_store: str
+) -> None:
+    with closing(Encrypted(postgres_server.folder)) as plain:
+        said = _refused(plain.url(database_of(postgres_store), sslmode="require"))
+        assert "isn't encrypted" in said
+        with closing(Connections(plain.url(database_of(postgres_store)))) as connections:
+            assert connections.size() > 0
