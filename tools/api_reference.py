@@ -37,7 +37,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Opening a memory": ("open", "Engine", "reembed"),
     "Whole stores": (
         "copy_store", "CopyReport", "AgentCopy", "store_status", "DatabaseStatus", "VectorIndex",
-        "migrate_store", "reindex_store", "vacuum_store", "index_vectors", "distribute_store",
+        "migrate_store", "reindex_store", "vacuum_store", "erase_purged", "Erasure", "index_vectors",
+        "distribute_store", "remove_agent", "Removal",
     ),
     "What you hand in": (
         "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Shown",

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from germane.model.compaction import Compaction
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
-    from germane.model.database import DatabaseStatus, VectorIndex
+    from germane.model.database import DatabaseStatus, Erasure, VectorIndex
     from germane.model.diffs import diff
     from germane.model.draft import Doubt, Draft, Remembered
     from germane.model.frame import Frame, FrameChoice
@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from germane.verbs.operating import (
         distribute_store,
         index_vectors,
+        erase_purged,
         migrate_store,
         reindex_store,
         store_status,
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
     from germane.verbs.working_set import WorkingSet
+    from germane.verbs.removing import Removal, remove_agent
 
 __version__ = "0.1.0"
 
@@ -170,6 +172,7 @@ __all__ = [
     "Engine",
     "Entry",
     "Evicted",
+    "Erasure",
     "Eviction",
     "Evidence",
     "Example",
@@ -242,6 +245,7 @@ __all__ = [
     "Remembered",
     "Rendition",
     "Renditions",
+    "Removal",
     "Replay",
     "Request",
     "RequestShares",
@@ -302,6 +306,7 @@ __all__ = [
     "distribute_store",
     "get_counter",
     "index_vectors",
+    "erase_purged",
     "migrate_store",
     "open",
     "reembed",
@@ -309,6 +314,7 @@ __all__ = [
     "reindex_store",
     "store_status",
     "vacuum_store",
+    "remove_agent",
 ]
 
 _HOMES: dict[str, tuple[str, ...]] = {
@@ -331,7 +337,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.model.compaction": "Compaction",
         "germane.model.context": "Context Item",
         "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
-        "germane.model.database": "DatabaseStatus VectorIndex",
+        "germane.model.database": "DatabaseStatus Erasure VectorIndex",
         "germane.model.diffs": "diff",
         "germane.model.draft": "Doubt Draft Remembered",
         "germane.model.frame": "Frame FrameChoice",
@@ -370,13 +376,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "germane.verbs.copying": "CopyReport copy_store",
         "germane.verbs.ledger": "Ledger",
         "germane.verbs.operating": """
-            distribute_store index_vectors migrate_store reindex_store store_status vacuum_store
+            distribute_store erase_purged index_vectors migrate_store reindex_store store_status vacuum_store
         """,
         "germane.verbs.recall": "Recalled",
         "germane.verbs.reembed": "reembed",
         "germane.verbs.working_set": "WorkingSet",
     }.items()
 }
+        "germane.verbs.removing": "Removal remove_agent",
 """The public names by the module that has them."""
 _RENAMED = {"open": "open_engine"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -211,14 +211,22 @@ class RequestTooLarge(BudgetTooSmall):
 class PurgeNotConfirmed(GermaneError):
     """A purge can't be undone, so it needs an explicit confirmation."""
 
-    def __init__(self, *, space: str | None = None) -> None:
-        super().__init__(
+    def __init__(self, *, space: str | None = None, agent: str | None = None) -> None:
+        said = (
             "A purge removes a memory from every form and can't be undone. "
             "Pass confirm=True (--yes on the command line), or use forget, which can be undone."
-            if space is None
-            else f"Disbanding space {space!r} purges every memory in it and can't be undone. "
-            "Pass confirm=True (--yes on the command line), or leave the space."
         )
+        if space is not None:
+            said = (
+                f"Disbanding space {space!r} purges every memory in it and can't be undone. "
+                "Pass confirm=True (--yes on the command line), or leave the space."
+            )
+        elif agent is not None:
+            said = (
+                f"Removing agent {agent!r} purges all that the store holds of it and can't be undone. "
+                "Pass confirm=True (--yes on the command line), or copy it to another store first."
+            )
+        super().__init__(said)
 
 
 class SpaceError(GermaneError):

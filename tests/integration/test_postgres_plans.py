@@ -92,7 +92,7 @@ def test_every_query_can_be_planned(postgres_owner: Connection, name: str) -> No
 @pytest.mark.parametrize("name", sorted(set(PLANNED) & set(queries("sqlite")) - ANSWERED))
 def test_a_query_has_as_many_columns_as_in_sqlite(postgres_owner: Connection, name: str) -> None:
     text = queries("postgres")[name]
-    if re.match("INSERT|UPDATE|DELETE", text):
+    if re.match("INSERT|UPDATE|DELETE", text) and "RETURNING" not in text:
         assert prepared(postgres_owner, text)[1] == []
     else:
         assert len(prepared(postgres_owner, text)[1]) == columns_in_sqlite(name)

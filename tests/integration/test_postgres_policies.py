@@ -53,7 +53,20 @@ def test_every_table_with_an_agent_is_here(application: Connection) -> None:
         b"SELECT relname FROM pg_class WHERE relrowsecurity AND NOT relispartition"
         b" AND relnamespace = current_schema()::regnamespace"
     )
-    assert {name for (name,) in rows} == {*OWNED, "agents"}
+    assert {name for (name,) in rows} == {*OWNED, "agents", "erasures"}
+
+
+def test_what_is_to_be_erased_is_noted_for_the_agent_entered_alone(application: Connection) -> None:
+    one, two = number_of(application, "one"), number_of(application, "two")
+    enter(application, "one")
+    application.execute(b"SELECT note_erasure(%s, 'memories')", (one,))
+    refused(application, "SELECT note_erasure(%s, 'memories')", (two,))
+    refused(application, "DELETE FROM erasures")
+    noted = application.execute(b"SELECT agent, what FROM erasures").fetchall()
+    assert noted == [(one, "memories")]
+    enter(application, "two")
+    assert application.execute(b"SELECT agent FROM erasures").fetchall() == []
+    application.rollback()
 
 
 @pytest.mark.parametrize("table", sorted(set(OWNED) - DIRECTORIES))

@@ -17,6 +17,7 @@ from support.routes import unrouted
 
 OWN = {
     "cache_columns",  # These are looked up in a process's cache where the store is a file.
+    "note_erasure",  # A file is rewritten whole.
     "packed_vectors",
     "postings_of",
     "similarities",

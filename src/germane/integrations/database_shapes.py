@@ -32,6 +32,8 @@ def status_shape(status: DatabaseStatus) -> dict[str, Any]:
         "replicas": status.replicas,
         "standby": status.standby,
         "distributed": status.distributed,
+        "due": status.due,
+        "removing": status.removing,
         "indexes": [
             {"agent": each.agent, "vectors": each.vectors, "bytes": each.bytes, "valid": each.valid}
             for each in status.indexes

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from germane.model.stats import EmbeddingIdentity
 
-__all__ = ["DatabaseStatus", "Tell", "VectorIndex"]
+__all__ = ["DatabaseStatus", "Erasure", "Tell", "VectorIndex"]
 
 Tell = Callable[[int, int], None]
 """Called with how much of a piece of work is done, and of how much."""
@@ -34,7 +34,9 @@ class DatabaseStatus:
     yet, and `newest_version` that of this germane; `pending` are the migrations in between. `memories` is
     None where the user may not see those of all agents. `standby` says that a server repeats what another
     one does, and `replicas` how many do so with this one; `distributed` that Citus spreads the tables. A file
-    has none of these, and no `partitions`, `extensions` or `indexes`.
+    has none of these, and no `partitions`, `extensions` or `indexes`. `due` counts the agents of whom
+    something was purged that isn't erased yet, and is 1 for a file that has to be rewritten; it is None where
+    the user may not see it. `removing` counts the agents whose removal was interrupted.
     """
 
     location: str
@@ -52,3 +54,16 @@ class DatabaseStatus:
     standby: bool = False
     distributed: bool = False
     indexes: tuple[VectorIndex, ...] = ()
+    due: int | None = 0
+    removing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What was done so that nothing is left of purges: the tables of a server that were written anew.
+
+    `left` says where bytes of it may be all the same, each with what helps: sentences for who operates it.
+    """
+
+    tables: tuple[str, ...]
+    left: tuple[str, ...]

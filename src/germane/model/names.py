@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_RANKER",
     "DEFAULT_SET",
     "LONGEST_NAME",
+    "REMOVED",
     "checked_name",
     "is_removed",
     "is_tenant",
@@ -45,7 +46,8 @@ LONGEST_NAME: Final = 200
 _PREFIX: Final = "space:"
 
 # No agent can have it, since it is kept for spaces, and no space, since theirs don't begin with a blank.
-_REMOVED: Final = f"{_PREFIX} removed "
+REMOVED: Final = f"{_PREFIX} removed "
+"""How the names of agents begin whose removal has begun; their numbers follow."""
 
 
 def tenant_of(space: str) -> str:
@@ -65,12 +67,12 @@ def is_tenant(agent: str) -> bool:
 
 def removed_name(number: int) -> str:
     """What an agent of this number is called from the moment on in which its removal begins."""
-    return f"{_REMOVED}{number}"
+    return f"{REMOVED}{number}"
 
 
 def is_removed(name: str) -> bool:
     """Whether that is the name of an agent, or of a space, of which only rows to remove are left."""
-    return name.startswith(_REMOVED)
+    return name.startswith(REMOVED)
 
 
 def checked_name(space: object) -> str:

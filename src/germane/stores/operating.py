@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from germane.model.database import DatabaseStatus, Tell
+from germane.model.database import DatabaseStatus, Erasure, Tell
 from germane.stores.opening import is_address, without_driver
 
 __all__ = ["Operations", "operations_on"]
@@ -31,6 +31,10 @@ class Operations(Protocol):
 
     def vacuum(self, tell: Tell) -> None:
         """Give back room that isn't used any more."""
+        ...
+
+    def erase(self, tell: Tell) -> Erasure:
+        """Leave no bytes of what was purged, and say where some may be left all the same."""
         ...
 
 

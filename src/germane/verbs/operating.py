@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, StoreUnavailable
-from germane.model.database import DatabaseStatus
+from germane.model.database import DatabaseStatus, Erasure
 from germane.stores.opening import exists, is_address
 from germane.stores.operating import operations_on
 from germane.verbs.embedding import Progress
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "distribute_store",
+    "erase_purged",
     "index_vectors",
     "migrate_store",
     "reindex_store",
@@ -61,6 +62,19 @@ def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> N
     Servers do it by themselves as well. Raises StoreUnavailable or StoreBusy.
     """
     operations_on(_there(location)).vacuum(progress or _unheard)
+
+
+def erase_purged(location: str | Path, *, progress: Progress | None = None) -> Erasure:
+    """Leave no bytes of what was purged in the store's files, and say where some may be left all the same.
+
+    In PostgreSQL a purge deletes rows, whose bytes stay until the server puts others in their place. This
+    writes the tables anew that purges have noted (`VACUUM FULL`), of the partitions of those agents alone,
+    renews the planner's statistics, which quote values, and closes the write-ahead log. Who needs a
+    table waits while it is written. A purge of a file is erased at once; this finishes what it couldn't.
+    `progress` is told how many steps are done, and of how many; after an interruption the next call does the
+    rest. Raises StoreBusy where somebody doesn't let go within half a minute, and StoreUnavailable.
+    """
+    return operations_on(_there(location)).erase(progress or _unheard)
 
 
 def index_vectors(

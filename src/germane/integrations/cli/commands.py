@@ -154,7 +154,8 @@ COMMANDS: Mapping[str, Command] = {
     "db index": Command(
         "databases", "Give one agent's vectors in PostgreSQL an index (HNSW), or take it away."
     ),
-    "db vacuum": Command("databases", "Give back the room of what was deleted."),
+    "db vacuum": Command("databases", "Give back the room of what was deleted, or erase what was purged."),
+    "db remove": Command("removing", "Remove an agent for good, with all that the store holds of it."),
     "db distribute": Command(
         "databases", "Spread the tables of a store over the servers of a Citus cluster, by agent."
     ),

@@ -50,6 +50,12 @@ _Remove = Annotated[bool, typer.Option("--unindex", help="Take the index away ag
 _Named = Annotated[
     str | None, typer.Option("--agent", metavar="NAME", help="Whose vectors: an agent with very many.")
 ]
+_Erase = Annotated[
+    bool,
+    typer.Option(
+        "--erase", help="Leave no bytes of what was purged: in PostgreSQL, write the tables concerned anew."
+    ),
+]
 _SHOWN = 50
 
 
@@ -105,14 +111,35 @@ def _reindex(
 
 def _vacuum(
     *,
+    erase: _Erase = False,
     database: Database = DEFAULT_DATABASE,
     agent: AnyAgent = DEFAULT_AGENT,  # noqa: ARG001 - As above.
     as_json: Json = False,
 ) -> None:
-    """Give back the room of what was deleted."""
+    """Give back the room of what was deleted, or erase what was purged.
+
+    With --erase whoever needs one of the tables waits while it is written. It can be interrupted: what is due
+    stays due, and `germane db status` says so.
+    """
+    if erase:
+        _erase(database, as_json=as_json)
+        return
     with progress_of("tables", quiet=as_json) as tell:
         germane.vacuum_store(database, progress=tell)
     _print_done(database, "the room of what was deleted can be used again", as_json=as_json)
+
+
+def _erase(database: str, *, as_json: bool) -> None:
+    with progress_of("steps", quiet=as_json) as tell:
+        erasure = germane.erase_purged(database, progress=tell)
+    if as_json:
+        print_json(
+            {"location": location_of(database), "tables": list(erasure.tables), "left": list(erasure.left)}
+        )
+        return
+    written = f", and {len(erasure.tables):,} tables were written anew" if erasure.tables else ""
+    print_text(f"{location_of(database)}: nothing of what was purged is left in its tables{written}.")
+    print_text("\n".join(["Where it may be left:", *(f"- {each}" for each in erasure.left)]))
 
 
 def _index(
@@ -175,6 +202,10 @@ def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
     ]
     if status.pending:
         rows.append(("Pending", ", ".join(status.pending)))
+    if status.due:
+        rows.append(("To erase", _owed(status.due)))
+    if status.removing:
+        rows.append(("Half removed", f"{_agents(status.removing)}; run `germane db remove` again"))
     if status.embedding is not None:
         rows.append(("Vectors by", str(status.embedding)))
     if status.partitions:
@@ -194,6 +225,14 @@ def _rows(status: DatabaseStatus) -> list[tuple[str, str]]:
     if len(status.indexes) > _SHOWN:
         rows.append(("", f"and {len(status.indexes) - _SHOWN:,} agents more; --json lists all of them"))
     return rows
+
+
+def _owed(due: int) -> str:
+    return f"what was purged of {_agents(due)}: `germane db vacuum --erase`"
+
+
+def _agents(count: int) -> str:
+    return f"{count:,} agent{'' if count == 1 else 's'}"
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

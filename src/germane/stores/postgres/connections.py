@@ -21,7 +21,7 @@ from germane.stores.postgres.failures import is_lost, is_transient, translated, 
 from germane.stores.postgres.listening import Listening, notice
 from germane.stores.postgres.pool import Pool
 from germane.stores.postgres.replicas import Replica
-from germane.stores.relational.connection import Connection, Why
+from germane.stores.relational.connection import Connection, Purged, Why
 
 __all__ = ["Connections", "Durability"]
 
@@ -180,11 +180,14 @@ class Connections:
         """Whether the server tells of what is written, to who asked for it by `awake`."""
         return self._listening.hears
 
-    def note_purge(self, connection: Connection) -> None:
-        """Nothing to note: see `erase`."""
+    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
+        """Note what is to be erased, for `germane.stores.postgres.erasing`."""
+        # What removes a memory notes it by itself, whichever version of germane calls it.
+        if what != "memories":
+            connection.run("note_erasure", {"purged": what})
 
     def erase(self) -> None:
-        """Nothing to do at once: what is deleted leaves the server's pages with its own vacuum."""
+        """Nothing at once: to rewrite tables makes everybody wait, so an operator says when."""
 
     def size(self) -> int:
         """How many bytes the store's tables and indexes take."""

@@ -17,8 +17,8 @@ from germane.stores.sql import schema
 
 __all__ = ["distribute", "steps"]
 
-# Written by every transaction beside an agent's rows, and asked for by this server alone.
-_STAYS: Final = frozenset({"commits"})
+# Written by transactions beside an agent's rows, and asked for by this server alone.
+_STAYS: Final = frozenset({"commits", "erasures"})
 
 # A table, and the mark of one whose rows are parted by agent.
 _TABLES: Final = re.compile(r"^CREATE TABLE (\w+) \($.*?^\)( \{partitioned\})?;$", re.MULTILINE | re.DOTALL)

@@ -11,8 +11,9 @@ from threading import Event, Thread
 from typing import Any, Final
 
 from germane.errors import GermaneError, StoreBusy, StoreUnavailable
-from germane.model.database import DatabaseStatus, Tell, VectorIndex
-from germane.stores.postgres import distributing, vector_indexes
+from germane.model.database import DatabaseStatus, Erasure, Tell, VectorIndex
+from germane.model.names import REMOVED
+from germane.stores.postgres import distributing, erasing, vector_indexes
 from germane.stores.postgres.again import Again, retrying
 from germane.stores.postgres.connection import Raw
 from germane.stores.postgres.connections import Connections
@@ -40,10 +41,14 @@ _EXTENSIONS: Final = (
 )
 
 _AGENTS: Final = b"""
-SELECT (SELECT count(*) FROM agents),
+SELECT (SELECT count(*) FROM agents WHERE NOT starts_with(name, %(removed)s)),
+       (SELECT count(*) FROM agents WHERE starts_with(name, %(removed)s)),
        CASE WHEN row_security_active('states') THEN NULL
             ELSE (SELECT coalesce(sum(memories), 0)::bigint FROM states) END
 """
+
+# Not yet, where a migration is pending.
+_KEEPS_NOTES: Final = b"SELECT to_regclass('erasures') IS NOT NULL"
 
 _INDEXES: Final = rb"""
 SELECT agents.name, (SELECT count(*) FROM vectors WHERE vectors.agent = agents.agent),
@@ -79,8 +84,10 @@ WHERE NOT indisvalid AND relname ~ '_cc(new|old)\d*$' AND indrelid = ANY (%s::te
 class PostgresOperations:
     """The operations on a store in a database; the address is that of the user who owns the tables."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, patience: float = 30.0) -> None:
+        """`patience` is how many seconds to wait for what others hold on to while something is erased."""
         self._address = address
+        self._patience = patience
 
     def status(self) -> DatabaseStatus:
         """How the database is doing. Raises SchemaTooNew where this version can't use it."""
@@ -89,11 +96,13 @@ class PostgresOperations:
             version = checked_version(connection)
             number, standby, replicas, partitions, size = raw.execute(_SERVER).fetchall()[0]
             extensions = tuple(raw.execute(_EXTENSIONS).fetchall())
-            agents, memories, settings = 0, 0, {}
+            agents, removing, memories, settings = 0, 0, 0, {}
+            owed: int | None = 0
             indexes: tuple[VectorIndex, ...] = ()
             if version:
                 settings = dict(connection.run("settings").fetchall())
-                agents, memories = raw.execute(_AGENTS).fetchall()[0]
+                agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
+                owed = _due(raw, hidden=memories is None)
                 indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
             return DatabaseStatus(
                 location=connections.location,
@@ -111,6 +120,8 @@ class PostgresOperations:
                 standby=standby,
                 distributed=bool(version) and _is_distributed(raw, extensions),
                 indexes=indexes,
+                due=owed,
+                removing=removing,
             )
 
     def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
@@ -144,6 +155,17 @@ class PostgresOperations:
             for number, table in enumerate(tables, start=1):
                 raw.execute(f"VACUUM (ANALYZE) {table}".encode())
                 tell(number, len(tables))
+
+    def erase(self, tell: Tell) -> Erasure:
+        """Write the tables anew in whose files bytes of what was purged may be left.
+
+        Who needs such a table waits until it is done. Raises StoreBusy where somebody doesn't let go of what
+        was purged, or of a table.
+        """
+        PostgresStore(self._address).close()
+        with self._alone() as raw:
+            _tables(raw)
+            return erasing.erase(raw, tell, patience=self._patience)
 
     def index(self, agent: str, tell: Tell) -> int:
         """Give an agent's vectors an index, unless they have one; how many vectors there are."""
@@ -214,13 +236,20 @@ class PostgresOperations:
 
 
 def _tables(raw: Raw) -> tuple[str, ...]:
-    names = [table for table, _ in distributing.steps()] + ["commits"]
+    names = [table for table, _ in distributing.steps()] + ["commits", "erasures"]
     found = raw.execute(_TABLES, (names,)).fetchall()
     if not all(owned for _, owned in found):
         raise StoreUnavailable(
             f"The user {raw.info.user!r} doesn't own the tables. Use the address of the user who does."
         )
     return tuple(table for table, _ in found)
+
+
+def _due(raw: Raw, *, hidden: bool) -> int | None:
+    """How many agents something is to be erased of; None where the user may see one agent at a time."""
+    if hidden:
+        return None
+    return erasing.due(raw) if raw.execute(_KEEPS_NOTES).fetchall()[0][0] else 0
 
 
 def _index(row: Sequence[Any]) -> VectorIndex:

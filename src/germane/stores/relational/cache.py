@@ -58,6 +58,7 @@ class AgentCache(ABC):
         self.lock = RLock()
         self.name = name
         self.agent = 0
+        self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
         self._seq = 0
         self.columns = Columns()
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
@@ -84,10 +85,10 @@ class AgentCache(ABC):
 
     def catch_up(self, connection: Connection, seq: int) -> None:
         """Become as the snapshot is, whose latest change of this agent is `seq`."""
-        if seq == self._seq:
+        if (self.agent, seq) == (self._loaded, self._seq):
             return
         try:
-            if self._seq and not self._is_worn():
+            if self._seq and self.agent == self._loaded and not self._is_worn():
                 self._follow(connection)
             else:
                 self._empty()
@@ -96,7 +97,7 @@ class AgentCache(ABC):
             # Half caught up is of no use to anybody; the next use begins from nothing.
             self._empty()
             raise
-        self._seq = seq
+        self._loaded, self._seq = self.agent, seq
         self._sessions = None
         self._firsts = {}
         self._found = {}

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
-__all__ = ["Connection", "Connections", "Dialect", "Rows", "Why"]
+__all__ = ["Connection", "Connections", "Dialect", "Purged", "Rows", "Why"]
 
 Dialect = Literal["sqlite", "postgres"]
+
+Purged = Literal["memories", "conversations", "agent"]
+"""What is purged: some of an agent's memories, some of its conversations, or all that there is of it."""
 
 
 class Rows(Protocol):
@@ -107,8 +110,11 @@ class Connections(Protocol):
         """
         ...
 
-    def note_purge(self, connection: Connection) -> None:
-        """Note inside a purge's transaction what `erase` has to do after it, should nobody come to do it."""
+    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
+        """Note inside a purge's transaction what has to be erased after it, should nobody come to do it.
+
+        It is of the agent that the transaction is about.
+        """
         ...
 
     def erase(self) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from germane.errors import EmbedderMismatch, InvalidInput, StoreError
+from germane.errors import EmbedderMismatch, InvalidInput, StoreBusy, StoreError
+from germane.model.names import is_removed
 from germane.stores.relational.carrying import Carried, begin, digest_of, is_empty, put_in, taken_out
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.everyone import everyone
+from germane.stores.relational.everyone import all_of_them, everyone
 from germane.stores.relational.settings import store_embedding, stored_embedding
 
 __all__ = ["AgentCopy", "copy_agent", "numbers_of", "settle_names"]
@@ -30,10 +31,15 @@ class AgentCopy:
 def settle_names(source: Connections, target: Connections) -> None:
     """Make the source's agents and the model of its vectors known to the target, before anything is copied.
 
-    Raises EmbedderMismatch where another model has made the target's vectors.
+    Raises EmbedderMismatch where another model has made the target's vectors, and StoreBusy where an agent
+    is half removed, whom what is left may name.
     """
     with source.reading() as connection:
         wanted = stored_embedding(dict(connection.run("settings").fetchall()))
+        if any(is_removed(each.name) for each in all_of_them(connection, source.location)):
+            raise StoreBusy(
+                f"An agent of {source.location} is half removed. Let `germane db remove` finish it first."
+            )
         names = [each.name for each in everyone(connection, source.location)]
     with target.writing() as connection:
         present = stored_embedding(dict(connection.run("settings").fetchall()))

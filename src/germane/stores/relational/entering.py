@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from germane.model.space import Right
 from germane.spaces import admit
-from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.connection import Connection, Connections, Purged
 from germane.stores.relational.happening import EventLog
 from germane.stores.relational.membership import KeptSpace, required_space
 
@@ -50,9 +50,9 @@ class Entrance(Connections):
             log.note_written()
             log.finish()
 
-    def note_purge(self, connection: Connection) -> None:
+    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
         """Note what has to be erased, as after every purge."""
-        self._inner.note_purge(connection)
+        self._inner.note_purge(connection, what)
 
     def erase(self) -> None:
         """Leave nothing of what was purged."""

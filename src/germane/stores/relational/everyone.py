@@ -1,6 +1,6 @@
 """All agents of a store, for what is about every one of them.
 
-Level: stores (imports errors only).
+Level: stores (imports model and errors only).
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from germane.errors import StoreUnavailable
+from germane.model.names import is_removed
 from germane.stores.relational.connection import Connection
 
-__all__ = ["Someone", "everyone"]
+__all__ = ["Someone", "all_of_them", "everyone"]
 
 
 class Someone(NamedTuple):
@@ -23,7 +24,15 @@ class Someone(NamedTuple):
 
 
 def everyone(connection: Connection, location: str) -> tuple[Someone, ...]:
-    """Every agent, in the order in which they first wrote.
+    """Every agent, in the order in which they first wrote; none whose removal has begun.
+
+    Raises StoreUnavailable as `all_of_them` does.
+    """
+    return tuple(each for each in all_of_them(connection, location) if not is_removed(each.name))
+
+
+def all_of_them(connection: Connection, location: str) -> tuple[Someone, ...]:
+    """The same with those whose removal has begun.
 
     Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
     would have been done to none.

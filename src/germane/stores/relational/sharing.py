@@ -39,7 +39,7 @@ class SharedIn:
                 log.finish()
             elif known is not None and isinstance(act, Disband):
                 _end(connection, known, act)
-                self._connections.note_purge(connection)
+                self._connections.note_purge(connection, "agent")
         if decided.space is None:
             self._connections.erase()
         return decided.space

@@ -71,7 +71,7 @@ class SaidIn:
                 connection.run("add_conversation", {"agent": agent, "session": session})
             moved = Saying(connection, agent, session).apply(changes)
             if purges:
-                self._connections.note_purge(connection)
+                self._connections.note_purge(connection, "conversations")
         if purges:
             self._talks.drop(agent, session)
             self._connections.erase()

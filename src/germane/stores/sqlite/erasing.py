@@ -9,21 +9,26 @@ from contextlib import suppress
 from typing import Final
 
 from germane.errors import StoreBusy, StoreError
-from germane.stores.relational.connection import Connection
+from germane.stores.relational.connection import Connection, Purged
 from germane.stores.relational.settings import set_setting
 from germane.stores.sqlite.connections import Connections
 
-__all__ = ["ErasingConnections", "finish_erasure", "settle_log"]
+__all__ = ["OWED", "ErasingConnections", "finish_erasure", "settle_log"]
 
-_ERASURE: Final = "owes_erasure"
+OWED: Final = "owes_erasure"
+"""The setting of a file that has to be rewritten."""
 
 
 class ErasingConnections(Connections):
     """Connections to a file in which nothing is left of what was purged."""
 
-    def note_purge(self, connection: Connection) -> None:
+    def note_purge(
+        self,
+        connection: Connection,
+        what: Purged = "memories",  # noqa: ARG002 - A file is rewritten whole.
+    ) -> None:
         """Note that the file has to be rewritten, so that whoever opens it next can do it."""
-        set_setting(connection, _ERASURE, "1")
+        set_setting(connection, OWED, "1")
 
     def erase(self) -> None:
         """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
@@ -47,7 +52,7 @@ class ErasingConnections(Connections):
                 "store again to finish."
             )
         with self.writing() as connection:
-            connection.run("remove_setting", {"name": _ERASURE})
+            connection.run("remove_setting", {"name": OWED})
 
 
 def finish_erasure(connections: ErasingConnections) -> None:
@@ -76,4 +81,4 @@ def settle_log(connections: ErasingConnections) -> None:
 
 def _owes(connections: Connections) -> bool:
     with connections.reading() as connection:
-        return _ERASURE in dict(connection.run("settings").fetchall())
+        return OWED in dict(connection.run("settings").fetchall())

@@ -11,16 +11,27 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from germane.errors import InvalidInput, StoreBusy
-from germane.model.database import DatabaseStatus, Tell
+from germane.model.database import DatabaseStatus, Erasure, Tell
+from germane.model.names import REMOVED
 from germane.stores.relational.settings import stored_embedding
 from germane.stores.sql import migrations
 from germane.stores.sqlite.connections import Connections
+from germane.stores.sqlite.erasing import OWED
 from germane.stores.sqlite.schema import VERSION, check_ours, version_of
 from germane.stores.sqlite.store import SqliteStore
 
 __all__ = ["SqliteOperations"]
 
 _TIMEOUT = 30.0
+
+_AGENTS = """
+SELECT count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), coalesce(sum(memories), 0)
+FROM (SELECT memories, name GLOB ? AS gone FROM agents)
+"""
+
+_BEYOND = (
+    "Backups and exports hold it, and so do snapshots of the disk and free blocks of one that writes copies.",
+)
 
 
 class SqliteOperations:
@@ -34,11 +45,9 @@ class SqliteOperations:
         with self._opened(read_only=True) as connections, connections.reading() as connection:
             check_ours(connection, connections.location)
             version = version_of(connection)
-            agents, memories, settings = 0, 0, {}
+            agents, removing, memories, settings = 0, 0, 0, {}
             if version:
-                agents, memories = connection.execute(
-                    "SELECT count(*), coalesce(sum(memories), 0) FROM agents"
-                ).fetchone()
+                agents, removing, memories = connection.execute(_AGENTS, (f"{REMOVED}*",)).fetchone()
                 settings = dict(connection.run("settings").fetchall())
             return DatabaseStatus(
                 location=connections.location,
@@ -50,6 +59,8 @@ class SqliteOperations:
                 memories=memories,
                 bytes=connections.size(),
                 embedding=stored_embedding(settings),
+                due=int(OWED in settings),
+                removing=removing,
             )
 
     def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
@@ -86,6 +97,16 @@ class SqliteOperations:
                     f"{_TIMEOUT:g} s. Close the reader, and run it again to cut the log."
                 )
         tell(1, 1)
+
+    def erase(self, tell: Tell) -> Erasure:
+        """Write the file anew if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
+        store = SqliteStore(self._path)
+        try:
+            store.checkpoint()
+        finally:
+            store.close()
+        tell(1, 1)
+        return Erasure(tables=(), left=_BEYOND)
 
     @contextmanager
     def _opened(self, *, read_only: bool = False) -> Iterator[Connections]:

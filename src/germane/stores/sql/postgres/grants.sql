@@ -1,6 +1,6 @@
 -- What a role for applications may do; {role} stands for its name. It owns nothing and bypasses no policy. Names
 -- are added by a function, and partitions are reached through their parents alone.
-GRANT SELECT ON migrations, agents TO {role};
+GRANT SELECT ON migrations, agents, erasures TO {role};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     commits, settings, states, memories, texts, tags, places, lex, vectors, unembedded, changes, shown, outcomes, working_sets,

@@ -32,6 +32,10 @@ SELECT num, -distance FROM (
     WHERE agent = {agent} ORDER BY vector::halfvec({dimension}) <#> %(asked)s::halfvec({dimension}) LIMIT %(limit)s
 ) AS found ORDER BY distance, num DESC;
 
+-- name: note_erasure
+-- Note that what was purged of the agent that was entered has to be erased.
+SELECT note_erasure(entered(), %(purged)s) WHERE entered() IS NOT NULL;
+
 -- name: set_search_width
 -- How many candidates the index goes through until the transaction ends, and so how many it can find.
 SELECT set_config('hnsw.ef_search', %(width)s, true);

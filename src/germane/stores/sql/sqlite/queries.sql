@@ -34,8 +34,13 @@ FROM agents WHERE agents.name = :name;
 SELECT agent, seq, name, language FROM agents ORDER BY agent;
 
 -- name: add_agent
--- Give a new agent its number.
-INSERT INTO agents (name) VALUES (:name) ON CONFLICT (name) DO NOTHING;
+-- Give a new agent its number, and never that of one that was removed.
+INSERT INTO agents (agent, name)
+SELECT 1 + max(
+    coalesce((SELECT max(agent) FROM agents), 0),
+    coalesce((SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'latest_agent'), 0)
+), :name
+WHERE true ON CONFLICT (name) DO NOTHING;
 
 -- name: lock_agent
 -- The agent's latest change, after which nobody else writes for it: no two write at once in this store.

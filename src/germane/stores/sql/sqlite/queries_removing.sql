@@ -1,0 +1,102 @@
+-- What removes an agent with all that is kept of it, in batches, whatever the store is kept in.
+
+-- name: number
+-- The number of an agent, or of a space by the name of its agent.
+SELECT agent FROM agents WHERE name = :name;
+
+-- name: rename_agent
+-- Give an agent the name of one that is being removed, so that nobody finds it any more.
+UPDATE agents SET name = :name WHERE agent = :agent;
+
+-- name: every_space
+-- The numbers of all spaces, and the names of the agents that they are.
+SELECT spaces.space, agents.name FROM agents CROSS JOIN spaces ON spaces.space = agents.agent ORDER BY spaces.space;
+
+-- name: is_space
+-- Whether an agent is one that a space is.
+SELECT count(*) FROM spaces WHERE space = :space;
+
+-- name: count_rows
+-- How many rows of an agent are removed in batches.
+SELECT (SELECT count(*) FROM memories WHERE memories.agent = :agent)
+     + (SELECT count(*) FROM messages WHERE messages.agent = :agent)
+     + (SELECT count(*) FROM conversations WHERE conversations.agent = :agent)
+     + (SELECT count(*) FROM assemblies WHERE assemblies.agent = :agent)
+     + (SELECT count(*) FROM changes WHERE changes.agent = :agent)
+     + (SELECT count(*) FROM moves WHERE moves.agent = :agent);
+
+-- name: has_acted
+-- Whether an agent did anything in a space.
+SELECT EXISTS (SELECT 1 FROM space_events WHERE space = :space AND (by = :gone OR member = :gone))
+    OR EXISTS (SELECT 1 FROM moves WHERE moves.agent = :agent AND by = :gone)
+    OR EXISTS (SELECT 1 FROM life_events WHERE life_events.agent = :agent AND by = :gone);
+
+-- name: disown_events
+-- What an agent did in a space is the space's own from now on.
+UPDATE space_events SET by = CASE by WHEN :gone THEN space ELSE by END, member = nullif(member, :gone)
+WHERE space = :space AND (by = :gone OR member = :gone);
+
+-- name: disown_moves
+-- The same of what it moved in the space's working sets.
+UPDATE moves SET by = agent WHERE agent = :agent AND by = :gone;
+
+-- name: disown_life_events
+-- The same of what it made of the space's memories.
+UPDATE life_events SET by = agent WHERE agent = :agent AND by = :gone;
+
+-- name: some_memories
+-- Some of an agent's memories, for those of a space have to be looked for in what others assembled.
+SELECT num FROM memories WHERE agent = :agent LIMIT :most;
+
+-- name: remove_memories
+-- Remove some memories, and what goes with them by its foreign keys.
+DELETE FROM memories WHERE agent = :agent AND num IN (
+    SELECT num FROM memories WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_assemblies
+-- Remove some of what was assembled.
+DELETE FROM assemblies WHERE agent = :agent AND number IN (
+    SELECT number FROM assemblies WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_messages
+-- Remove some messages.
+DELETE FROM messages WHERE agent = :agent AND num IN (
+    SELECT num FROM messages WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_conversations
+-- Remove some conversations, of which no message is left.
+DELETE FROM conversations WHERE agent = :agent AND conversation IN (
+    SELECT conversation FROM conversations WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_changes
+-- Remove some of the numbers of what changed.
+DELETE FROM changes WHERE agent = :agent AND seq IN (
+    SELECT seq FROM changes WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_moves
+-- Remove some of what became of working sets.
+DELETE FROM moves WHERE agent = :agent AND number IN (
+    SELECT number FROM moves WHERE agent = :agent LIMIT :most
+) RETURNING 1;
+
+-- name: remove_memberships
+-- An agent is in no space any more.
+DELETE FROM members WHERE agent = :agent;
+
+-- name: remove_space
+-- Remove a space that nobody is in.
+DELETE FROM spaces WHERE space = :space;
+
+-- name: retire_number
+-- What goes before an agent's row, with its counters and settings: its number is noted, and never given again.
+INSERT INTO settings (name, value) VALUES ('latest_agent', CAST(:agent AS TEXT))
+ON CONFLICT (name) DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER));
+
+-- name: remove_agent
+-- Remove an agent of which nothing else is left.
+DELETE FROM agents WHERE agent = :agent;
