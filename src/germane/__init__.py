@@ -380,10 +380,10 @@ _HOMES: dict[str, tuple[str, ...]] = {
         """,
         "germane.verbs.recall": "Recalled",
         "germane.verbs.reembed": "reembed",
+        "germane.verbs.removing": "Removal remove_agent",
         "germane.verbs.working_set": "WorkingSet",
     }.items()
 }
-        "germane.verbs.removing": "Removal remove_agent",
 """The public names by the module that has them."""
 _RENAMED = {"open": "open_engine"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

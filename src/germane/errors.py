@@ -317,11 +317,12 @@ class StoreBusy(StoreError):
 class SchemaTooNew(StoreError):
     """A newer germane wrote this store."""
 
-    def __init__(self, *, found: int, supported: int) -> None:
+    def __init__(self, *, found: int, supported: int, location: str = "") -> None:
         self.found = found
         self.supported = supported
+        store = f"The store {location}" if location else "This store"
         super().__init__(
-            f"This store has schema version {found}; this germane knows versions up to {supported}. "
+            f"{store} has schema version {found}; this germane knows versions up to {supported}. "
             "Upgrade germane to open it."
         )
 

@@ -136,7 +136,11 @@ class Kinds:
         return frozenset(memory.id for kind, memory in found if kind is not None and kind.requires(memory))
 
     def with_kinds(self, kinds: Iterable[Kind]) -> Kinds:
-        """This registry with more kinds; one of a known name replaces it."""
+        """This registry with more kinds; one of a known name replaces it. Raises InvalidInput for no kind."""
+        kinds = tuple(kinds)
+        for kind in kinds:
+            if not isinstance(kind, Kind):
+                raise InvalidInput(f"{kind!r} is no kind; pass germane.Kind(name=...).")
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
 
 

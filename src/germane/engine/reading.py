@@ -54,9 +54,14 @@ class Reading(Refreshing):
     ) -> tuple[Memory, ...]:
         """The memories that pass a filter (the active ones by default), a page at a time.
 
-        `after` is the id that ended the page before.
+        `after` is the id that ended the page before. Raises InvalidInput, or NotFound where that is gone.
         """
-        return verbs.read.memories(self._session, where or Filter(), order=order, limit=limit, after=after)
+        asked = Filter() if where is None else where
+        return verbs.read.memories(self._session, asked, order=order, limit=limit, after=after)
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many memories pass a filter (the active ones by default)."""
+        return verbs.read.count(self._session, Filter() if where is None else where)
 
     def recall(
         self,

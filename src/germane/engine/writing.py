@@ -117,6 +117,7 @@ class Writing(Surface):
         importance: float | None = None,
         confidence: float | None = None,
         outcome: Outcome | str | None = None,
+        pinned: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Memory:
         """Store the next version of a memory and return it; the version before stays as history.
@@ -131,6 +132,7 @@ class Writing(Surface):
             importance=importance,
             confidence=confidence,
             outcome=outcome,
+            pinned=pinned,
             metadata=metadata,
         )
         with self._embedding.woken():
@@ -150,6 +152,10 @@ class Writing(Surface):
         """Keep a memory out of every result until it is restored. Raises NotFound."""
         return verbs.lifecycle.forget(self._session, memory_id)
 
+    def forget_many(self, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
+        """Keep memories out of every result, in one transaction: all of them or none. Raises NotFound."""
+        return verbs.lifecycle.forget_many(self._session, memory_ids)
+
     def restore(self, memory_id: str) -> Memory:
         """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
         with self._embedding.woken():
@@ -162,6 +168,13 @@ class Writing(Surface):
         PurgeNotConfirmed or NotFound.
         """
         return verbs.lifecycle.purge(self._session, memory_id, confirm=confirm)
+
+    def purge_many(self, memory_ids: Iterable[str], *, confirm: bool = False) -> int:
+        """Remove memories as `purge` does, in one transaction: all of them or none.
+
+        Returns how many versions went. Raises PurgeNotConfirmed or NotFound.
+        """
+        return verbs.lifecycle.purge_many(self._session, memory_ids, confirm=confirm)
 
     def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
         """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.

@@ -43,6 +43,14 @@ class Context:
     def __str__(self) -> str:
         return self.text
 
+    def __repr__(self) -> str:
+        # The whole of it holds each candidate's texts: far more than anybody reads at a prompt.
+        out = len(self.trace.excluded)
+        return (
+            f"<germane.Context {self.tokens:,} of {self.trace.budget:,} tokens by plan {self.trace.plan!r}, "
+            f"{len(self.items)} memories in, {out} left out>"
+        )
+
     def reused_prefix(self, previous: Context | None) -> int:
         """How many tokens of whole items stand at the beginning of the previous context as well.
 

@@ -16,6 +16,8 @@ __all__ = ["explain", "sentence_of", "short_id", "why_of"]
 
 _COLUMNS = 110
 _BAR = 24
+_WHY = 44
+"""Columns for the parts of a score: what layered plans need, and enough is left to know a memory by."""
 _INCLUDED_PER_SECTION = 12
 _EXCLUDED_PER_REASON = 8
 _NEARLY = 1e-6
@@ -161,22 +163,39 @@ def _included(trace: Trace) -> list[str]:
     rows = [("IN", "level", "tokens", "score", "why", "memory")]
     for name in dict.fromkeys(entry.section for entry in included):
         entries = [entry for entry in included if entry.section == name]
-        cells = [_included_cells(entry) for entry in entries[:_INCLUDED_PER_SECTION]]
-        if more := len(entries) - len(cells):
+        listed = entries[:_INCLUDED_PER_SECTION]
+        cells = [row for entry in listed for row in _included_rows(entry)]
+        if more := len(entries) - len(listed):
             cells.append(("", "", "", "", f"… and {more} more ({name})"))
         rows.extend(("" if number else name, *shown) for number, shown in enumerate(cells))
     heading = f"{len(included)} of {len(trace.entries)} candidates are in."
     return [heading, *(cut(line, _COLUMNS) for line in table(rows, right=(2, 3)))]
 
 
-def _included_cells(entry: Entry) -> tuple[str, str, str, str, str]:
-    return (
+def _included_rows(entry: Entry) -> list[tuple[str, str, str, str, str]]:
+    """The row of an entry, and further ones for the parts of its score that would leave its name no room."""
+    why, *further = _parts_in_lines(why_of(entry.parts, entry.score) or "always shown")
+    first = (
         str(entry.level or ""),
         f"{entry.tokens:,}",
         f"{entry.score:.2f}" if entry.parts else "",
-        why_of(entry.parts, entry.score) or "always shown",
+        why,
         _named(entry),
     )
+    return [first, *(("", "", "", line, "") for line in further)]
+
+
+def _parts_in_lines(why: str) -> list[str]:
+    """The parts of a score in lines of at most `_WHY` columns, each but the first beginning with its sign."""
+    lines = [""]
+    for number, part in enumerate(why.split(" + ")):
+        said = f"+ {part}" if number else part
+        gap = " " if lines[-1] else ""
+        if lines[-1] and width(lines[-1]) + width(gap + said) > _WHY:
+            lines.append("")
+            gap = ""
+        lines[-1] += gap + said
+    return lines
 
 
 def _named(entry: Entry) -> str:

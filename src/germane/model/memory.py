@@ -13,10 +13,15 @@ from types import MappingProxyType
 from typing import Any, Self
 
 from germane.errors import InvalidInput
+from germane.model.columns import cut, line_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
 __all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
+
+
+_SHOWN = 60
+"""Columns of its content that the representation of a memory shows."""
 
 
 class Level(StrEnum):
@@ -122,6 +127,11 @@ class Memory:
     supersedes: str | None = None
     superseded_by: str | None = None
     stage: Stage | None = None
+
+    def __repr__(self) -> str:
+        # Its renditions say the same text again three times over, and that may be long.
+        said = cut(line_of(self.content), _SHOWN)
+        return f"<germane.Memory {self.id} of {self.agent!r}, {self.kind}, {self.status}: {said!r}>"
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""

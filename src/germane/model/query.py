@@ -5,10 +5,11 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from germane.errors import InvalidInput
 from germane.model.learning import LearningState
@@ -61,6 +62,9 @@ class TimeRange:
 class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
+    Where several values are asked for, any sequence will do, and a scope, status or outcome may be given as
+    its text; raises InvalidInput for what is none.
+
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
     `without` leaves out what turned out in one of these ways.
@@ -80,6 +84,12 @@ class Filter:
     applies_to: tuple[Scope, ...] = ()
     statuses: tuple[Status, ...] = (Status.ACTIVE,)
     without: tuple[Outcome, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, read in _READ.items():
+            given = getattr(self, name)
+            if given:
+                object.__setattr__(self, name, _each(given, read, name=name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +120,8 @@ class Query:
     With neither, slices that ask for relevance fall to Order.NEWEST and the result says so.
     `language` is the one that the terms were made by; a store that knows the agent's language refuses
     terms of another. None asks for no such check.
-    `pick` names, in a search of one slice by relevance, the candidates that are wanted. A store may heed
-    it, so as to read these memories alone, and then says so in what it found.
+    `pick` names, where every slice asks for relevance, the wanted ones of their candidates together. A
+    store may heed it, so as to read these memories alone, and then says so in what it found.
     """
 
     text: str = ""
@@ -152,7 +162,7 @@ class Found:
     `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
     slice, the error of one that could not be searched while others were; a store leaves it empty.
     `learning` is how the agent's learning stood, where the store tells it. `picked` says that the query's
-    `pick` was heeded: the one slice then holds what it named, in its order.
+    `pick` was heeded: there is one slice then, of what it named, in its order.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -164,3 +174,32 @@ class Found:
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
     learning: LearningState | None = field(default=None, compare=False)
     picked: bool = False
+
+
+def _each(values: Any, read: Callable[[Any], Any], *, name: str) -> tuple[Any, ...]:
+    """Several values, each read; one text alone is refused, since it would be read letter by letter."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name}={values!r} is one value; pass a sequence, such as ({values!r},).")
+    try:
+        return tuple(map(read, values))
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        raise InvalidInput(f"{name}={values!r}: {error}. Known: {', '.join(_KNOWN[name])}.") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{value!r} in a filter is {type(value).__name__}; a text (str) is needed.")
+    return value
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "kinds": _text,
+    "tags": _text,
+    "scopes": Scope.parse,
+    "applies_to": Scope.parse,
+    "statuses": Status,
+    "without": Outcome,
+}
+_KNOWN: Mapping[str, type[StrEnum]] = {"statuses": Status, "without": Outcome}

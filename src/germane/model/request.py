@@ -118,6 +118,12 @@ class Request:
     texts: tuple[str, ...] = field(default=(), repr=False)
     costs: tuple[int, ...] = field(default=(), repr=False)
 
+    def __repr__(self) -> str:
+        return (
+            f"<germane.Request {self.tokens:,} of {self.limit:,} tokens for {self.provider}, "
+            f"{len(self.texts)} messages, {len(self.left_out)} groups left out>"
+        )
+
     @property
     def messages(self) -> list[dict[str, Any]]:
         """The messages, or the items of the Responses API."""

@@ -141,6 +141,10 @@ class Trace:
     frame: str | None = None
     frame_confidence: float | None = None
 
+    def __repr__(self) -> str:
+        shown = len(self.included)
+        return f"<germane.Trace of plan {self.plan!r}, {shown} of {len(self.entries)} candidates are in>"
+
     @property
     def included(self) -> tuple[Entry, ...]:
         """The entries that stand in the context, in rank order."""

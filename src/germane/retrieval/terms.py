@@ -93,7 +93,8 @@ def query_terms(text: str, *, language: str = "english") -> tuple[str, ...]:
     """
     stem = stemmer(language)
     stop = ENGLISH if language == "english" else frozenset()
-    asked = [form for word in words(text) for form in forms(word) if not form.index_only]
+    # Each word once: a whole file may be asked for, and stems are dear.
+    asked = [form for word in dict.fromkeys(words(text)) for form in forms(word) if not form.index_only]
     kept = [form for form in asked if form.text not in stop]
     if language == "english" and all(form.text in CARRYING_ON for form in kept):
         return ()

@@ -5,13 +5,13 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from germane.errors import InvalidInput
 from germane.model.draft import Draft, Remembered
-from germane.model.memory import as_utc
+from germane.model.memory import Memory, as_utc
 from germane.model.upkeep import Reconcile
 from germane.verbs.outdated import checked_quotations
 from germane.verbs.reconciling import reconciled, rules_of
@@ -38,8 +38,7 @@ def remember_many(
     if isinstance(drafts, str | Mapping):
         raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     rules = rules_of(reconcile)
-    now = as_utc(session.clock(), name="clock")
-    judged = weighed(session, [memory_of(session, draft_of(each), now=now) for each in drafts], quality)
+    judged = weighed(session, _memories(session, list(drafts)), quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
     if rules is None:
         stored = keep(session, memories, revive=revive)
@@ -51,3 +50,17 @@ def remember_many(
     return tuple(
         replace(one, doubt=doubt) if doubt else one for one, (_, doubt) in zip(stored, judged, strict=True)
     )
+
+
+def _memories(session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]]) -> list[Memory]:
+    """The memories that drafts become. Where there are several, an error names the place of the draft."""
+    now = as_utc(session.clock(), name="clock")
+    made = []
+    for place, each in enumerate(drafts):
+        try:
+            made.append(memory_of(session, draft_of(each), now=now))
+        except InvalidInput as error:
+            if len(drafts) > 1:
+                error.args = (f"drafts[{place}]: {error}", *error.args[1:])
+            raise
+    return made

@@ -24,6 +24,7 @@ __all__ = [
     "checked_content",
     "checked_count",
     "checked_flag",
+    "checked_id",
     "checked_json",
     "checked_moment",
     "checked_number",
@@ -87,6 +88,13 @@ def checked_text(value: object, *, name: str) -> str:
             "UTF-8 text can. Decode the source with errors='replace'."
         ) from None
     return value
+
+
+def checked_id(value: object, *, name: str = "memory_id") -> str:
+    """The id of a memory. Whoever passes the memory itself is told so."""
+    if not isinstance(value, str) and isinstance(getattr(value, "id", None), str):
+        raise InvalidInput(f"{name} is a {type(value).__name__}; pass its id: memory.id.")
+    return checked_text(value, name=name)
 
 
 def checked_number(value: object, low: float, high: float, *, name: str) -> float:

@@ -61,6 +61,9 @@ class Ledger:
         self._session = session
         self._store = store
 
+    def __repr__(self) -> str:
+        return f"<germane.Ledger agent={self._session.agent!r}>"
+
     def list(self, *, since: datetime | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
         """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
         start = None if since is None else as_utc(since, name="since")

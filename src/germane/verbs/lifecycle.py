@@ -5,7 +5,7 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,14 @@ from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.verbs.checks import (
     checked_content,
+    checked_flag,
+    checked_id,
     checked_json,
     checked_number,
     checked_tags,
     checked_text,
     checked_word,
+    checked_words,
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.living import restored
@@ -28,7 +31,7 @@ from germane.verbs.remember import draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
 
-__all__ = ["Changes", "forget", "purge", "restore", "revise", "supersede"]
+__all__ = ["Changes", "forget", "forget_many", "purge", "purge_many", "restore", "revise", "supersede"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,7 @@ class Changes:
     importance: float | None = None
     confidence: float | None = None
     outcome: Outcome | str | None = None
+    pinned: bool | None = None
     metadata: Mapping[str, Any] | None = None
 
 
@@ -106,6 +110,15 @@ def forget(session: Session, memory_id: str) -> Memory:
     return _set_status(session, memory_id, Status.FORGOTTEN)
 
 
+def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
+    """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
+    at = as_utc(session.clock(), name="clock")
+    changes = [
+        SetStatus(memory_id=memory_id, status=Status.FORGOTTEN, at=at) for memory_id in _ids(memory_ids)
+    ]
+    return tuple(map(_stored, session.store.apply(session.agent, changes))) if changes else ()
+
+
 def restore(session: Session, memory_id: str) -> Memory:
     """Undo a forget, a retirement or an archiving.
 
@@ -126,16 +139,37 @@ def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
 
     Raises PurgeNotConfirmed unless `confirm` is true, and NotFound.
     """
+    return purge_many(session, [memory_id], confirm=confirm)
+
+
+def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) -> int:
+    """Remove memories and all their versions, in one transaction; returns how many versions went.
+
+    Raises PurgeNotConfirmed unless `confirm` is true, and NotFound, without having removed any.
+    """
     if confirm is not True:
         raise PurgeNotConfirmed
-    now = as_utc(session.clock(), name="clock")
-    purged = session.store.apply(session.agent, [Purge(memory_id=memory_id, at=now)])[0].purged
-    session.lines.clear()  # They hold its text, and so do the next.
+    at = as_utc(session.clock(), name="clock")
+    ids = _ids(memory_ids)
+    chains = {
+        memory_id if memory is None else memory.chain: memory_id
+        for memory_id, memory in zip(ids, session.store.get(session.agent, ids), strict=True)
+    }
+    changes = [Purge(memory_id=memory_id, at=at) for memory_id in chains.values()]
+    purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
+    session.lines.clear()  # They hold their texts, and so do the next.
     return purged
 
 
+def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:
+    """Each id once."""
+    given = memory_ids if isinstance(memory_ids, str) else list(map(checked_id, memory_ids))
+    return tuple(dict.fromkeys(checked_words(given, name="memory_ids")))
+
+
 def _set_status(session: Session, memory_id: str, status: Status) -> Memory:
-    change = SetStatus(memory_id=memory_id, status=status, at=as_utc(session.clock(), name="clock"))
+    at = as_utc(session.clock(), name="clock")
+    change = SetStatus(memory_id=checked_id(memory_id), status=status, at=at)
     return _stored(session.store.apply(session.agent, [change])[0])
 
 
@@ -154,6 +188,8 @@ def _checked(changes: Changes) -> dict[str, Any]:
         given["confidence"] = checked_number(changes.confidence, 0, 1, name="confidence")
     if changes.outcome is not None:
         given["outcome"] = checked_word(Outcome, changes.outcome, name="outcome")
+    if changes.pinned is not None:
+        given["pinned"] = checked_flag(changes.pinned, name="pinned")
     if changes.metadata is not None:
         given["metadata"] = checked_json(changes.metadata)
     return given

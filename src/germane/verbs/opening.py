@@ -47,6 +47,7 @@ def opened(
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
+    _check_given(location, embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock)
     own = verbs.framing.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
@@ -77,6 +78,34 @@ def opened(
         records=record,
         language=spoken,
     )
+
+
+def _check_given(
+    location: object, *, embedder: object, summarizer: object, kinds: object, clock: object
+) -> None:
+    """Refuse now what would fail later, far from where it was given."""
+    if not isinstance(location, str | Path | Store):
+        raise InvalidInput(
+            f"location={location!r} is {type(location).__name__}; pass a path, ':memory:', an address that "
+            "begins with postgresql://, or a Store."
+        )
+    if not (embedder is None or embedder == "bundled" or callable(getattr(embedder, "embed", None))):
+        raise InvalidInput(
+            f"embedder={embedder!r} is no embedder: it needs name, dimension and embed(texts). Pass "
+            "'bundled', None for words alone, or such an object, of `germane.embedders` for instance."
+        )
+    if summarizer is not None and not callable(getattr(summarizer, "summarize", None)):
+        raise InvalidInput(
+            f"summarizer={summarizer!r} is no summarizer: it needs summarize(text, tokens). Pass such an "
+            "object, of `germane.summarizers` for instance, or None."
+        )
+    if not isinstance(kinds, Iterable) or isinstance(kinds, str):
+        raise InvalidInput(f"kinds={kinds!r} is one value; pass a sequence of germane.Kind.")
+    if clock is not None and not callable(clock):
+        raise InvalidInput(
+            f"clock={clock!r} is {type(clock).__name__}; pass a function that tells the time, such as "
+            "lambda: datetime.now(timezone.utc)."
+        )
 
 
 def _own(store: Store, replica: str | None) -> Store:

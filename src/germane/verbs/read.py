@@ -9,18 +9,18 @@ from collections.abc import Sequence
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.memory import Level, Memory
-from germane.model.query import Filter, Order
+from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
 from germane.packing.render import fence
-from germane.verbs.checks import checked_text
+from germane.verbs.checks import checked_count, checked_id, checked_word
 from germane.verbs.session import Session
 
-__all__ = ["expand", "get", "history", "large_findings", "memories"]
+__all__ = ["count", "expand", "get", "history", "large_findings", "memories"]
 
 
 def get(session: Session, memory_id: str) -> Memory:
     """The memory of that id, whatever its status. Raises NotFound."""
-    memory = session.store.get(session.agent, [checked_text(memory_id, name="memory_id")])[0]
+    memory = session.store.get(session.agent, [checked_id(memory_id)])[0]
     if memory is None:
         raise NotFound(memory_id, session.agent)
     return memory
@@ -55,8 +55,23 @@ def memories(
     limit: int | None = None,
     after: str | None = None,
 ) -> tuple[Memory, ...]:
-    """The memories that pass a filter, in order, a page at a time."""
-    return session.store.find(session.agent, where, order=order, limit=limit, after=after)
+    """The memories that pass a filter, in order, a page at a time.
+
+    Raises InvalidInput, and NotFound for an `after` that is gone.
+    """
+    return session.store.find(
+        session.agent,
+        _checked_filter(where),
+        order=checked_word(Order, order, name="order"),
+        limit=None if limit is None else checked_count(limit, name="limit"),
+        after=None if after is None else checked_id(after, name="after"),
+    )
+
+
+def count(session: Session, where: Filter) -> int:
+    """How many memories pass a filter."""
+    one = Query(filter=_checked_filter(where), slices=(Slice(limit=1, order=Order.NEWEST),))
+    return session.store.search(session.agent, one).admitted
 
 
 def large_findings(session: Session) -> tuple[Finding, ...]:
@@ -71,6 +86,14 @@ def large_findings(session: Session) -> tuple[Finding, ...]:
         )
         for one in session.store.stats(session.agent).large
     )
+
+
+def _checked_filter(where: object) -> Filter:
+    if not isinstance(where, Filter):
+        raise InvalidInput(
+            f"where={where!r} is {type(where).__name__}; pass one such as germane.Filter(kinds=['fact'])."
+        )
+    return where
 
 
 def _unseen(versions: Sequence[Memory], memory: Memory) -> Memory:

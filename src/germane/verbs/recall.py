@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import overload
 
+from germane.model.columns import cut, line_of
+from germane.model.explanation import short_id
 from germane.model.learning import Weights
 from germane.model.memory import Status, as_utc
 from germane.model.query import Filter, Found, Query, Slice
@@ -29,6 +31,7 @@ from germane.verbs.together import gather_together
 
 __all__ = ["Recalled", "recall"]
 
+_LABEL = 60
 _GATHERED = 100
 """Candidates of each signal. Twice as many changed recall at 5, 10 and 20 by less than noise."""
 
@@ -47,6 +50,16 @@ class Recalled(Sequence[Ranked]):
     notes: tuple[Note, ...] = ()
     emptiness: Emptiness | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """A line for each memory, as a prompt or a notebook shows it."""
+        found = f"{len(self.ranked)} found" if self.emptiness is None else f"none, {self.emptiness}"
+        rows = (
+            f"\n  {one.score:.2f}  {short_id(one.memory.id)}  {one.memory.kind}  "
+            f"{cut(line_of(one.memory.renditions.micro.text), _LABEL)}"
+            for one in self.ranked
+        )
+        return f"<germane.Recalled {cut(line_of(self.question.text), _LABEL)!r}: {found}{''.join(rows)}>"
 
     def __len__(self) -> int:
         return len(self.ranked)

@@ -21,9 +21,8 @@ from germane.integrations.cli.opening import (
     open_to_read,
     text_of,
 )
-from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.output import print_json, print_text, warn, warn_empty
 from germane.integrations.shapes import context_shape, trace_shape
-from germane.model.explanation import sentence_of
 
 if TYPE_CHECKING:
     from germane import Context
@@ -80,13 +79,13 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             min_importance=min_importance,
             record=record,
         )
-        show(context, as_json=as_json)
+        show(context, agent, as_json=as_json)
 
     command.__doc__ = show.__doc__
     return command
 
 
-def _show_text(context: Context, *, as_json: bool) -> None:
+def _show_text(context: Context, agent: str, *, as_json: bool) -> None:
     """The best context for a query, within a budget of tokens.
 
     The text alone goes to the standard output, ready to be piped. What is worth knowing about it
@@ -97,10 +96,10 @@ def _show_text(context: Context, *, as_json: bool) -> None:
         return
     if context.text:
         print_text(context.text.removesuffix("\n"))
-    _print_notes(context)
+    _print_notes(context, agent)
 
 
-def _show_account(context: Context, *, as_json: bool) -> None:
+def _show_account(context: Context, _agent: str, *, as_json: bool) -> None:
     """What `assemble` puts in and what it leaves out, and why.
 
     Each candidate is accounted for: its level, its tokens and the parts of its score, or the reason
@@ -141,12 +140,12 @@ def _context(
         )
 
 
-def _print_notes(context: Context) -> None:
+def _print_notes(context: Context, agent: str) -> None:
     trace = context.trace
     for note in trace.notes:
         warn(f"Note: {note.text}")
     if trace.emptiness is not None:
-        warn(sentence_of(trace.emptiness))
+        warn_empty(trace.emptiness, agent)
     warn(
         f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter}); "
         f"memories: {len(trace.included)} in, {len(trace.excluded)} left out."

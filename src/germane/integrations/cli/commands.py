@@ -56,6 +56,7 @@ COMMANDS: Mapping[str, Command] = {
         "learning", "Find out which memories of a context an answer draws on, and count their use."
     ),
     "learn": Command("learning", "Let the ranking learn from feedback, or not, or forget what it learned."),
+    "memories": Command("listing", "The memories that there are, a page at a time, and how many."),
     "show": Command("recalling", "One memory: its fields, its texts and its versions."),
     "history": Command(
         "recalling",

@@ -23,9 +23,8 @@ from germane.integrations.cli.opening import (
     open_to_change,
     open_to_read,
 )
-from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.output import print_json, print_text, warn, warn_empty
 from germane.integrations.shapes import context_shape
-from germane.model.explanation import sentence_of
 
 if TYPE_CHECKING:
     from germane import Context, Scoped
@@ -138,7 +137,7 @@ def _context(
         )
     if write is not None:
         _write(write, context)
-    _show(context, form=form, explained=explain, written=write is not None, as_json=as_json)
+    _show(context, agent, form=form, explained=explain, written=write is not None, as_json=as_json)
 
 
 def _outcome(
@@ -243,7 +242,9 @@ def _write(file: Path, context: Context) -> None:
     warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
 
 
-def _show(context: Context, *, form: _Format, explained: bool, written: bool, as_json: bool) -> None:
+def _show(
+    context: Context, agent: str, *, form: _Format, explained: bool, written: bool, as_json: bool
+) -> None:
     if as_json:
         print_json(context_shape(context))
         return
@@ -261,7 +262,7 @@ def _show(context: Context, *, form: _Format, explained: bool, written: bool, as
     for note in trace.notes:
         warn(f"Note: {note.text}")
     if trace.emptiness is not None:
-        warn(sentence_of(trace.emptiness))
+        warn_empty(trace.emptiness, agent)
     warn(
         f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter}); "
         f"memories: {len(trace.included)} in, {len(trace.excluded)} left out."

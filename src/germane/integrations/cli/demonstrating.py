@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import germane
-from germane import InvalidInput, UnreadableSource
+from germane import InvalidInput, MissingExtra, UnreadableSource
 from germane.integrations.cli.evaluating import numbers_of
 from germane.integrations.cli.opening import DEFAULT_AGENT
 from germane.integrations.cli.options import Agent, Json
@@ -113,7 +113,7 @@ def _ask_project(database: str, sources: list[str], question: str, *, quiet: boo
         for source in sources:
             try:
                 report = import_source(engine, source)
-            except UnreadableSource as error:
+            except (UnreadableSource, MissingExtra) as error:
                 imported.append({"source": source, "read": 0, "created": 0, "error": str(error)})
             else:
                 done = {"source": source, "read": report.read, "created": report.created, "error": None}

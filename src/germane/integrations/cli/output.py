@@ -9,14 +9,20 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from germane.model.columns import harmless, table
+from germane.model.columns import harmless, table, width
 
-__all__ = ["is_terminal", "print_json", "print_table", "print_text", "warn"]
+if TYPE_CHECKING:
+    from germane import Emptiness
 
+__all__ = ["is_terminal", "print_json", "print_table", "print_text", "warn", "warn_empty"]
+
+_LEAST = 24
+"""Columns that the last column of a table needs to be read, the gap before it included."""
 _RED, _PLAIN = "\x1b[31m", "\x1b[0m"
 
 
@@ -36,7 +42,10 @@ def print_text(text: str) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """Rows in columns: wrapped to a terminal's width; aligned and uncut where there is none."""
+    """Rows in columns: wrapped to a terminal's width; aligned and uncut where there is none.
+
+    Where a narrow terminal has no room for the last column, each of its texts stands on a line of its own.
+    """
     if not is_terminal():
         typer.echo("\n".join(table([headings, *rows], right=right)))
         return
@@ -44,6 +53,11 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
     from rich.table import Table  # noqa: PLC0415 - As above.
     from rich.text import Text  # noqa: PLC0415 - As above.
 
+    columns = get_terminal_size().columns
+    before = table([each[:-1] for each in (headings, *rows)], right=right)
+    if max(map(width, before)) + _LEAST > columns:
+        _print_stacked(before, [each[-1] for each in (headings, *rows)])
+        return
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for number, heading in enumerate(headings):
         last = number == len(headings) - 1
@@ -54,6 +68,20 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right
         # Text, not str: what a memory says in brackets is no markup.
         shown.add_row(*(Text(harmless(each)) for each in row))
     Console().print(shown)
+
+
+def _print_stacked(before: Sequence[str], last: Sequence[str]) -> None:
+    for number, (line, text) in enumerate(zip(before, last, strict=True)):
+        typer.echo(f"{harmless(line)}\n  {harmless(text)}" if number else harmless(line))
+
+
+def warn_empty(emptiness: Emptiness, agent: str) -> None:
+    """Why nothing is shown; where nothing is stored, also whose memory was asked, which may be a slip."""
+    from germane.model.explanation import sentence_of  # noqa: PLC0415 - The help needs none of it.
+
+    told = agent and emptiness == "nothing_stored"
+    whose = f" It is {agent!r}; --agent or GERMANE_AGENT names another." if told else ""
+    warn(f"{sentence_of(emptiness)}{whose}")
 
 
 def warn(text: str, *, is_error: bool = False) -> None:

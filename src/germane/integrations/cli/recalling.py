@@ -22,11 +22,11 @@ from germane.integrations.cli.opening import (
     open_to_change,
     open_to_read,
 )
-from germane.integrations.cli.output import print_json, print_table, print_text, warn
+from germane.integrations.cli.output import print_json, print_table, print_text, warn, warn_empty
 from germane.integrations.shapes import Shape, memory_shape, recalled_shape, renditions_shape
 from germane.model.columns import cut, line_of
 from germane.model.diffs import diff
-from germane.model.explanation import sentence_of, short_id, why_of
+from germane.model.explanation import short_id, why_of
 
 if TYPE_CHECKING:
     from germane import Memory, Recalled
@@ -85,7 +85,7 @@ def _recall(
             ranker=ranker,
         )
         entered = None if into is None else enter(engine.working_set(into), recalled)
-    print_recalled(recalled, entered, as_json=as_json)
+    print_recalled(recalled, entered, agent=agent, as_json=as_json)
 
 
 def _show(
@@ -128,21 +128,23 @@ def _history(
         print_text(f"\n{each}".removesuffix("\n"))
 
 
-def print_recalled(recalled: Recalled, entered: Shape | None = None, *, as_json: bool) -> None:
+def print_recalled(
+    recalled: Recalled, entered: Shape | None = None, *, agent: str = "", as_json: bool
+) -> None:
     """What a recall found and how, or why nothing; and what became of it in a working set."""
     if as_json:
         print_json({**recalled_shape(recalled), "entered": entered})
         return
-    _print_ranked(recalled)
+    _print_ranked(recalled, agent)
     if entered is not None:
         tell_entered(entered)
 
 
-def _print_ranked(recalled: Recalled) -> None:
+def _print_ranked(recalled: Recalled, agent: str) -> None:
     for note in recalled.notes:
         warn(f"Note: {note.text}")
     if recalled.emptiness is not None:
-        warn(sentence_of(recalled.emptiness))
+        warn_empty(recalled.emptiness, agent)
     if not recalled:
         return
     print_table(

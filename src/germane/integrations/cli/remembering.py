@@ -99,6 +99,9 @@ def _revise(
     importance: options.Importance = None,
     confidence: options.Confidence = None,
     outcome: options.OutcomeName = None,
+    pinned: Annotated[
+        bool | None, typer.Option("--pinned/--unpinned", help="Keep it in view, or no longer.")
+    ] = None,
     meta: options.Meta = None,
     database: options.Database = DEFAULT_DATABASE,
     agent: options.Agent = DEFAULT_AGENT,
@@ -117,6 +120,7 @@ def _revise(
             importance=importance,
             confidence=confidence,
             outcome=outcome,
+            pinned=pinned,
             metadata=fields_of(meta) if meta else None,
         )
     if as_json:

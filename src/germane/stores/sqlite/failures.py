@@ -25,7 +25,8 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_PERM: "Its permissions forbid this. Change them, or choose another path.",
     sqlite3.SQLITE_AUTH: "Its permissions forbid this. Change them, or choose another path.",
     sqlite3.SQLITE_NOTADB: "The file is no SQLite database. Choose another path, or move that file away.",
-    sqlite3.SQLITE_CORRUPT: "The file is damaged. Run `germane doctor`, and restore it from a backup.",
+    sqlite3.SQLITE_CORRUPT: "The file is damaged. Restore it from a backup; where it can still be opened, "
+    "`germane doctor` says what is damaged.",
     sqlite3.SQLITE_IOERR: "Reading or writing it failed. Check the disk, then run `germane doctor`.",
 }
 

@@ -81,4 +81,4 @@ def check_ours(connection: SqliteConnection, location: str) -> None:
         )
     found = version_of(connection)
     if found > VERSION:
-        raise SchemaTooNew(found=found, supported=VERSION)
+        raise SchemaTooNew(found=found, supported=VERSION, location=location)

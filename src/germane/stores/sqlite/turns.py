@@ -80,7 +80,7 @@ class Turns:
             if start + waited >= deadline:
                 raise StoreBusy(
                     f"Other processes wrote to the store for {waited:.1f} s, longer than the timeout. "
-                    "Nothing was stored. Try again, or open the store with a longer timeout."
+                    "Nothing was stored. Try again, and find out who keeps a transaction open for so long."
                 )
             time.sleep(pause_before_asking_again(waited))
         if waited:

@@ -1,0 +1,115 @@
+"""memories: what is stored, by no question but by what it is.
+
+Level: integrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from germane import Filter, InvalidInput, Memory, TimeRange
+from germane.integrations.cli import options
+from germane.integrations.cli.opening import (
+    DEFAULT_AGENT,
+    DEFAULT_DATABASE,
+    id_of,
+    moment_of,
+    open_to_read,
+)
+from germane.integrations.cli.output import print_json, print_table, warn
+from germane.integrations.shapes import memory_shape
+from germane.model.columns import cut, line_of
+from germane.model.explanation import short_id
+
+__all__ = ["COMMANDS"]
+
+_LABEL = 100
+_PAGE = 20
+
+
+def _memories(
+    *,
+    kind: options.KindFilter = None,
+    tag: options.TagFilter = None,
+    scope: options.Scopes = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
+    ] = None,
+    since: options.Since = None,
+    until: options.Until = None,
+    min_importance: options.MinImportance = None,
+    pinned: Annotated[bool, typer.Option("--pinned", help="Only memories that are pinned.")] = False,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            metavar="STATUS",
+            help="Only memories of this status: active, unless said otherwise, superseded, archived or "
+            "forgotten. Repeatable.",
+        ),
+    ] = None,
+    order: Annotated[
+        str, typer.Option("--order", metavar="ORDER", help="newest, oldest or important: what comes first.")
+    ] = "newest",
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = _PAGE,
+    after: Annotated[
+        str | None, typer.Option("--after", metavar="ID", help="Go on after the memory that ended a page.")
+    ] = None,
+    database: options.Database = DEFAULT_DATABASE,
+    agent: options.Agent = DEFAULT_AGENT,
+    as_json: options.Json = False,
+) -> None:
+    """The memories that there are, a page at a time, and how many."""
+    if limit < 1:
+        raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
+    # Words of the user's: the filter and the engine read them, and name those that there are.
+    asked: dict[str, Any] = {"kinds": kind, "tags": tag, "scopes": scope, "statuses": status}
+    where = Filter(
+        subject=subject,
+        when=_time(since, until),
+        min_importance=min_importance,
+        pinned=True if pinned else None,
+        **{name: words for name, words in asked.items() if words},
+    )
+    ordered: Any = order
+    with open_to_read(database, agent) as engine:
+        start = None if after is None else id_of(engine, after)
+        found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
+        total = engine.count(where)
+    _print_page(found[:limit], total, more=len(found) > limit, as_json=as_json)
+
+
+def _time(since: str | None, until: str | None) -> TimeRange | None:
+    if since is None and until is None:
+        return None
+    return TimeRange(since=moment_of(since, name="--since"), until=moment_of(until, name="--until"))
+
+
+def _print_page(page: Sequence[Memory], total: int, *, more: bool, as_json: bool) -> None:
+    if as_json:
+        after = page[-1].id if more else None
+        print_json({"memories": [memory_shape(each) for each in page], "total": total, "after": after})
+        return
+    if page:
+        print_table(
+            ("id", "kind", "scope", "made", "memory"),
+            [
+                (
+                    short_id(each.id),
+                    each.kind,
+                    str(each.scope),
+                    f"{each.created_at:%Y-%m-%d}",
+                    cut(line_of(each.renditions.micro.text), _LABEL),
+                )
+                for each in page
+            ],
+        )
+    rest = f" Go on with --after {short_id(page[-1].id)}." if more else ""
+    warn(f"{len(page):,} of {total:,} memories.{rest}")
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {"memories": _memories}
+"""The commands of this file by name."""

@@ -1,0 +1,158 @@
+"""What is given wrong is refused where it is given, with its value and what would be right."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import germane
+from germane import Filter, InvalidInput, NotFound, Order, Outcome, Scope, Status, UnknownKind
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"location": None}, "location=None is NoneType; pass a path"),
+        ({"location": 5}, "location=5 is int; pass a path"),
+        ({"embedder": "openai"}, "embedder='openai' is no embedder"),
+        ({"summarizer": "gpt"}, "summarizer='gpt' is no summarizer"),
+        ({"kinds": "ticket"}, "kinds='ticket' is one value"),
+        ({"kinds": ["ticket"]}, "'ticket' is no kind"),
+        ({"clock": datetime(2026, 1, 1, tzinfo=UTC)}, "is datetime; pass a function"),
+    ],
+)
+def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) -> None:
+    asked = {"location": ":memory:", **given}
+
+    with pytest.raises(InvalidInput, match=said):
+        germane.open(asked.pop("location"), **asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"kinds": "note"}, "kinds='note' is one value"),
+        ({"kinds": (5,)}, "5 in a filter is int"),
+        ({"tags": "storage"}, "tags='storage' is one value"),
+        ({"scopes": ("somewhere else",)}, "scope='somewhere else' is no scope"),
+        ({"statuses": ("gone",)}, "Known: active, superseded, archived, forgotten"),
+        ({"without": ("great",)}, "Known: success, partial, pending, failure, abandoned"),
+    ],
+)
+def test_what_a_filter_cannot_ask_for(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Filter(**given)
+
+
+def test_a_filter_reads_texts_and_any_sequence() -> None:
+    given: dict[str, Any] = {
+        "kinds": ["fact"],
+        "scopes": ["task:T-42"],
+        "statuses": ["forgotten"],
+        "without": ["failure"],
+    }
+
+    assert Filter(**given) == Filter(
+        kinds=("fact",),
+        scopes=(Scope(name="task", value="T-42"),),
+        statuses=(Status.FORGOTTEN,),
+        without=(Outcome.FAILURE,),
+    )
+
+
+def test_memories_are_listed_by_a_filter_an_order_and_a_limit() -> None:
+    with germane.open(":memory:") as engine:
+        engine.remember_many(["The pump hums.", "The valve is shut."])
+        asked: Any = engine.memories
+
+        assert asked(order="oldest") == engine.memories(order=Order.OLDEST)
+        with pytest.raises(InvalidInput, match="order='latest' is unknown: take one of newest, oldest"):
+            asked(order="latest")
+        with pytest.raises(InvalidInput, match=r"pass one such as germane\.Filter"):
+            asked({"kinds": ["note"]})
+        with pytest.raises(InvalidInput, match="limit=-1"):
+            asked(limit=-1)
+
+
+def test_a_memory_in_the_place_of_its_id_is_told_so() -> None:
+    with germane.open(":memory:") as engine:
+        memory: Any = engine.remember("The pump hums.")
+
+        for verb in (engine.get, engine.forget, engine.restore, engine.history):
+            with pytest.raises(InvalidInput, match="memory_id is a Memory; pass its id"):
+                verb(memory)
+        with pytest.raises(InvalidInput, match="pass its id"):
+            engine.purge(memory, confirm=True)
+        assert engine.get(memory.id) == memory
+
+
+def test_an_error_names_the_draft_that_is_wrong_and_nothing_is_stored() -> None:
+    drafts: list[Any] = ["The pump hums.", {"content": "The valve is shut.", "importance": 12}]
+    with germane.open(":memory:") as engine:
+        with pytest.raises(InvalidInput, match=r"^drafts\[1\]: importance=12"):
+            engine.remember_many(drafts)
+        with pytest.raises(UnknownKind, match=r"^drafts\[1\]: Unknown kind 'pump'") as told:
+            engine.remember_many(["The pump hums.", {"content": "So it does.", "kind": "pump"}])
+        with pytest.raises(InvalidInput, match=r"^importance=12"):
+            engine.remember_many(drafts[1:])
+
+        assert told.value.kind == "pump"
+        assert engine.count() == 0
+
+
+def test_what_goes_in_batches_goes_whole_or_not_at_all() -> None:
+    with germane.open(":memory:") as engine:
+        one, other = (each.memory for each in engine.remember_many(["The pump hums.", "The valve is shut."]))
+        newer = engine.revise(one.id, "The pump howls.")
+
+        for verb in (engine.forget_many, lambda ids: engine.purge_many(ids, confirm=True)):
+            with pytest.raises(NotFound):
+                verb([other.id, "nobody"])
+            with pytest.raises(InvalidInput, match=r"memory_ids=.* is one value"):
+                verb(other.id)
+        with pytest.raises(germane.PurgeNotConfirmed):
+            engine.purge_many([other.id])
+        assert engine.count() == 2
+
+        assert [each.status for each in engine.forget_many([other.id, other.id])] == [Status.FORGOTTEN]
+        assert engine.count(Filter(statuses=(Status.FORGOTTEN,))) == 1
+        assert engine.purge_many([newer.id, one.id, other.id], confirm=True) == 3
+        assert engine.count(Filter(statuses=tuple(Status))) == 0
+        assert (engine.forget_many([]), engine.purge_many([], confirm=True)) == ((), 0)
+
+
+def test_a_pin_is_set_and_taken_away_by_a_revision() -> None:
+    with germane.open(":memory:") as engine:
+        memory = engine.remember("Deploys are frozen.", kind="fact")
+
+        pinned = engine.revise(memory.id, pinned=True)
+        assert engine.count(Filter(pinned=True)) == 1
+        assert pinned.id in {item.memory.id for item in engine.assemble("rivers", budget=200).items}
+
+        assert engine.revise(pinned.id, pinned=False).pinned is False
+        assert engine.count(Filter(pinned=True)) == 0
+
+
+def test_at_a_prompt_results_are_short() -> None:
+    with germane.open(":memory:") as engine:
+        said = "So it does. " * 500
+        engine.remember_many([f"The pump of hall {number} hums. {said}" for number in range(20)])
+        found = engine.recall("Which pump hums?", limit=2)
+        context = engine.assemble("Which pump hums?", budget=500)
+
+        assert repr(found).startswith("<germane.Recalled 'Which pump hums?': 2 found\n  ")
+        assert len(repr(found).splitlines()) == 3
+        assert f"{context.tokens} of 500 tokens" in repr(context)
+        request = engine.request("Hum.")
+        for value in (found, context, context.trace, found[0], context.items[0].memory, request):
+            assert len(repr(value)) < 600
+        assert repr(engine.recall("x", kinds=["fact"])) == "<germane.Recalled 'x': none, filtered>"
+
+
+def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
+    """The same terms as of the words, each said once."""
+    from germane.retrieval.terms import query_terms  # noqa: PLC0415 - The only test here of what is within.
+
+    assert query_terms("pumps valves " * 1000) == query_terms("pumps valves")
