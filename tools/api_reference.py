@@ -73,7 +73,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Doors for parts of your own": (
         "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "LearningState", "Example",
-        "Validating", "Attested", "Evidence", "Living", "Multilingual", "Sharing",
+        "Validating", "Attested", "Evidence", "Living", "Experience", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
     "Token counters": ("get_counter", "register_counter"),

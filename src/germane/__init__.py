@@ -5,14 +5,17 @@ take, return and raise. `germane.aio` offers the same with await; `germane.testi
 `germane.exchange` and `germane.evaluation` are imported by name.
 
 A name's module is imported when the name is first asked for, so that `import germane` costs next to
-nothing. A new public name stands three times: in the imports for type checkers, in `_HOMES` and in
-`__all__`; a test holds them together.
+nothing. A new public name stands three times: in the imports for type checkers, in `germane.homes` and
+in `__all__`; a test holds them together.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from germane.homes import HOMES as _HOMES
+from germane.homes import RENAMED as _RENAMED
 
 if TYPE_CHECKING:
     from germane.conversation.anchored import RecallLimits
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from germane.model.database import DatabaseStatus, Erasure, VectorIndex
     from germane.model.diffs import diff
     from germane.model.draft import Doubt, Draft, Remembered
+    from germane.model.experience import Experience
     from germane.model.frame import Frame, FrameChoice
     from germane.model.held import AgeBasis, Evicted, Eviction, Held
     from germane.model.holding import Added, Move, MoveKind
@@ -119,8 +123,8 @@ if TYPE_CHECKING:
     from germane.verbs.ledger import Ledger
     from germane.verbs.operating import (
         distribute_store,
-        index_vectors,
         erase_purged,
+        index_vectors,
         migrate_store,
         reindex_store,
         store_status,
@@ -128,8 +132,8 @@ if TYPE_CHECKING:
     )
     from germane.verbs.recall import Recalled
     from germane.verbs.reembed import reembed
-    from germane.verbs.working_set import WorkingSet
     from germane.verbs.removing import Removal, remove_agent
+    from germane.verbs.working_set import WorkingSet
 
 __version__ = "0.1.0"
 
@@ -171,11 +175,12 @@ __all__ = [
     "Emptiness",
     "Engine",
     "Entry",
-    "Evicted",
     "Erasure",
+    "Evicted",
     "Eviction",
     "Evidence",
     "Example",
+    "Experience",
     "Feedback",
     "Filter",
     "Finding",
@@ -243,9 +248,9 @@ __all__ = [
     "RefreshReason",
     "Refreshed",
     "Remembered",
+    "Removal",
     "Rendition",
     "Renditions",
-    "Removal",
     "Replay",
     "Request",
     "RequestShares",
@@ -304,88 +309,19 @@ __all__ = [
     "copy_store",
     "diff",
     "distribute_store",
+    "erase_purged",
     "get_counter",
     "index_vectors",
-    "erase_purged",
     "migrate_store",
     "open",
     "reembed",
     "register_counter",
     "reindex_store",
+    "remove_agent",
     "store_status",
     "vacuum_store",
-    "remove_agent",
 ]
 
-_HOMES: dict[str, tuple[str, ...]] = {
-    module: tuple(names.split())
-    for module, names in {
-        "germane.conversation.anchored": "RecallLimits",
-        "germane.conversation.formats": "Payload",
-        "germane.conversation.tiers": "Tiers",
-        "germane.conversation.wanted": "RequestShares",
-        "germane.engine": "Engine open",
-        "germane.engine.space": "Space",
-        "germane.errors": """
-            BudgetTooSmall DuplicateMember EmbedderMismatch EmbeddingFailed GermaneError InvalidInput
-            InvalidPlan LastActive MissingExtra NotAMember NotAllowed NotFound NotHeld NotRecorded NotSaid
-            NotWorthKeeping PurgeNotConfirmed RequestTooLarge SchemaTooNew SpaceError SpaceTaken
-            StaleRevision StoreBusy StoreError StoreUnavailable UnknownKind UnknownSpace UnreadableSource
-        """,
-        "germane.kinds": "Kind Piece",
-        "germane.model.calibration": "Calibration",
-        "germane.model.compaction": "Compaction",
-        "germane.model.context": "Context Item",
-        "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
-        "germane.model.database": "DatabaseStatus Erasure VectorIndex",
-        "germane.model.diffs": "diff",
-        "germane.model.draft": "Doubt Draft Remembered",
-        "germane.model.frame": "Frame FrameChoice",
-        "germane.model.held": "AgeBasis Evicted Eviction Held",
-        "germane.model.holding": "Added Move MoveKind",
-        "germane.model.judgement": "Judgement",
-        "germane.model.learning": """
-            Attested Evidence Example Feedback LearningState Lessons Shown Validation Weights
-        """,
-        "germane.model.ledger": "Alteration Altered Assembly Changed Difference LedgerEntry Replay",
-        "germane.model.log": "ConversationInfo",
-        "germane.model.memory": "Level Memory Outcome Rendition Renditions Status Trust",
-        "germane.model.message": "Group Message OpaquePart Provider TextPart ToolCall ToolResult",
-        "germane.model.metrics": "Day Metrics",
-        "germane.model.observed": "Observed",
-        "germane.model.plan": "Overflow Plan RollOver Section Share Style",
-        "germane.model.query": "Candidate Filter Order Query TimeRange",
-        "germane.model.refreshed": "RefreshReason Refreshed",
-        "germane.model.request": "PartUse Request",
-        "germane.model.scope": "GLOBAL Scope",
-        "germane.model.space": "Happening Member Right Role SpaceEvent SpaceInfo",
-        "germane.model.stage": "Cause LifeEvent Sign Stage Standing",
-        "germane.model.stats": "EmbeddingIdentity Finding LargeMemory StoreStats",
-        "germane.model.trace": "Emptiness Entry Note Question Ranked Reason SectionUse Trace",
-        "germane.model.upkeep": "Reconcile Upkeep UpkeepStep UpkeepTask",
-        "germane.model.work": "KindsFirst Work",
-        "germane.plans.scoped": "Profile Scoped",
-        "germane.protocols": """
-            Checkable Clock Conversing Embedder FrameSelector Holding Learning Living Multilingual
-            Recording Scorer Sharing Store Summarizer TokenCounter Validating
-        """,
-        "germane.ranking.decay": "Decay",
-        "germane.stores.relational.copying": "AgentCopy",
-        "germane.tokens": "get_counter register_counter",
-        "germane.verbs.conversation": "Conversation",
-        "germane.verbs.copying": "CopyReport copy_store",
-        "germane.verbs.ledger": "Ledger",
-        "germane.verbs.operating": """
-            distribute_store erase_purged index_vectors migrate_store reindex_store store_status vacuum_store
-        """,
-        "germane.verbs.recall": "Recalled",
-        "germane.verbs.reembed": "reembed",
-        "germane.verbs.removing": "Removal remove_agent",
-        "germane.verbs.working_set": "WorkingSet",
-    }.items()
-}
-"""The public names by the module that has them."""
-_RENAMED = {"open": "open_engine"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 if not TYPE_CHECKING:  # A checker that saw this function would let every misspelt name pass.

@@ -160,6 +160,8 @@ class _Verbs:
     outcome = _awaited(Engine.outcome)
     learn = _awaited(Engine.learn)
     unlearn = _awaited(Engine.unlearn)
+    experience = _awaited(Engine.experience)
+    adopt_experience = _awaited(Engine.adopt_experience)
     expand = _awaited(Engine.expand)
     embed_pending = _awaited(Engine.embed_pending)
     stats = _awaited(Engine.stats)

@@ -226,6 +226,30 @@ def test_an_export_comes_back_byte_for_byte(db: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir() if "part" in path.name) == []
 
 
+def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Path, tmp_path: Path) -> None:
+    context = tmp_path / "context.json"
+    context.write_text(run("assemble", "Postgres", "--plan", "relevance", "--json", db=db).out, "utf-8")
+    used = id_of(db, "ChromaDB")
+    run("learn", "on", db=db)
+    assert run("feedback", "--context", str(context), "--used", used, db=db).code == 0
+    assert run("outcome", "success", "--context", str(context), db=db).code == 0
+
+    alone, all_of_it = tmp_path / "alone.jsonl", tmp_path / "all.jsonl"
+    run("export", "--memories-only", "--out", str(alone), db=db)
+    run("export", "--out", str(all_of_it), db=db)
+    assert all_of_it.read_text("utf-8").startswith(alone.read_text("utf-8"))
+    added = all_of_it.read_text("utf-8").splitlines()[len(alone.read_text("utf-8").splitlines()) :]
+    assert {json.loads(line)["record"] for line in added} == {"learning", "showing", "outcome"}
+
+    other = tmp_path / "other.db"
+    assert run("import", str(alone), db=other).out.endswith("3 new, 0 known, 0 left out.\n")
+    told = run("import", str(all_of_it), db=other).out
+    assert told.endswith(f"0 new, 3 known, 0 left out. Of its use, {len(added) - 1} records are new.\n")
+    again = run("import", str(all_of_it), "--json", db=other).json()["sources"][0]
+    assert (again["created"], again["experience"]) == (0, 0)
+    assert run("export", db=other).out.encode() == all_of_it.read_bytes()
+
+
 def test_stats_draws_a_bar_for_each_kind(db: Path) -> None:
     ran = run("stats", db=db)
 

@@ -63,6 +63,7 @@ def test_import_of_a_folder_that_changed(tmp_path: Path) -> None:
                         }
                     ],
                     "unchecked": None,
+                    "experience": 0,
                     "error": None,
                 }
             ],

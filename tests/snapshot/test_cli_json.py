@@ -175,7 +175,6 @@ def test_import(db: Path, tmp_path: Path) -> None:
     lines = tmp_path / "more.jsonl"
     lines.write_text('{"content": "From a line."}\n{"content": "x", "kind": "wish"}\n', encoding="utf-8")
     value = printed("import", str(lines), str(tmp_path / "none.md"), db=db)
-
     assert list(value) == fields("`germane import`")
     assert [list(source) for source in value["sources"]] == [fields("Source"), fields("Source")]
     value["sources"][0]["skipped"][0]["reason"] = value["sources"][0]["skipped"][0]["reason"][:20]
@@ -194,6 +193,7 @@ def test_import(db: Path, tmp_path: Path) -> None:
                     "skipped": [{"source": "test_import0/more.jsonl", "reason": "Unknown kind 'wish'."}],
                     "passed_over": [],
                     "unchecked": None,
+                    "experience": 0,
                     "error": None,
                 },
                 {
@@ -208,6 +208,7 @@ def test_import(db: Path, tmp_path: Path) -> None:
                     "skipped": [],
                     "passed_over": [],
                     "unchecked": None,
+                    "experience": 0,
                     "error": "Can't import <folder>/none.md: there is no such file or folder.",
                 },
             ],

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import germane
-from germane import embedders, engine, errors
+from germane import embedders, engine, errors, homes
 
 
 def test_the_three_lists_of_public_names_agree() -> None:
@@ -25,8 +25,8 @@ def test_the_three_lists_of_public_names_agree() -> None:
         for alias in node.names
     }
     at_run_time = {
-        (module, germane._RENAMED.get(name, name), name)
-        for module, names in germane._HOMES.items()
+        (module, homes.RENAMED.get(name, name), name)
+        for module, names in homes.HOMES.items()
         for name in names
     }
 

@@ -13,6 +13,7 @@ from germane.engine.surface import Surface
 
 if TYPE_CHECKING:
     from germane.model.context import Context
+    from germane.model.experience import Experience
     from germane.model.learning import Feedback, Lessons, Shown, Validation
     from germane.model.ledger import Assembly
     from germane.model.memory import Outcome
@@ -65,6 +66,23 @@ class Teaching(Surface):
         can't keep examples.
         """
         return verbs.feedback.learn(self._session, on)
+
+    def experience(self) -> Experience:
+        """What the agent went through with its memories: showings and uses, outcomes, and events of lives.
+
+        It is what an export takes along for another store, without any text of a memory. What `unlearn`
+        removed isn't in it.
+        """
+        return verbs.experience.experience(self._session)
+
+    def adopt_experience(self, experience: Experience) -> int:
+        """Keep what another store has kept of memories that are here by the same ids; how much of it is new.
+
+        It is counted nowhere, since what was counted came with the memories (see `adopt`). What is known here
+        stays, so that the same given again changes nothing; what speaks of no memory here is passed over.
+        Learning is switched on where it was on there and nothing was told of use here. Raises InvalidInput.
+        """
+        return verbs.experience.adopt_experience(self._session, experience)
 
     def unlearn(self) -> int:
         """Forget all that was learned; returns from how many examples. Uses stay counted."""

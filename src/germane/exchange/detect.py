@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from germane.exchange.dialogue import starts_dialogue
+from germane.exchange.exact import MARKER
 from germane.exchange.git import read_git
 from germane.exchange.jsonl import parse_object, read_jsonl
 from germane.exchange.locomo import conversation_drafts, is_locomo, read_locomo
@@ -20,7 +21,6 @@ from germane.exchange.markdown import MARKDOWN_SUFFIXES, read_markdown
 from germane.exchange.messages import is_message, messages_in
 from germane.exchange.modules import MODULE_SUFFIXES
 from germane.exchange.projects import read_project
-from germane.exchange.records import MARKER
 from germane.exchange.sources import OnSkip, numbered_lines, read_text, unreadable
 from germane.exchange.transcripts import read_transcript
 from germane.model.draft import Draft

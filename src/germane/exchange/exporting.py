@@ -1,4 +1,4 @@
-"""Memories as JSON lines that import back to the same store.
+"""Memories, and what was gone through with them, as JSON lines that import back to the same store.
 
 Level: exchange (imports model).
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from typing import TextIO
+from typing import Any, TextIO
 
 from germane.errors import InvalidInput
+from germane.exchange.experiences import experience_to_json
 from germane.exchange.records import memory_to_json
+from germane.model.experience import Experience
 from germane.model.memory import Memory
 from germane.model.stage import Standing
 
@@ -21,31 +23,44 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def export_jsonl(
-    memories: Iterable[Memory], out: TextIO, *, standings: Mapping[str, Standing] | None = None
+    memories: Iterable[Memory],
+    out: TextIO,
+    *,
+    standings: Mapping[str, Standing] | None = None,
+    experience: Experience | None = None,
+    agent: str | None = None,
 ) -> int:
     """Write one line per memory, in the order given, and return how many were written.
 
-    `standings` says by id what is counted of their lives; without it a line has no counts.
+    `standings` says by id what is counted of their lives; without it a line has no counts. What of an
+    `experience` speaks of these memories follows, a line for each part of it; what the `agent` did by itself
+    doesn't name it there.
+
     Fields are sorted and nothing depends on when or where it is written, so the same memories are the
     same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
     come oldest first, each version after the one it supersedes. Raises InvalidInput for metadata that
     JSON can't hold.
     """
-    written = 0
+    written: list[str] = []
     for memory in memories:
         out.write(_line(memory, (standings or {}).get(memory.id)))
-        written += 1
-    return written
+        written.append(memory.id)
+    kept = experience_to_json(experience or Experience(), agent=agent, ids=frozenset(written))
+    out.writelines(map(_as_line, kept))
+    return len(written)
 
 
 def _line(memory: Memory, standing: Standing | None) -> str:
-    fields = memory_to_json(memory, standing)
     try:
-        text = json.dumps(fields, ensure_ascii=False, sort_keys=True, allow_nan=False)
+        return _as_line(memory_to_json(memory, standing))
     except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"Memory {memory.id!r} can't be exported: its fields hold what JSON can't ({error}). "
             "Revise it with metadata of texts, numbers, lists and objects alone."
         ) from error
+
+
+def _as_line(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, ensure_ascii=False, sort_keys=True, allow_nan=False)
     # Half a surrogate pair has no UTF-8, and as an escape it is read back as it was.
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"

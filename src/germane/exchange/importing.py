@@ -5,7 +5,7 @@ Level: exchange (imports errors and model). An engine is anything with the metho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,17 @@ from typing import TypeVar
 
 from germane.errors import InvalidInput
 from germane.exchange.detect import Layout, layout_of, path_of, read
-from germane.exchange.jsonl import read_export
+from germane.exchange.experiences import Learns, known_by
+from germane.exchange.jsonl import Line, read_lines
 from germane.exchange.projects import Project, nothing_in, project_of
 from germane.exchange.records import RenditionsOf
 from germane.exchange.report import Importer, ImportReport, Keeper, Progress
 from germane.exchange.running import Run, Told
 from germane.exchange.syncing import sync
+from germane.model.experience import Experience, Experienced
+from germane.model.learning import Attested, Example
+from germane.model.memory import Memory
+from germane.model.stage import LifeEvent, Standing
 
 __all__ = ["ImportReport", "Importer", "Keeper", "Progress", "import_source"]
 
@@ -39,7 +44,8 @@ def import_source(
 ) -> ImportReport:
     """Import a source, `batch` memories per transaction, and say what became of it.
 
-    Sources are what `read` accepts; an export is restored as it was. Importing twice changes
+    Sources are what `read` accepts; an export is restored as it was, and with it what was gone through with
+    its memories, without counting any of it anew. Importing twice changes
     nothing, and what was forgotten stays so. Of files and folders, a text that was edited becomes the
     next version of its memory; what is no longer there is reported, and with `prune` forgotten until it
     comes back. `project` names what they belong to, so that an agent's projects stay apart;
@@ -96,15 +102,48 @@ def _import_export(
     engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
 ) -> None:
     """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
-    read = partial(read_export, path, agent=engine.agent, renditions_of=renditions_of)
+    read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
     refused: set[str] = set()
     if run.unchecked is None:
-        refused = {memory.chain for memory, _ in read() if run.holds_secret(memory)}
-    for group in _batches(read(), batch):
+        refused = {line[0].chain for line in read() if isinstance(line, tuple) and run.holds_secret(line[0])}
+    gone_through: list[Experienced | Learns] = []
+    ids: dict[str, str] = {}
+    for group in _batches(_apart(read(), gone_through), batch):
         kept = [memory for memory, _ in group if memory.chain not in refused]
         lives = {memory.id: standing for memory, standing in group if standing is not None}
         run.read += len(group) - len(kept)
-        run.store(kept, partial(engine.adopt, standings=lives))
+        stored = run.store(kept, partial(engine.adopt, standings=lives))
+        # What is known here by another id has gone through the same.
+        ids |= {given.id: one.memory.id for given, one in zip(kept, stored, strict=True) if one is not None}
+    if gone_through:
+        run.experience = engine.adopt_experience(_experience(gone_through, ids))
+
+
+def _apart(
+    lines: Iterable[Line], others: list[Experienced | Learns]
+) -> Iterator[tuple[Memory, Standing | None]]:
+    """The memories of an export; what else it holds is put into the list meanwhile."""
+    for line in lines:
+        if isinstance(line, tuple):
+            yield line
+        else:
+            others.append(line)
+
+
+def _experience(gone_through: Iterable[Experienced | Learns], ids: Mapping[str, str]) -> Experience:
+    """What of it speaks of memories that are here. Nothing is said of those that were left out."""
+    learns, kept = False, []
+    for one in gone_through:
+        if isinstance(one, bool):
+            learns = learns or one
+        elif (known := known_by(one, ids)) is not None:
+            kept.append(known)
+    return Experience(
+        learns=learns,
+        showings=tuple(one for one in kept if isinstance(one, Example)),
+        outcomes=tuple(one for one in kept if isinstance(one, Attested)),
+        events=tuple(one for one in kept if isinstance(one, LifeEvent)),
+    )
 
 
 def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:

@@ -8,17 +8,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from germane.errors import GermaneError
+from germane.exchange.exact import MARKER
+from germane.exchange.experiences import RECORD, Learns, experienced_from_json
 from germane.exchange.fields import FieldError, as_moment, as_tags, nearest, number_of, plain, text_of
-from germane.exchange.records import MARKER, RenditionsOf, memory_from_json, standing_from_json
+from germane.exchange.records import RenditionsOf, memory_from_json, standing_from_json
 from germane.exchange.sources import EXTERNAL, name_of, numbered_lines, unreadable
 from germane.model.draft import Draft
+from germane.model.experience import Experienced
 from germane.model.memory import Memory
 from germane.model.stage import Standing
 
-__all__ = ["parse_object", "read_export", "read_jsonl", "read_memories"]
+__all__ = ["Line", "parse_object", "read_export", "read_jsonl", "read_lines", "read_memories"]
+
+Line: TypeAlias = "tuple[Memory, Standing | None] | Experienced | Learns"
+"""What a line of an export says."""
 
 _FIELDS = (
     "content",
@@ -44,11 +50,14 @@ def read_jsonl(path: Path) -> Iterator[Draft]:
     A line is an object with `content` (or `text`) and any other field of a draft. Without a
     `source` it is the file and the text is trusted as a document's; a line that names its source may
     name its `trust` too. An exported line is accepted as well and gives up its id, status and counts
-    (`read_memories` keeps them). Raises UnreadableSource, naming the line, for anything else.
+    (`read_memories` keeps them); what was gone through with memories is passed over. Raises
+    UnreadableSource, naming the line, for anything else.
     """
     name = name_of(path)
     for number, line in numbered_lines(path):
         fields = parse_object(line, path, number)
+        if MARKER in fields and RECORD in fields:
+            continue
         try:
             yield _draft(fields, name)
         except FieldError as error:
@@ -72,9 +81,22 @@ def read_export(
 
     None stands where nothing was, and where an older germane wrote the line. Raises UnreadableSource.
     """
+    for line in read_lines(path, agent=agent, renditions_of=renditions_of):
+        if isinstance(line, tuple):
+            yield line
+
+
+def read_lines(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Line]:
+    """All that an export holds: memories as `read_export` gives them, and what was gone through with them.
+
+    Raises UnreadableSource, naming the line.
+    """
     for number, line in numbered_lines(path):
         fields = parse_object(line, path, number)
         try:
+            if RECORD in fields:
+                yield experienced_from_json(fields, agent=agent)
+                continue
             memory = memory_from_json(fields, agent=agent, renditions_of=renditions_of)
             yield memory, standing_from_json(fields)
         except (FieldError, GermaneError) as error:

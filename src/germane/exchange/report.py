@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from germane.exchange.sources import Skipped
 from germane.model.draft import Draft, Remembered
+from germane.model.experience import Experience
 from germane.model.memory import Memory
 from germane.model.query import Filter
 from germane.model.stage import Standing
@@ -38,6 +39,10 @@ class Importer(Protocol):
         self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
     ) -> Sequence[Remembered]:
         """Store memories as they are, ids, versions, status and counts included; what is there stays."""
+        ...
+
+    def adopt_experience(self, experience: Experience) -> int:
+        """Keep what was gone through with memories that are here; returns how much of it is new."""
         ...
 
 
@@ -116,6 +121,8 @@ class ImportReport:
     `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
     text stands no longer in the files imported, and `pruned` tells whether they were forgotten. `moved` are
     those of `revised` that were moved to another file and edited, and are known by their likeness alone.
+    `experience` counts what was new of uses, outcomes and events of lives, which an export holds beside
+    memories.
     `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
     that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
     files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
@@ -132,4 +139,5 @@ class ImportReport:
     skipped: tuple[Skipped, ...] = ()
     passed_over: tuple[Skipped, ...] = ()
     unchecked: str | None = None
+    experience: int = 0
     written: tuple[Written, ...] = field(default=(), compare=False)

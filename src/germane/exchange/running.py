@@ -42,7 +42,7 @@ class Run:
         self.gone: list[Gone] = []
         self.moved: list[Moved] = []
         self.written: list[Written] = []
-        self.read = self.created = self.known = self.revised = 0
+        self.read = self.created = self.known = self.revised = self.experience = 0
         self.pruned = False
 
     def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[Remembered | None]:
@@ -133,6 +133,7 @@ class Run:
             skipped=tuple(self.skipped),
             passed_over=tuple(self.passed_over),
             unchecked=self.unchecked,
+            experience=self.experience,
             written=tuple(self.written),
         )
 

@@ -9,12 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from germane.model.experience import Experienced
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.stage import Standing
 from germane.model.vector import Vector
 
-__all__ = ["Applied", "Attest", "Change", "Insert", "Judge", "Purge", "Revise", "SetStatus", "SetVector"]
+__all__ = [
+    "Adopt",
+    "Applied",
+    "Attest",
+    "Change",
+    "Insert",
+    "Judge",
+    "Purge",
+    "Revise",
+    "SetStatus",
+    "SetVector",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,15 +125,28 @@ class Attest:
     lifecycle: str = ""
 
 
-Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest | Live | Merge | Reword
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """Keep what another store has kept of a memory; it moves and counts nothing, since it was counted there.
+
+    It comes after what is known here, whatever its number was there. What is known stays as it is: a
+    showing or an outcome by its context, an event where as many like it are there as `number` says. Raises
+    NotFound when the agent has no such memory.
+    """
+
+    kept: Experienced
+    number: int = 1
+
+
+Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest | Adopt | Live | Merge | Reword
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """What one change did: the memory as it is now stored (None after a purge).
 
-    `created` is False when an Insert met a memory that was already there, and for a Judge or an Attest
-    unless it told what wasn't known.
+    `created` is False when an Insert met a memory that was already there, and for a Judge, an Attest or an
+    Adopt unless it told what wasn't known.
     """
 
     memory: Memory | None

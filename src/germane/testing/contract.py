@@ -25,6 +25,7 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Checkable, Store
 from germane.testing.builders import START, make_id, make_memories, make_memory, make_vector
+from germane.testing.contract_adopting import AdoptingContract
 from germane.testing.contract_changes import AGENT, EVERY, ChangesContract, insert
 from germane.testing.contract_conversing import ConversingContract
 from germane.testing.contract_embedding import EmbeddingContract
@@ -58,6 +59,7 @@ class StoreContract(
     PlacesContract,
     ValidatingContract,
     RecordingContract,
+    AdoptingContract,
 ):
     """Everything that a store promises. Subclasses say how one is opened."""
 

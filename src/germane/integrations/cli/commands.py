@@ -119,7 +119,10 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
     "watch": Command("watching", "Import a folder, then whatever changes in it, until it is interrupted."),
-    "export": Command("exchanging", "Write every memory as a line of JSON, oldest first."),
+    "export": Command(
+        "exchanging",
+        "Write every memory as a line of JSON, oldest first, then what was learned from its use.",
+    ),
     "embed": Command("embedding", "Make vectors for the memories that wait for one."),
     "reembed": Command(
         "embedding", "Replace the vectors of every agent in the store by those of another model."

@@ -89,11 +89,18 @@ def _export(
         Path | None,
         typer.Option("--out", metavar="FILE", help="Write to this file instead of the standard output."),
     ] = None,
+    *,
+    memories_only: Annotated[
+        bool,
+        typer.Option(
+            "--memories-only", help="Leave out what was used, how work turned out, and the events of lives."
+        ),
+    ] = False,
     database: Database = DEFAULT_DATABASE,
     agent: Agent = DEFAULT_AGENT,
     as_json: Json = False,
 ) -> None:
-    """Write every memory as a line of JSON, oldest first.
+    """Write every memory as a line of JSON, oldest first, then what was learned from its use.
 
     `germane import` restores them as they were. With --out and --json, one object says how many were
     written. Without --out the lines are the output.
@@ -103,12 +110,16 @@ def _export(
     with open_to_read(database, agent) as engine:
         memories = _in_order(engine)
         ids = [memory.id for memory in memories]
-        standings = dict(zip(ids, engine.standings(ids), strict=True))
+        kept: dict[str, Any] = {
+            "standings": dict(zip(ids, engine.standings(ids), strict=True)),
+            "experience": None if memories_only else engine.experience(),
+            "agent": agent,
+        }
         if out is None:
-            export_jsonl(memories, sys.stdout, standings=standings)
+            export_jsonl(memories, sys.stdout, **kept)
             return
         with _replaced(out) as file:
-            written = export_jsonl(memories, file, standings=standings)
+            written = export_jsonl(memories, file, **kept)
     if as_json:
         print_json({"out": str(out), "written": written})
     else:

@@ -58,7 +58,7 @@ _SHOWN = 20
 
 def result_of(source: str, report: ImportReport) -> dict[str, Any]:
     """What became of one source, as `import --json` prints it."""
-    return {"source": source, **report_shape(report), "error": None}
+    return {"source": source, **report_shape(report), "experience": report.experience, "error": None}
 
 
 def report_shape(report: ImportReport) -> dict[str, Any]:
@@ -94,6 +94,7 @@ def unread(source: str, last: Progress | None, error: str) -> dict[str, Any]:
         "skipped": [],
         "passed_over": [],
         "unchecked": None,
+        "experience": 0,
         "error": error,
     }
 
@@ -110,9 +111,10 @@ def totals(results: Sequence[dict[str, Any]]) -> dict[str, int]:
 def print_result(result: dict[str, Any]) -> None:
     """One line of counts, and on the error stream what needs a look."""
     changed = f"{result['revised']:,} changed, " if result["revised"] else ""
+    experience = f" Of its use, {result['experience']:,} records are new." if result["experience"] else ""
     print_text(
         f"{result['source']}: {result['read']:,} read, {result['created']:,} new, {changed}"
-        f"{result['known']:,} known, {len(result['skipped']):,} left out."
+        f"{result['known']:,} known, {len(result['skipped']):,} left out.{experience}"
     )
     warn_of(result)
     if result["error"]:

@@ -15,9 +15,20 @@ from germane.stores.relational.connection import Connection
 from germane.stores.relational.rows import id_text, microseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from germane.model.change import Judge
 
-__all__ = ["MOST_JUDGED", "examples_of", "judge", "key_of", "set_learning", "state_of", "unlearn"]
+__all__ = [
+    "MOST_JUDGED",
+    "examples_of",
+    "judge",
+    "keep_showing",
+    "key_of",
+    "set_learning",
+    "state_of",
+    "unlearn",
+]
 
 MOST_JUDGED: Final = 5000
 """Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
@@ -34,21 +45,17 @@ def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
-    values = {"agent": agent, "num": num, "context": key_of(change.context)}
     learns = state_of(connection, agent).on
-    parts = _packed(change) if learns and change.parts else _NO_PARTS
-    known = connection.run("judgement", values).fetchone()
-    counts = change.used and not (known and known[0])
-    # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
-    if known and not counts and (known[1] == parts or known[1] not in (None, _NO_PARTS)):
-        return False
-    connection.run("count_judgement", {"agent": agent})
-    connection.run("insert_judgement", {**values, "used": int(change.used), "parts": parts})
-    connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
+    _, counts = _keep(connection, agent, num, change, change.parts if learns else None)
     if counts:
         at = microseconds(change.at, name="at")
         connection.run("use_memory", {"agent": agent, "num": num, "at": at})
     return counts
+
+
+def keep_showing(connection: Connection, agent: int, num: int, showing: Example) -> bool:
+    """Store what another store was told of a memory in a context; returns whether any of it is new."""
+    return _keep(connection, agent, num, showing, showing.parts)[0]
 
 
 def state_of(connection: Connection, agent: int) -> LearningState:
@@ -99,11 +106,28 @@ def key_of(context: str) -> bytes:
     return key
 
 
-def _packed(change: Judge) -> str:
-    parts = {name: round(float(part), _DIGITS) for name, part in sorted((change.parts or {}).items())}
+def _keep(
+    connection: Connection, agent: int, num: int, told: Judge | Example, parts: Mapping[str, float] | None
+) -> tuple[bool, bool]:
+    """Store what was told unless it is known; returns whether any of it is new, and whether a use is."""
+    values = {"agent": agent, "num": num, "context": key_of(told.context)}
+    packed = _packed(told.memory_id, parts) if parts else _NO_PARTS
+    known = connection.run("judgement", values).fetchone()
+    counts = told.used and not (known and known[0])
+    # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
+    if known and not counts and (known[1] == packed or known[1] not in (None, _NO_PARTS)):
+        return False, False
+    connection.run("count_judgement", {"agent": agent})
+    connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
+    connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
+    return True, counts
+
+
+def _packed(memory_id: str, given: Mapping[str, float]) -> str:
+    parts = {name: round(float(part), _DIGITS) for name, part in sorted(given.items())}
     if not all(math.isfinite(part) for part in parts.values()):
         raise InvalidInput(
-            f"The parts {dict(change.parts or {})} of memory {change.memory_id!r} hold what is no number, "
+            f"The parts {dict(given)} of memory {memory_id!r} hold what is no number, "
             "so nothing can be learned from them. Give finite numbers."
         )
     return json.dumps(parts)

@@ -13,7 +13,18 @@ from itertools import groupby
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Applied, Attest, Change, Insert, Judge, Purge, Revise, SetStatus, SetVector
+from germane.model.change import (
+    Adopt,
+    Applied,
+    Attest,
+    Change,
+    Insert,
+    Judge,
+    Purge,
+    Revise,
+    SetStatus,
+    SetVector,
+)
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, Sign, Stage
@@ -22,6 +33,7 @@ from germane.model.vector import Vector
 from germane.places import further_places
 from germane.retrieval.terms import index_terms
 from germane.stores.indexed import indexed_text
+from germane.stores.relational.adopting import adopt
 from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.embedded import packed_vector
 from germane.stores.relational.in_sets import gone_from_sets, revised_in_sets, sets_holding
@@ -86,6 +98,7 @@ class Writing:
             Purge: self._purge,
             Judge: self._judge,
             Attest: self._attest,
+            Adopt: self._adopt,
             Live: self._live,
             Merge: self._merge,
             Reword: self._reword,
@@ -226,6 +239,10 @@ class Writing:
         if counted:
             self._note(num, "see")
         return Applied(memory=self._load(num), created=counted)
+
+    def _adopt(self, change: Adopt) -> Applied:
+        num = self._num(change.kept.memory_id)
+        return Applied(created=adopt(self.connection, self.agent, num, change), memory=self._load(num))
 
     def _live(self, change: Live) -> Applied:
         num = self._num(change.memory_id)

@@ -39,6 +39,12 @@ VALUES (
     %(at)s
 );
 
+-- name: same_life_events
+-- How many events like one are noted of a memory.
+SELECT count(*) FROM life_events
+WHERE agent = %(agent)s AND num = %(num)s AND sign = %(sign)s AND stage_before = %(before)s
+  AND stage_after = %(after)s AND cause = %(cause)s AND at = %(at)s;
+
 -- name: life_events
 -- What happened to some memories after the event `since`, in order.
 SELECT number, memories.id, sign, stage_before, stage_after, cause, agents.name, others.id, life_events.at

@@ -35,6 +35,12 @@ VALUES (
     coalesce((SELECT agents.agent FROM agents WHERE name = :by), :agent), :other, :at
 );
 
+-- name: same_life_events
+-- How many events like one are noted of a memory.
+SELECT count(*) FROM life_events
+WHERE agent = :agent AND num = :num AND sign = :sign AND stage_before = :before AND stage_after = :after
+  AND cause = :cause AND at = :at;
+
 -- name: life_events
 -- What happened to some memories after the event :since, in order.
 SELECT number, memories.id, sign, stage_before, stage_after, cause, agents.name, others.id, life_events.at
