@@ -1,0 +1,366 @@
+"""An agent is removed with all that is kept of it: at once for whoever asks, in batches for the store."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+
+import psycopg
+import pytest
+
+import germane
+from commandline import run
+from germane import InvalidInput, LastActive, PurgeNotConfirmed, StoreBusy, StoreUnavailable
+from germane.model.names import removed_name
+from germane.stores.opening import location_of, open_store
+from germane.stores.waking import Waking
+from support.postgres_rows import ROWS, fill
+from support.postgres_server import Server, database_of
+from support.traces import filled, number_of, texts, traces
+
+
+@pytest.fixture(params=["file", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store of either kind, without any agent."""
+    return (
+        str(tmp_path / "agent.db")
+        if request.param == "file"
+        else str(request.getfixturevalue("postgres_store"))
+    )
+
+
+def test_nothing_of_it_is_left(store: str) -> None:
+    filled(store)
+    number, attic = number_of(store, "ada"), number_of(store, "space:attic")
+    before = traces(store, number)
+    # Where each store has such a table, ada stands in it.
+    assert {"memories", "texts", "tags", "places", "lex", "vectors", "changes", "shown", "outcomes"} < set(
+        before
+    )
+    assert {"working_sets", "held", "moves", "conversations", "messages", "anchors", "lives"} < set(before)
+    assert {"life_events", "assemblies", "assembled", "members", "space_events"} < set(before)
+
+    removal = germane.remove_agent(store, "ada", confirm=True)
+
+    assert (removal.was_there, removal.left, removal.ended) == (True, ("team",), ("attic",))
+    assert traces(store, number) == {}
+    assert traces(store, attic) == {}
+    left = texts(store)
+    for word in ("rgon", "rypton", "eon", "adon", "elium", "luorine", "'ada'", '"ada"', "'space:attic'"):
+        assert word not in left.replace("xenon", ""), word
+
+
+def test_the_others_have_what_they_had(store: str) -> None:
+    filled(store)
+    germane.remove_agent(store, "ada", confirm=True)
+    with germane.open(store, agent="bob") as bob:
+        assert [each.content for each in bob.memories()] == ["Bob likes xenon tea"]
+        team = bob.space("team")
+        assert [each.memory.content for each in team.recall("oolong")] == ["The team likes oolong"]
+        assert [each.memory.content for each in team.working_set("board")] == ["The team likes oolong"]
+        assert {(str(each.what), each.by) for each in team.events()} >= {
+            ("create", "space:team"),
+            ("remember", "space:team"),
+            ("leave", "space:team"),
+        }
+        assert [each.agent for each in team.members()] == ["bob"]
+        assert [each.by for each in team.working_set("board").changes()] == ["space:team"]
+        assert bob.ledger().list()[0].sha256 is None
+        assert bob.doctor() == ()
+        team.remember("It goes on")
+
+
+def test_again_and_unknown_are_no_errors(store: str) -> None:
+    filled(store)
+    germane.remove_agent(store, "ada", confirm=True)
+    again = germane.remove_agent(store, "ada", confirm=True)
+    assert (again.was_there, again.rows, again.finished) == (False, 0, 0)
+    assert germane.store_status(store).agents == 2
+
+
+def test_what_comes_afterwards_is_a_new_agent(store: str) -> None:
+    with germane.open(store, agent="bob") as bob:
+        bob.remember("Bob likes tea")
+    with germane.open(store, agent="ada") as ada:
+        ada.remember("Argon opens the door")
+    number = number_of(store, "ada")
+    germane.remove_agent(store, "ada", confirm=True)
+    with germane.open(store, agent="ada") as ada:
+        assert list(ada.recall("door")) == []
+        ada.remember("Helium opens nothing")
+        assert [each.content for each in ada.memories()] == ["Helium opens nothing"]
+    assert number_of(store, "ada") > number
+    germane.remove_agent(store, "ada", confirm=True)
+    germane.remove_agent(store, "bob", confirm=True)
+    with germane.open(store, agent="eve") as eve:
+        eve.remember("New")
+    assert number_of(store, "eve") > number + 1
+
+
+def test_who_has_it_open_notices(store: str) -> None:
+    with germane.open(store, agent="ada") as ada:
+        for number in range(5):
+            ada.remember(f"Argon opens door {number}")
+        desk = ada.working_set("desk")
+        desk.add(ada.memories()[0])
+        ada.conversation("standup").append("user", "What does helium do?")
+        for _ in range(4):  # So often that all of it is kept in the process.
+            assert len(ada.recall("door", limit=5)) == 5
+        assert [len(desk.items()), len(ada.conversation("standup").messages())] == [1, 1]
+
+        germane.remove_agent(store, "ada", confirm=True)
+
+        assert list(ada.recall("door")) == []
+        assert ada.assemble("What opens the door?", budget=2000).trace.included == ()
+        assert [desk.items(), ada.conversation("standup").messages()] == [(), ()]
+        assert (ada.memories(), ada.stats().memories) == ((), 0)
+        # As many changes as before: nothing of that is taken for it.
+        for number in range(5):
+            ada.remember(f"Helium shuts gate {number}")
+        assert [each.memory.content[:6] for each in ada.recall("door gate argon helium", limit=9)] == [
+            "Helium"
+        ] * 5
+        desk.add(ada.memories()[0])
+        assert [each.memory.content[:6] for each in desk] == ["Helium"]
+        assert ada.doctor() == ()
+
+
+def test_who_waits_is_woken(postgres_store: str) -> None:
+    with germane.open(postgres_store, agent="ada") as ada:
+        ada.remember("Argon opens the door")
+    listens = open_store(postgres_store, embedding=None)
+    assert isinstance(listens, Waking)
+    heard, told = Event(), Event()
+    forget = listens.awake("ada", lambda: told.set() if heard.is_set() else heard.set())
+    try:
+        assert heard.wait(30)
+        germane.remove_agent(postgres_store, "ada", confirm=True)
+        assert told.wait(30)
+    finally:
+        forget()
+        listens.close()
+
+
+def test_a_row_in_every_table_goes(postgres_database: str) -> None:
+    """Also where a removal was interrupted right after its beginning."""
+    germane.migrate_store(postgres_database, partitions=2)
+    with psycopg.connect(postgres_database) as raw:
+        number = fill(raw, "one")
+        fill(raw, "two")
+        raw.execute("UPDATE agents SET name = %s WHERE agent = %s", (removed_name(number), number))
+    kinds = {each.rstrip("_01") for each in traces(postgres_database, number)}
+    assert kinds >= {*ROWS, "states", "agents"} - {"messages"}
+    others = traces(postgres_database, number + 1)
+
+    removal = germane.remove_agent(postgres_database, "nobody", confirm=True)
+
+    assert (removal.was_there, removal.finished) == (False, 1)
+    assert traces(postgres_database, number) == {}
+    assert traces(postgres_database, number + 1) == others
+
+
+def test_what_was_interrupted_is_gone_on_with(store: str, tmp_path: Path) -> None:
+    filled(store)
+    number = number_of(store, "ada")
+
+    def stop(done: int, total: int) -> None:
+        assert 0 < done < total
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        germane.remove_agent(store, "ada", confirm=True, progress=stop)
+
+    # Nobody finds it any more, and what is left of it isn't taken for anybody's.
+    status = germane.store_status(store)
+    assert (status.removing, status.agents, status.due) == (2, 2, status.due)
+    assert status.due
+    assert "2 agents; run `germane db remove` again" in run("db", "status", db=store).out
+    with germane.open(store, agent="ada") as ada:
+        assert ada.memories() == ()
+    with pytest.raises(StoreBusy, match="half removed"):
+        germane.copy_store(store, tmp_path / "copy.db")
+    assert traces(store, number)
+    told: list[tuple[int, int]] = []
+    removal = germane.remove_agent(store, "ada", confirm=True, progress=lambda *each: told.append(each))
+    assert (removal.was_there, removal.finished) == (False, 2)
+    assert told[-1][0] == told[-1][1] == removal.rows
+    assert traces(store, number) == {}
+    assert germane.store_status(store).removing == 0
+
+
+KILLED = """
+import os, signal, sys
+import germane
+
+def tell(done, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+germane.remove_agent(sys.argv[1], "ada", confirm=True, progress=tell)
+"""
+
+
+def test_a_removal_that_was_killed_is_finished_by_the_next(store: str) -> None:
+    filled(store)
+    number = number_of(store, "ada")
+    killed = subprocess.run([sys.executable, "-c", KILLED, store], check=False, env=dict(os.environ))
+    assert killed.returncode == -signal.SIGKILL
+    assert germane.store_status(store).removing
+    shown = run("db", "remove", "--agent", "ada", "--yes", "--json", db=store).json()
+    assert (shown["was_there"], shown["finished"] > 0) == (False, True)
+    assert traces(store, number) == {}
+
+
+def test_a_space_is_not_left_to_those_who_may_only_read(store: str) -> None:
+    with germane.open(store, agent="ada") as ada, germane.open(store, agent="bob") as bob:
+        ada.remember("Argon opens the door")
+        ada.space("other", create=True).join("bob", rights="write")
+        team = ada.space("team", create=True)
+        team.join("bob", rights="read")
+        with pytest.raises(LastActive, match="team"):
+            germane.remove_agent(store, "ada", confirm=True)
+        # Nothing was changed by it.
+        assert [each.agent for each in bob.space("other").members()] == ["ada", "bob"]
+        assert len(ada.memories()) == 1
+        team.disband(confirm=True)
+        assert germane.remove_agent(store, "ada", confirm=True).left == ("other",)
+
+
+def test_who_waits_to_lead_does(store: str) -> None:
+    with germane.open(store, agent="ada") as ada, germane.open(store, agent="bob") as bob:
+        team = ada.space("team", create=True)
+        team.join("bob", rights="write", role="passive")
+        germane.remove_agent(store, "ada", confirm=True)
+        assert [(each.agent, str(each.role)) for each in bob.space("team").members()] == [("bob", "active")]
+        bob.space("team").remember("It goes on")
+
+
+WAITING = b"""
+SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+"""
+
+
+def test_whoever_writes_meanwhile_is_before_or_after(postgres_store: str) -> None:
+    with germane.open(postgres_store, agent="ada") as ada:
+        ada.remember("Argon opens the door")
+        number = number_of(postgres_store, "ada")
+        with ThreadPoolExecutor(2) as pool, psycopg.connect(postgres_store, autocommit=True) as looks:
+            with psycopg.connect(postgres_store) as raw:
+                # Both wait for their turn with the agent, and have looked up its number by its name.
+                raw.execute("SELECT enter('ada', NULL, true)")
+                writes = pool.submit(ada.remember, "Helium shuts the gate")
+                removes = pool.submit(germane.remove_agent, postgres_store, "ada", confirm=True)
+                while looks.execute(WAITING).fetchall() != [(2,)]:
+                    assert not writes.done()
+            assert writes.result().id
+            assert removes.result().was_there
+        assert traces(postgres_store, number) == {}
+        memories = [each.content for each in ada.memories()]
+        assert memories in ([], ["Helium shuts the gate"])
+        assert [each.memory.content for each in ada.recall("gate")] == memories
+        assert ada.doctor() == ()
+
+
+def test_an_index_of_its_vectors_goes_too(postgres_store: str) -> None:
+    with germane.open(postgres_store, agent="ada") as ada:
+        ada.remember("Argon opens the door")
+    germane.index_vectors(postgres_store, "ada")
+    germane.remove_agent(postgres_store, "ada", confirm=True)
+    with psycopg.connect(postgres_store) as raw:
+        left = raw.execute("SELECT relname FROM pg_class WHERE relname LIKE 'vectors_of_%'").fetchall()
+    assert left == []
+
+
+def test_a_file_keeps_no_byte(tmp_path: Path) -> None:
+    store = tmp_path / "agent.db"
+    filled(str(store))
+    germane.remove_agent(store, "ada", confirm=True)
+    raw = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    for word in (b"Argon", b"Krypton", b"Neon", b"helium", b"fluorine", b"deciding"):
+        assert word not in raw
+    assert b"oolong" in raw
+
+
+def test_a_server_keeps_no_byte_once_it_is_erased(postgres_database: str, postgres_server: Server) -> None:
+    with germane.open(postgres_database, agent="adalovelace") as ada:
+        ada.remember("Praseodymium opens the door", tags=["dysprosium"])
+        ada.conversation("promethium").append("user", "What does it do?")
+        ada.space("gadolinium", create=True).working_set("terbium").add(
+            ada.space("gadolinium").remember("x y")
+        )
+    said = run("db", "remove", "--agent", "adalovelace", "--yes", db=postgres_database).out
+    assert said.endswith("To leave no bytes either: germane db vacuum --erase\n")
+    germane.erase_purged(postgres_database)
+    postgres_server.run("CHECKPOINT")
+    base = postgres_server.data / "base"
+    raw = [each.read_bytes() for each in base.rglob("*") if each.is_file()]
+    for word in (b"adalovelace", b"raseodymium", b"dysprosium", b"promethium", b"gadolinium", b"terbium"):
+        assert not any(word in each for each in raw), word
+
+
+def test_the_command_asks_and_tells(store: str) -> None:
+    filled(store)
+    refused = run("db", "remove", "--agent", "ada", db=store)
+    assert (refused.code, "--yes on the command line" in refused.err) == (2, True)
+    assert "Say which agent" in run("db", "remove", "--yes", db=store).err
+    told = run("db", "remove", "--agent", "ada", "--yes", db=store).out
+    assert told.startswith(f"{location_of(store)}: ada is removed, ")
+    assert "It has left the spaces team; what it put there stays." in told
+    assert "These spaces went with it: attic." in told
+    assert "there is no agent ada" in run("db", "remove", "--agent", "ada", "--yes", db=store).out
+
+
+def test_what_is_no_agent_is_refused(store: str, tmp_path: Path) -> None:
+    filled(store)
+    with pytest.raises(InvalidInput, match="kept for spaces"):
+        germane.remove_agent(store, "space:team", confirm=True)
+    with pytest.raises(PurgeNotConfirmed, match="'ada'"):
+        germane.remove_agent(store, "ada")
+    with pytest.raises(StoreUnavailable, match="no store"):
+        germane.remove_agent(tmp_path / "none.db", "ada", confirm=True)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_an_application_may_not(postgres_store: str, postgres_server: Server) -> None:
+    name = database_of(postgres_store)
+    postgres_server.run("CREATE ROLE remover LOGIN")
+    germane.migrate_store(postgres_store, role="remover")
+    try:
+        filled(postgres_store)
+        with pytest.raises(StoreUnavailable, match="address of the user who owns the tables"):
+            germane.remove_agent(postgres_server.url(name, user="remover"), "ada", confirm=True)
+        assert germane.store_status(postgres_store).removing == 0
+        with germane.open(postgres_store, agent="ada") as ada:
+            assert [each.name for each in ada.spaces()] == ["attic", "team"]
+    finally:
+        postgres_server.run("DROP OWNED BY remover", database=name)
+        postgres_server.run("DROP ROLE remover")
+
+
+def test_moving_is_to_copy_to_verify_and_to_remove(store: str, tmp_path: Path) -> None:
+    filled(store)
+    target = tmp_path / "other.db"
+    report = germane.copy_store(store, target, agents=["ada"])
+    # The same call compares what is there already, and raises where it differs.
+    again = germane.copy_store(store, target, agents=["ada"])
+    assert again.copied == 0
+    assert [each.sha256 for each in again.agents] == [each.sha256 for each in report.agents]
+    germane.remove_agent(store, "ada", confirm=True)
+    with germane.open(target, agent="ada") as ada:
+        assert [each.memory.content for each in ada.recall("What opens the door?", limit=1)] == [
+            "Neon opens the door"
+        ]
+        assert ada.doctor() == ()
+
+
+def test_many_rows_go_in_batches(store: str) -> None:
+    with germane.open(store, agent="ada", embedder=None) as ada:
+        ada.remember_many([f"Argon opens door {number}" for number in range(2500)])
+    told: list[tuple[int, int]] = []
+    germane.remove_agent(store, "ada", confirm=True, progress=lambda *each: told.append(each))
+    assert [done for done, _ in told] == [1000, 2000, 2500, 3500, 4500, 5000]
+    assert {total for _, total in told} == {5000}
