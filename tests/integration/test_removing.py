@@ -357,6 +357,24 @@ def test_moving_is_to_copy_to_verify_and_to_remove(store: str, tmp_path: Path) -
         assert ada.doctor() == ()
 
 
+def test_a_space_moves_with_all_that_are_in_it(store: str, tmp_path: Path) -> None:
+    with germane.open(store, agent="ada") as ada, germane.open(store, agent="bob") as bob:
+        team = ada.space("team", create=True)
+        team.join("bob", rights="write")
+        bob.space("team").remember("The team likes oolong")
+    number = number_of(store, "space:team")
+    together = ["ada", "bob", "space:team"]
+    germane.copy_store(store, tmp_path / "other.db", agents=together)
+    assert germane.remove_agent(store, "ada", confirm=True).left == ("team",)
+    assert germane.remove_agent(store, "bob", confirm=True).ended == ("team",)
+    assert germane.store_status(store).agents == 0
+    assert traces(store, number) == {}
+    with germane.open(tmp_path / "other.db", agent="ada") as ada:
+        assert [each.memory.content for each in ada.space("team").recall("oolong")] == [
+            "The team likes oolong"
+        ]
+
+
 def test_many_rows_go_in_batches(store: str) -> None:
     with germane.open(store, agent="ada", embedder=None) as ada:
         ada.remember_many([f"Argon opens door {number}" for number in range(2500)])
