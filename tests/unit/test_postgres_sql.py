@@ -1,4 +1,4 @@
-"""PostgreSQL's SQL files beside SQLite's: the same names and placeholders, each for one shard."""
+"""PostgreSQL's SQL files beside SQLite's: the same names and placeholders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from germane.stores import sql
 from germane.stores.relational.filtering import filtered
 from germane.stores.sql import migrations, queries, schema
 from support.postgres_schema import DISTRIBUTED, script
-from support.routes import unrouted
 
 OWN = {
     "cache_columns",  # These are looked up in a process's cache where the store is a file.
@@ -26,14 +25,6 @@ OWN = {
     "unindex_vectors",
     "indexed_vectors",
     "set_search_width",
-}
-EVERYWHERE = {"agents"}  # For maintenance alone, which is about all agents.
-
-# In functions the agent's number is a variable of these names.
-VARIABLES = {"asked", "one", "owner", "number", "reader"}
-BY_KEY = {
-    ("postings_of", "lex"),  # By agent only where the table is spread, which the test below checks.
-    ("purge_memory", "assembled"),  # Any member of a space may have assembled its memory.
 }
 
 
@@ -75,60 +66,6 @@ def test_an_insert_takes_its_values_in_the_same_order(name: str) -> None:
         for dialect in ("sqlite", "postgres")
     ]
     assert columns[0] == columns[1]
-
-
-@pytest.mark.parametrize("name", sorted(set(queries("postgres")) - EVERYWHERE))
-def test_every_statement_is_for_one_shard(name: str) -> None:
-    text = queries("postgres")[name]
-    if name.startswith("where_"):
-        # A condition of a statement about the agent's memories.
-        text = f"SELECT num FROM memories WHERE agent = %(agent)s {text}"
-    assert unrouted(text, distributed=DISTRIBUTED) == []
-
-
-@pytest.mark.parametrize(
-    ("statement", "tables"),
-    [
-        ("SELECT num FROM memories WHERE id = %(id)s", ["memories"]),
-        ("SELECT num FROM memories WHERE agent = 3 OR num = %(num)s", ["memories"]),
-        ("SELECT num FROM memories WHERE agent = %(agent)s OR num = %(num)s", ["memories"]),
-        ("SELECT num FROM lex WHERE keys && %(keys)s AND (lex.agent = %(agent)s OR %(all)s)", ["lex"]),
-        ("UPDATE states SET seq = 1", ["states"]),
-        ("DELETE FROM held WHERE num = %(num)s", ["held"]),
-        ("SELECT id FROM memories JOIN lex USING (num) WHERE memories.agent = %(agent)s", ["lex"]),
-        ("SELECT id FROM memories JOIN lex USING (agent, num) WHERE length > 1", ["memories", "lex"]),
-        (
-            "SELECT id FROM lex LEFT JOIN texts ON texts.num = lex.num WHERE lex.agent = %(agent)s",
-            ["texts"],
-        ),
-        (
-            "SELECT num FROM changes WHERE agent = %(agent)s AND num IN (SELECT num FROM memories)",
-            ["memories"],
-        ),
-        ("SELECT num FROM lex WHERE agent = %(agent)s UNION ALL SELECT num FROM vectors", ["vectors"]),
-        (
-            "SELECT id FROM agents JOIN held ON held.agent = agents.agent WHERE agents.name = %(agent)s",
-            ["held"],
-        ),
-        ("INSERT INTO tags (tag, num) VALUES (%s, %s)", ["tags"]),
-        (
-            "SELECT count(*) FROM texts WHERE EXISTS (SELECT FROM memories AS m WHERE m.num = texts.num)",
-            ["texts", "m"],
-        ),
-    ],
-)
-def test_a_statement_for_every_shard_is_found(statement: str, tables: list[str]) -> None:
-    found = unrouted(statement, distributed=DISTRIBUTED)
-    assert found == [each if each != "m" else "memories" for each in tables]
-
-
-def test_every_function_looks_for_rows_by_their_agent() -> None:
-    wanting = set()
-    for name, body in functions().items():
-        text = re.sub(rf"(\w+\.agent) = (?:{'|'.join(VARIABLES)})\b", r"\1 = %(agent)s", body)
-        for statement in text.split(";"):
-            wanting |= {(name, table) for table in unrouted(statement, distributed=DISTRIBUTED)}
-    assert wanting == BY_KEY
 
 
 def test_what_runs_as_the_owner_asks_who_was_entered() -> None:

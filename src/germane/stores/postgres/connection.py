@@ -16,6 +16,7 @@ from psycopg.adapt import AdaptersMap
 from psycopg.types.numeric import Int8BinaryDumper
 
 from germane.stores.postgres.batches import ROWS_AT_ONCE, batched, can_be_batched
+from germane.stores.postgres.numbers import numbered
 from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
 from germane.stores.relational.connection import Dialect, Why
 from germane.stores.sql import queries
@@ -57,7 +58,9 @@ class PostgresConnection:
     dialect: Final[Dialect] = "postgres"
     refusal = psycopg.IntegrityError
 
-    def __init__(self, raw: Raw) -> None:
+    def __init__(self, raw: Raw, *, is_spread: bool = False) -> None:
+        """`is_spread` says that the tables may lie on several servers."""
+        self._is_spread = is_spread
         self.whys: list[Why] = []
         self._raw = raw
         self._ahead = ExitStack()
@@ -149,8 +152,15 @@ class _Answer(psycopg.Cursor[tuple[Any, ...]]):
         # In their binary form values come and go without being written out and read again.
         self.format = psycopg.pq.Format.BINARY
         self._wait = wait
+        if self._is_spread and isinstance(values, Mapping):
+            query, names = numbered(query)
+            values = {**values, **{name: self._number(values[key]) for key, name in names.items()}}
 
     @property
+    def _number(self, name: str) -> int | None:
+        found = _Answer(self._raw, self.wait).execute(_query("number"), {"name": name}).fetchone()
+        return None if found is None else found[0]
+
     def rowcount(self) -> int:
         if self.pgresult is None:
             self._wait()

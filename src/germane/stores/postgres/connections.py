@@ -47,6 +47,9 @@ DELETE FROM commits WHERE token IN (
 )
 """.encode()
 
+# A cluster locks no rows in a subquery for sure; who sweeps at the same time waits.
+_SWEEP_SPREAD: Final = f"DELETE FROM commits WHERE at < now() - interval '{_STAYS}'".encode()
+
 _BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _LEAVE: Final = b"INSERT INTO commits (token) VALUES (%s::uuid)"
 _ENTER_TO_WRITE: Final = b"SELECT enter(%s::text, %s::text, true)"
@@ -95,7 +98,7 @@ class Connections:
         with translated(self.location):
             pool, raw = self._begin_read(_read(agent, acting))
             try:
-                yield PostgresConnection(raw)
+                yield PostgresConnection(raw, is_spread=pool.is_spread)
             except psycopg.Error as error:
                 if pool is self._replica:
                     pool.rest()
@@ -115,7 +118,7 @@ class Connections:
             self._check_writable()
             token = _new_token()
             raw = self._taken()
-            connection = PostgresConnection(raw)
+            connection = PostgresConnection(raw, is_spread=self._primary.is_spread)
             try:
                 with self._lent(raw):
                     left = self._begin_write(connection, agent, acting, token)
@@ -278,10 +281,13 @@ class Connections:
 
         It is answered with what follows, and so is the leaving of the token, which is returned.
         """
-        connection.send_ahead()
-        connection.send(_BEGIN_WRITE)
+        beginning = self._primary.beginning(_BEGIN_WRITE)
+        if beginning == _BEGIN_WRITE:
+            connection.send_ahead()
+        connection.send(beginning)
+        connection.send_ahead()  # Only one by one can statements be sent so.
         if self._sweep_is_due():
-            connection.send(_SWEEP)
+            connection.send(_SWEEP_SPREAD if self._primary.is_spread else _SWEEP)
         left = connection.send(_LEAVE, (token,))
         if agent is not None:
             connection.send(_ENTER_TO_WRITE, (agent, acting))
@@ -321,7 +327,7 @@ class Connections:
         raw = self._primary.begin(beginning)
         try:
             for why in whys:
-                why(PostgresConnection(raw), error)
+                why(PostgresConnection(raw, is_spread=self._primary.is_spread), error)
         finally:
             self._primary.give(raw)
 

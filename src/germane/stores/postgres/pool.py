@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreUnavailable
 from germane.stores.postgres.connection import ADAPTERS, Raw
 from germane.stores.postgres.failures import is_final, is_lost, unreachable
-from germane.stores.postgres.poolers import is_between, keeps_statements, local, refuses_options, settings_of
+from germane.stores.postgres.poolers import keeps_statements, local, refuses_options, settings_of
 
 __all__ = ["MOST_CONNECTIONS", "Pool", "location_of"]
 
@@ -35,6 +35,9 @@ _IDLE_IN_TRANSACTION_SECONDS: Final = 120
 # A connection that nobody needed for this long is closed, and none grows older than the other.
 _IDLE_SECONDS: Final = 300.0
 _LIFE_SECONDS: Final = 3600.0
+
+# Who answers, and whether the tables may lie on several servers.
+_MET: Final = b"SELECT pg_backend_pid(), EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')"
 
 # Under this name are the settings that the address gives, as it gives them.
 _OWN: Final = "options"
@@ -69,7 +72,9 @@ class Pool:
         self._settings = _settings(url, timeout, settings or {})
         self._with_options, self._without = (_target(url, each) for each in (self._settings, None))
         self._takes_options = True
-        self.is_pooled = False  # Seen with the first connection.
+        # Both are seen with the first connection.
+        self.is_pooled = False
+        self.is_spread = False
         self._guard = Lock()
         self._process = os.getpid()
         self._closed = False
@@ -183,7 +188,8 @@ class Pool:
 
     def _configure(self, raw: Raw) -> None:
         raw.prepared_max = _PREPARED
-        if is_between(raw):
+        ((process, self.is_spread),) = raw.execute(_MET, prepare=False).fetchall()
+        if process != raw.info.backend_pid:
             self.is_pooled = True
             if not keeps_statements(raw):
                 raw.prepare_threshold = None

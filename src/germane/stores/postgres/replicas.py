@@ -72,6 +72,11 @@ class Replica:
             self._pool.give(raw)
         return None
 
+    @property
+    def is_spread(self) -> bool:
+        """As of a `Pool`."""
+        return self._pool.is_spread
+
     def give(self, raw: Raw) -> None:
         """Take a connection back."""
         self._pool.give(raw)

@@ -52,7 +52,7 @@ def filtered(
         values["places"] = json.dumps(places)
     if where.embedded is not None:
         conditions.append(known["where_embedded" if where.embedded else "where_unembedded"])
-    if where.embedded is False:
+    if where.embedded is False and dialect == "sqlite":
         # Few wait as a rule: the plus leads SQLite to those, not by time through all memories.
         text = text.replace("WHERE agent =", "WHERE +agent =")
     return text.replace("{filter}", "\n".join(conditions)), values

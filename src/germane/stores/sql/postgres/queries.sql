@@ -158,8 +158,7 @@ UPDATE states SET judged = judged + 1 WHERE agent = %(agent)s;
 -- name: insert_judgement
 -- Store a judgement under its number; what was used once stays used, and parts stay those of the first time.
 INSERT INTO shown (agent, context, num, given, used, parts)
-VALUES (%(agent)s, %(context)s, %(num)s,
-        (SELECT judged FROM states WHERE states.agent = %(agent)s), %(used)s, %(parts)s)
+SELECT states.agent, %(context)s, %(num)s, judged, %(used)s, %(parts)s FROM states WHERE states.agent = %(agent)s
 ON CONFLICT (agent, context, num) DO UPDATE SET
     given = excluded.given, used = greatest(shown.used, excluded.used), parts = coalesce(nullif(shown.parts, '{}'), excluded.parts);
 
@@ -601,8 +600,8 @@ WHERE conversations.agent = number_of(%(agent)s) GROUP BY conversation, session 
 -- name: add_conversation
 -- Begin a conversation. No number is used up where it has begun.
 INSERT INTO conversations (agent, session)
-SELECT agents.agent, %(session)s::text FROM agents
-WHERE agents.name = %(agent)s AND NOT EXISTS (
+SELECT states.agent, %(session)s::text FROM states
+WHERE states.agent = number_of(%(agent)s) AND NOT EXISTS (
     SELECT FROM conversations WHERE conversations.agent = number_of(%(agent)s) AND session = %(session)s
 )
 ON CONFLICT DO NOTHING;

@@ -128,8 +128,9 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s);
 
 -- name: carried_life_events
 -- The agent's rows.
-SELECT agent, number, num, sign, stage_before, stage_after, cause, by, other, at
-FROM life_events WHERE agent = %(agent)s
+SELECT life_events.agent, number, life_events.num, sign, stage_before, stage_after, cause, by, others.num, at
+FROM life_events LEFT JOIN memories AS others ON others.agent = life_events.agent AND others.num = life_events.other
+WHERE life_events.agent = %(agent)s
 ORDER BY number;
 
 -- name: carry_life_events

@@ -4,11 +4,9 @@
 -- name: insert_assembly
 -- A recorded assembly, under the agent's next number.
 INSERT INTO assemblies (agent, number, id, at, context, sha256, tokens, candidates, asked)
-VALUES (
-    %(agent)s,
-    (SELECT coalesce(max(number), 0) + 1 FROM assemblies WHERE agent = %(agent)s),
-    %(id)s, %(at)s, %(context)s, %(sha256)s, %(tokens)s, %(candidates)s, %(asked)s
-);
+SELECT %(agent)s, coalesce(max(number), 0) + 1, %(id)s, %(at)s, %(context)s, %(sha256)s, %(tokens)s, %(candidates)s,
+       %(asked)s
+FROM assemblies WHERE agent = %(agent)s;
 
 -- name: insert_assembled
 -- A candidate; nothing where its memory was purged in the meantime.

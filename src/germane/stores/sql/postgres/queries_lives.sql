@@ -33,11 +33,9 @@ UPDATE states SET lived = lived + 1 WHERE agent = %(agent)s;
 -- name: insert_life_event
 -- Note what happened to a memory, under the number given last.
 INSERT INTO life_events (agent, number, num, sign, stage_before, stage_after, cause, by, other, at)
-VALUES (
-    %(agent)s, (SELECT lived FROM states WHERE states.agent = %(agent)s), %(num)s, %(sign)s, %(before)s,
-    %(after)s, %(cause)s, coalesce((SELECT agents.agent FROM agents WHERE name = %(by)s), %(agent)s), %(other)s,
-    %(at)s
-);
+SELECT states.agent, lived, %(num)s, %(sign)s, %(before)s, %(after)s, %(cause)s,
+       coalesce((SELECT agents.agent FROM agents WHERE name = %(by)s), states.agent), %(other)s, %(at)s
+FROM states WHERE states.agent = %(agent)s;
 
 -- name: same_life_events
 -- How many events like one are noted of a memory.

@@ -27,10 +27,8 @@ AND (
 -- name: insert_outcome
 -- Store how work turned out with a memory that a context showed; the latest word on that context stands.
 INSERT INTO outcomes (agent, context, num, given, worth, weight, at)
-VALUES (
-    %(agent)s, %(context)s, %(num)s, (SELECT attested FROM states WHERE states.agent = %(agent)s), %(worth)s,
-    %(weight)s, %(at)s
-)
+SELECT states.agent, %(context)s, %(num)s, attested, %(worth)s, %(weight)s, %(at)s FROM states
+WHERE states.agent = %(agent)s
 ON CONFLICT (agent, context, num) DO UPDATE SET
     given = excluded.given, worth = excluded.worth, weight = excluded.weight, at = excluded.at;
 

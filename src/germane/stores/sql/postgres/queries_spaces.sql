@@ -80,8 +80,8 @@ SELECT id FROM space_events WHERE space = %(space)s AND num = %(num)s AND what I
 -- name: insert_event
 -- Note what happened.
 INSERT INTO space_events (space, number, what, by, num, id, former, member, held_in, at)
-VALUES (%(space)s, %(number)s, %(what)s, (SELECT agent FROM agents WHERE name = %(by)s), %(num)s, %(id)s,
-        %(former)s, (SELECT agent FROM agents WHERE name = %(member)s), %(held_in)s, %(at)s);
+SELECT %(space)s, %(number)s, %(what)s, (SELECT agent FROM agents WHERE name = %(by)s), %(num)s, %(id)s,
+       %(former)s, (SELECT agent FROM agents WHERE name = %(member)s), %(held_in)s, %(at)s;
 
 -- name: set_happened
 -- Note the number of the latest event.
