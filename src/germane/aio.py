@@ -7,6 +7,7 @@ only one, and SQLite's work never blocks the event loop.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import update_wrapper
 from pathlib import Path
@@ -32,11 +33,56 @@ async def open(location: str | Path | Store, **options: Any) -> AsyncEngine:  # 
     return AsyncEngine(await asyncio.to_thread(open_engine, location, **options))
 
 
+class _Running:
+    """What runs on worker threads for an engine, so that closing it takes nothing from under a write.
+
+    A task that is cancelled stops waiting for its thread; nobody else knows then that it still works.
+    """
+
+    def __init__(self) -> None:
+        self._calls = 0
+        self._changed = threading.Condition()
+
+    async def call(self, verb: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The result of a verb, from a worker thread."""
+        return await asyncio.to_thread(self._counted, verb, *args, **kwargs)
+
+    def wait(self) -> None:
+        """Return once nothing runs."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._calls == 0)
+
+    def _counted(self, verb: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._changed:
+            self._calls += 1
+        try:
+            return verb(*args, **kwargs)
+        finally:
+            with self._changed:
+                self._calls -= 1
+                self._changed.notify_all()
+
+
 def _awaited(verb: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """The awaited form of a verb: same arguments, result and errors."""
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await asyncio.to_thread(verb, self._behind, *args, **kwargs)
+        running: _Running = self._running
+        return await running.call(verb, self._behind, *args, **kwargs)
+
+    update_wrapper(awaited, verb)
+    return awaited
+
+
+def _awaited_last(verb: Callable[[Engine], None]) -> Callable[[AsyncEngine], Coroutine[Any, Any, None]]:
+    """The same for the verb that ends the others, which are waited for."""
+
+    def ended(self: AsyncEngine) -> None:
+        self._running.wait()
+        verb(self.engine)
+
+    async def awaited(self: AsyncEngine, /) -> None:
+        await asyncio.to_thread(ended, self)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -47,7 +93,8 @@ def _awaited_of_conversation(verb: Callable[..., R]) -> Callable[..., Coroutine[
 
     async def awaited(self: Any, /, *args: Any, **kwargs: Any) -> R:
         given: Any = [each.conversation if isinstance(each, AsyncConversation) else each for each in args]
-        return await asyncio.to_thread(verb, self._behind, *given, **kwargs)
+        running: _Running = self._running
+        return await running.call(verb, self._behind, *given, **kwargs)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -57,7 +104,8 @@ def _awaited_figure(figure: Any) -> Any:
     """The awaited form of a property: reading it gives what is to be awaited."""
 
     def read(self: Any) -> Coroutine[Any, Any, Any]:
-        return asyncio.to_thread(figure.fget, self._behind)
+        found: Coroutine[Any, Any, Any] = self._running.call(figure.fget, self._behind)
+        return found
 
     return property(read, doc=figure.__doc__)
 
@@ -68,7 +116,7 @@ def _awaited_space(
     """The same for the verb that gives a space, whose verbs are awaited in their turn."""
 
     async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncSpace:
-        return AsyncSpace(await asyncio.to_thread(verb, self.engine, *args, **kwargs))
+        return AsyncSpace(await self._running.call(verb, self.engine, *args, **kwargs), self._running)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -80,7 +128,7 @@ def _awaited_working_set(
     """The same for the verb that gives a working set."""
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncWorkingSet:
-        return AsyncWorkingSet(await asyncio.to_thread(verb, self._behind, *args, **kwargs))
+        return AsyncWorkingSet(await self._running.call(verb, self._behind, *args, **kwargs), self._running)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -92,7 +140,7 @@ def _awaited_conversation(
     """The same for the verb that gives a conversation."""
 
     async def awaited(self: AsyncEngine, /, *args: P.args, **kwargs: P.kwargs) -> AsyncConversation:
-        return AsyncConversation(await asyncio.to_thread(verb, self.engine, *args, **kwargs))
+        return AsyncConversation(await self._running.call(verb, self.engine, *args, **kwargs), self._running)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -104,7 +152,7 @@ def _awaited_ledger(
     """The same for the verb that gives a ledger."""
 
     async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncLedger:
-        return AsyncLedger(await asyncio.to_thread(verb, self._behind, *args, **kwargs))
+        return AsyncLedger(await self._running.call(verb, self._behind, *args, **kwargs), self._running)
 
     update_wrapper(awaited, verb)
     return awaited
@@ -114,6 +162,7 @@ class _Verbs:
     """What an engine and a space have in common, awaited; `_behind` is the synchronous one."""
 
     _behind: Engine | Space
+    _running: _Running
 
     @property
     def agent(self) -> str:
@@ -176,8 +225,9 @@ class AsyncWorkingSet(Wrapping):
     and `in` do is done by `async for` and `holds`.
     """
 
-    def __init__(self, working_set: WorkingSet) -> None:
+    def __init__(self, working_set: WorkingSet, running: _Running | None = None) -> None:
         self.working_set = self._behind = working_set
+        self._running = running or _Running()
 
     @property
     def name(self) -> str:
@@ -218,8 +268,9 @@ class AsyncWorkingSet(Wrapping):
 class AsyncLedger:
     """A ledger whose verbs are awaited. `ledger` is the synchronous one behind it."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, running: _Running | None = None) -> None:
         self.ledger = self._behind = ledger
+        self._running = running or _Running()
 
     list = _awaited(Ledger.list)
     show = _awaited(Ledger.show)
@@ -230,8 +281,9 @@ class AsyncLedger:
 class AsyncConversation:
     """A conversation whose verbs are awaited. `conversation` is the synchronous one behind it."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(self, conversation: Conversation, running: _Running | None = None) -> None:
         self.conversation = self._behind = conversation
+        self._running = running or _Running()
 
     @property
     def session(self) -> str:
@@ -266,8 +318,9 @@ class AsyncConversation:
 class AsyncSpace(_Verbs):
     """A space whose verbs are awaited. `space` is the synchronous one behind it."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, running: _Running | None = None) -> None:
         self.space = self._behind = space
+        self._running = running or _Running()
 
     @property
     def name(self) -> str:
@@ -306,6 +359,7 @@ class AsyncEngine(_Verbs):
 
     def __init__(self, engine: Engine) -> None:
         self.engine = self._behind = engine
+        self._running = _Running()
 
     space = _awaited_space(Engine.space)
     spaces = _awaited(Engine.spaces)
@@ -315,7 +369,7 @@ class AsyncEngine(_Verbs):
     compaction = _awaited_of_conversation(Engine.compaction)
     compact = _awaited_of_conversation(Engine.compact)
     uncompact = _awaited_of_conversation(Engine.uncompact)
-    close = _awaited(Engine.close)
+    close = _awaited_last(Engine.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import germane
 from commandline import run
@@ -68,3 +71,15 @@ def _commit(folder: Path, message: str) -> None:
     who = ("-c", "user.name=Ana", "-c", "user.email=ana@example.org")
     for arguments in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", message)):
         subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True)  # noqa: S607 - The git on the PATH.
+
+
+def test_a_project_that_cannot_be_read_without_an_extra_is_no_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tokens.md").write_text("# Tokens\n\nCounted exactly.\n", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "detect_secrets", None)
+
+    ran = run("demo", "--project", str(tmp_path), "--budget", "500", "--json").json()
+
+    assert "pip install 'germane[project]'" in ran["project"]["imported"][0]["error"]

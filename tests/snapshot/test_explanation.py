@@ -191,3 +191,17 @@ def test_what_standing_adds_is_one_number() -> None:
         why_of({"semantic": 1.0, "lexical": 0.0, "recency": -0.001}, 0.999) == "lexical 0.00 + semantic 1.00"
     )
     assert why_of({"importance": 2.0, "recency": 0.5}, 1.0) == "importance 2.00, recency 0.50"
+
+
+def test_many_parts_of_a_score_leave_a_name_its_room() -> None:
+    parts = {"kind": 50.0, "lexical": 0.25, "outcome": -0.5, "path": 1.0, "semantic": 0.75}
+    label = "src/germane/verbs/recall.py recalls"
+    many = explain(trace(entries=(entry(1, level=Level.FULL, parts=parts, label=label),)), tokens=0)
+
+    lines = many.splitlines()
+    row = next(number for number, line in enumerate(lines) if line.startswith("facts"))
+    assert [" ".join(line.split()) for line in lines[row : row + 2]] == [
+        "facts full 0 51.50 kind 50.00 + lexical 0.25 + path 1.00 20500001 src/germane/verbs/recall.py rec…",
+        "+ semantic 0.75 + standing -0.50",
+    ]
+    assert max(map(width, lines)) <= 110

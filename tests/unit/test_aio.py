@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import germane
 import germane.aio
 from germane import Conversation, Engine, Space, WorkingSet
 from germane.aio import AsyncConversation, AsyncEngine, AsyncSpace, AsyncWorkingSet
+from germane.testing.fakes import HashEmbedder
 
 
 def public(owner: type) -> set[str]:
@@ -134,3 +140,28 @@ def test_a_conversation_with_await() -> None:
             return [message.text for message in (await talk.window(1)).messages]
 
     assert asyncio.run(main()) == ["Is Redis fast?", "Yes."]
+
+
+def test_closing_waits_for_what_a_cancelled_task_had_begun(tmp_path: Path) -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    class Waiting(HashEmbedder):
+        def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+            began.set()
+            assert go_on.wait(30)
+            return super().embed(texts)
+
+    async def main() -> None:
+        engine = await germane.aio.open(tmp_path / "agent.db", embedder=Waiting())
+        remembering = asyncio.create_task(engine.remember("The pump hums."))
+        await asyncio.to_thread(began.wait, 30)
+        remembering.cancel()
+        closing = asyncio.create_task(engine.close())
+        assert not (await asyncio.wait([closing], timeout=0.05))[0]
+        go_on.set()
+        await closing
+        assert remembering.cancelled()
+
+    asyncio.run(main())
+    with germane.open(tmp_path / "agent.db", embedder=HashEmbedder()) as engine:
+        assert [memory.content for memory in engine.memories()] == ["The pump hums."]

@@ -40,11 +40,14 @@ def test_texts_are_cut_as_the_model_was_taught(text: str, pieces: str) -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtra, match=r"germane\[onnx\]"):
+        OnnxEmbedder()
+
+
+def test_it_is_an_embedder_before_its_model_is_loaded() -> None:
     embedder = OnnxEmbedder()
     assert isinstance(embedder, Embedder)
     assert (embedder.name, embedder.dimension) == ("all-MiniLM-L6-v2-int8", 384)
-    with pytest.raises(MissingExtra, match=r"germane\[onnx\]"):
-        embedder.embed(["a text"])
 
 
 def test_a_number_of_threads_that_is_none_is_refused() -> None:

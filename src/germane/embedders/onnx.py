@@ -10,6 +10,7 @@ from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -49,6 +50,9 @@ class OnnxEmbedder:
     def __init__(self, *, threads: int = 1) -> None:
         if threads < 1:
             raise InvalidInput(f"threads is {threads}; it has to be 1 or more.")
+        # Found out here, and not by what waits in the background for vectors that never come.
+        if find_spec("onnxruntime") is None or find_spec(_PACKAGE) is None:
+            raise _missing()
         self.eager = False
         self._threads = threads
         self._session: _Session | None = None
@@ -92,7 +96,7 @@ def _open(threads: int) -> _Session:
         runtime: Any = import_module("onnxruntime")
         package: Any = import_module(_PACKAGE)
     except ImportError as missing:
-        raise MissingExtra(feature="Embedding with MiniLM", extra="onnx") from missing
+        raise _missing() from missing
     model = Path(package.model_path()).read_bytes()
     if sha256(model).hexdigest() != _MODEL_SHA256:
         raise EmbeddingFailed(
@@ -105,6 +109,10 @@ def _open(threads: int) -> _Session:
         model, sess_options=options, providers=["CPUExecutionProvider"]
     )
     return session
+
+
+def _missing() -> MissingExtra:
+    return MissingExtra(feature="Embedding with MiniLM", extra="onnx")
 
 
 def _ids(text: str) -> list[int]:

@@ -67,9 +67,9 @@ def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector 
     except EmbeddingFailed:
         raise
     except Exception as error:
-        raise EmbeddingFailed(
-            f"The embedder {embedder.name!r} failed on {len(texts)} texts: {error}."
-        ) from error
+        several = "a text" if len(texts) == 1 else f"{len(texts)} texts"
+        said = str(error).rstrip(".")
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} failed on {several}: {said}.") from error
     return _unit_vectors(vectors, rows=len(texts), dimension=embedder.dimension)
 
 
