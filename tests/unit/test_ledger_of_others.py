@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import germane
-from germane.testing.builders import START
+from germane.stores.sqlite import SqliteStore
+from germane.testing.builders import START, make_id
 from germane.testing.fakes import FixedClock
 
 FACTS = ("Redis caches sessions.", "Redis needs a password.", "Milo is a cat.")
@@ -64,27 +66,92 @@ def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
     assert replay.context.text == context.text
 
 
-def test_a_replay_says_what_has_become_of_the_set(engine: germane.Engine) -> None:
+@pytest.mark.parametrize("strategy", ["balanced", "recent", "important", "frequent", "smart", "clustered"])
+def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
+    engine: germane.Engine, clock: FixedClock, strategy: str
+) -> None:
+    held = filled(engine)
+    clock.advance(timedelta(hours=5))
+    first, second, third = held.items()
+    held.touch(first)
+    held.pin(second)
+    engine.feedback(engine.recall("password"), used=[engine.recall("password")[0]])
+    context = held.assemble(
+        "What does Redis cache?", strategy=strategy, overflow="degrade", max_tokens=30, record=True
+    )
+    clock.advance(timedelta(days=9))
+    engine.revise(first.memory.id, "Redis caches nothing any more.")
+    held.touch(third)
+    held.unpin(second)
+    held.remove(third)
+    engine.forget(second.memory.id)
+    held.add(engine.remember("Redis has a successor.", kind="fact"))
+    held.resize(900)
+    assert held.assemble("What does Redis cache?", strategy=strategy, max_tokens=30).text != context.text
+
+    replay = engine.ledger().replay(latest(engine).id)
+
+    assert (replay.same, replay.why) == (True, ())
+    assert replay.context is not None
+    assert replay.context.text == context.text
+    assert replay.context.trace.entries == context.trace.entries
+
+
+def test_a_set_of_a_space_is_made_again_to_the_byte(tmp_path: Path, clock: FixedClock) -> None:
+    with germane.open(tmp_path / "team.db", agent="ada", clock=clock) as ada:
+        team = ada.space("team", create=True)
+        held = team.working_set()
+        held.add_many(team.remember_many(FACTS)[place].memory for place in range(len(FACTS)))
+        context = held.assemble(strategy="important", record=True)
+        held.clear()
+        (one,) = team.ledger().list()
+        replay = team.ledger().replay(one.id)
+        assert replay.same
+        assert replay.context is not None
+        assert replay.context.text == context.text != ""
+
+
+def test_a_replay_says_what_has_become_of_the_set_where_a_purge_took_of_its_record(
+    engine: germane.Engine,
+) -> None:
     held = filled(engine)
     held.assemble(record=True)
-    held.remove(held.items()[0])
+    engine.purge(held.items()[0].memory.id, confirm=True)
     engine.working_set("other").add(engine.memories()[0])
 
     replay = engine.ledger().replay(latest(engine).id)
 
     assert not replay.same
-    assert replay.why[0] == "The working set 'desk' has moved since, and is taken as it is now: 1 remove."
-    assert replay.difference is not None
-    assert len(replay.difference.left) == 1
+    assert replay.why[0] == "The working set 'desk' has moved since, and is taken as it is now: 1 purge."
+    assert "the hash of the text with it" in replay.why[1]
+    assert replay.context is not None
 
 
-def test_a_set_that_moved_and_came_back_to_the_same_text_is_proved_the_same(engine: germane.Engine) -> None:
+def test_a_record_from_before_what_was_held_was_kept_takes_the_set_as_it_is(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "agent.db")
+    with germane.open(store, agent="a", clock=FixedClock(START)) as engine:
+        engine.remember_many(FACTS)
+        held = filled(engine)
+        held.assemble(record=True)
+        known = latest(engine)
+        options = {name: value for name, value in known.options.items() if name != "held"}
+        store.record("a", replace(known, id=make_id("older"), options=options))
+        assert engine.ledger().replay(make_id("older")).same
+        held.remove(held.items()[0])
+        replay = engine.ledger().replay(make_id("older"))
+        assert not replay.same
+        assert replay.why == ("The working set 'desk' has moved since, and is taken as it is now: 1 remove.",)
+        assert replay.difference is not None
+        assert len(replay.difference.left) == 1
+        assert engine.ledger().replay(known.id).same
+
+
+def test_no_id_of_a_purged_memory_stays_in_the_record_of_a_set(engine: germane.Engine) -> None:
     held = filled(engine)
-    text = held.assemble(strategy="important", record=True).text
-    held.pin(held.items()[0])
-    held.unpin(held.items()[0])
-    assert held.assemble(strategy="important").text == text
-    assert engine.ledger().replay(latest(engine).id).same
+    held.assemble(record=True)
+    gone = held.items()[0].memory.id
+    engine.purge(gone, confirm=True)
+    assert gone not in repr(engine.ledger().show(latest(engine).id))
 
 
 def test_a_scorer_of_a_set_has_to_be_given_again(engine: germane.Engine) -> None:

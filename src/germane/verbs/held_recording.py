@@ -1,7 +1,8 @@
-"""assemble of a working set, and keep a record of it: how it was ordered, and when the set had last moved.
+"""assemble of a working set, and keep a record of it: how it was ordered, and what the set held.
 
-Level: verbs. The ledger keeps no set. A repetition is made of what the set holds by then, and says what has
-become of it since.
+Level: verbs. The ledger keeps no text: of what was held it keeps moments and numbers, in the order of its
+entries. A repetition is made of the memories of then. Where a purge took an entry from the record, or it is
+from before such things were kept, it is made of what the set holds now, and says what became of it since.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any, Final
 
+from germane.errors import NotFound
 from germane.model.context import Context
+from germane.model.held import Held
+from germane.model.holding import HeldSet
 from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.query import Filter
 from germane.plans.working import working
@@ -24,13 +29,17 @@ from germane.verbs.held_now import HeldNow
 from germane.verbs.recording import assembly_of, recording_store
 from germane.verbs.session import Session
 
-__all__ = ["WORKING_SET", "assemble_held_again", "assemble_held_recorded", "moved_since"]
+__all__ = ["WORKING_SET", "assemble_held_again", "assemble_held_recorded", "keeps_held", "moved_since"]
 
 WORKING_SET: Final = "working_set"
 """What such an assembly was made for."""
 
+_HELD: Final = "held"
+"""The option that says how each entry was held; the entries themselves name the memories."""
+
 _ORDERED_BY: Final = ("name", "base", "cluster_by", "relevance")
 _LAID_OUT_BY: Final = ("overflow", "order", "raw")
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def assemble_held_recorded(
@@ -56,25 +65,39 @@ def assemble_held_recorded(
         "moved": held.moved,
         "strategy": {**ordered, "decay": asdict(strategy.decay)},
         "layout": {name: layout[name] for name in _LAID_OUT_BY},
+        _HELD: _as_columns(held, context),
     }
-    made = _record(side, context, strategy, point, options, settled=settled, seconds=seconds)
+    pinned = side.now.pinned(held)
+    made = _record(session, context, strategy, point, options, pins=pinned, settled=settled, seconds=seconds)
     store.record(session.agent, made)
     return context
+
+
+def keeps_held(assembly: Assembly) -> bool:
+    """Whether a record says of every memory that the set held how it held it."""
+    return _HELD in assembly.options and not assembly.purged
 
 
 def assemble_held_again(
     session: Session, assembly: Assembly, scorer: Scorer | None
 ) -> tuple[Context, Assembly]:
-    """The context that the set gives now for what was recorded, by the clock of then, and its record."""
+    """The context for what was recorded, by the clock of then, and its record.
+
+    Where the record keeps what was held, the session's store is that of then. Raises NotFound for a memory
+    that isn't in it.
+    """
     options = assembly.options
     then = replace(session, clock=lambda: assembly.at)
     side = _side(then, str(options["set"]))
+    held = _from_columns(side, assembly) if keeps_held(assembly) else side.now.read()
     how = dict(options["strategy"])
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
     plan = working(**options["layout"])
-    context = assemble_held(side, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget)
+    context = assemble_held(
+        side, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
+    )
     point = assembly.points[assembly.agent]
-    return context, _record(side, context, strategy, point, options)
+    return context, _record(then, context, strategy, point, options, pins=side.now.pinned(held))
 
 
 def moved_since(session: Session, assembly: Assembly) -> Iterator[str]:
@@ -91,15 +114,53 @@ def moved_since(session: Session, assembly: Assembly) -> Iterator[str]:
         yield f"The working set {side.name!r} has moved since, and is taken as it is now: {named}."
 
 
+def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
+    """How each entry of a context was held, as columns in the order of the entries, times in microseconds."""
+    by_id = {one.memory.id: one for one in held.items}
+    ones = [by_id[entry.memory_id] for entry in context.trace.entries]
+    now = context.trace.now
+    return {
+        "entered": [(now - one.entered_at) // _MICROSECOND for one in ones],
+        "touched": [(one.touched_at - one.entered_at) // _MICROSECOND for one in ones],
+        "order": [one.order for one in ones],
+        "touches": [one.touches for one in ones],
+        "pinned": [int(one.pinned) for one in ones],
+        "recalled": [int(one.recalled) for one in ones],
+    }
+
+
+def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
+    """The set as it was recorded, of the memories that the store has. Raises NotFound."""
+    ids = [entry.memory_id for entry in assembly.entries]
+    columns = assembly.options[_HELD]
+    items = []
+    for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):
+        if memory is None:
+            raise NotFound(ids[place], assembly.agent)
+        entered = assembly.at - columns["entered"][place] * _MICROSECOND
+        one = Held(
+            memory=memory,
+            entered_at=entered,
+            touched_at=entered + columns["touched"][place] * _MICROSECOND,
+            order=columns["order"][place],
+            tokens=0,
+            touches=columns["touches"][place],
+            pinned=bool(columns["pinned"][place]),
+            recalled=bool(columns["recalled"][place]),
+        )
+        items.append(one.evolve(tokens=side.now.tokens_of(one)))
+    items.sort(key=lambda one: one.order)
+    return HeldSet(name=side.name, moved=int(assembly.options["moved"]), items=tuple(items))
+
+
 def _record(
-    side: Side,
+    session: Session,
     context: Context,
     strategy: Strategy,
     point: Mapping[str, int],
     options: Mapping[str, Any],
     **more: Any,
 ) -> Assembly:
-    session = side.session
     return assembly_of(
         session,
         context,
@@ -108,7 +169,6 @@ def _record(
         points={session.agent: point},
         plan=context.trace.plan,
         budget=context.trace.budget,
-        pins=side.now.pinned(side.now.read()),
         scorer=strategy.scorer,
         options=options,
         **more,

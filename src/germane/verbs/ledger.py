@@ -28,7 +28,7 @@ from germane.packing.remembered import RememberedLines
 from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
-from germane.verbs.held_recording import WORKING_SET, assemble_held_again, moved_since
+from germane.verbs.held_recording import WORKING_SET, assemble_held_again, keeps_held, moved_since
 from germane.verbs.judged import KnownJudgement
 from germane.verbs.learned import KnownWeights
 from germane.verbs.recording import assembly_of, recording_store
@@ -85,8 +85,7 @@ class Ledger:
 
         What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
         `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
-        A working set is taken as it is now, since the ledger keeps none. Raises NotRecorded, or InvalidInput
-        for what no assembly takes.
+        Raises NotRecorded, or InvalidInput for what no assembly takes.
         """
         unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
         if unknown:
@@ -96,7 +95,8 @@ class Ledger:
             )
         assembly = self.show(assembly_id)
         alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
-        moved = tuple(moved_since(self._session, assembly)) if assembly.made_for == WORKING_SET else ()
+        of_now = assembly.made_for == WORKING_SET and not keeps_held(assembly)
+        moved = tuple(moved_since(self._session, assembly)) if of_now else ()
 
         def why(again: Assembly | None) -> tuple[str, ...]:
             return (*moved, *_why(assembly, again, alterations, given))
@@ -140,11 +140,11 @@ def difference(first: Assembly, second: Assembly) -> Difference:
 
 def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
     """The context that the recorded question gives now in the store of then, and the record of it."""
-    if assembly.made_for == WORKING_SET:
-        return assemble_held_again(session, assembly, given.get("scorer"))
     counter = session.counter if assembly.counter == session.counter.name else None
     if "counter" in given or counter is None:
         counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
+    if assembly.made_for == WORKING_SET:
+        return _held_again(replace(session, counter=counter), assembly, given)
     asked: dict[str, Any] = {
         **{name: value for name, value in assembly.options.items() if name != MADE_FOR},
         "where": assembly.where,
@@ -162,6 +162,14 @@ def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple
         ]
         context = assemble(past[0], assembly.question, spaces=past[1:], **asked)
         return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
+
+
+def _held_again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+    """The same for a working set: what it held then, in the store of then, as far as the record says it."""
+    if not keeps_held(assembly):
+        return assemble_held_again(session, assembly, given.get("scorer"))
+    with _past(session, assembly) as past:
+        return assemble_held_again(past, assembly, given.get("scorer"))
 
 
 @contextmanager
