@@ -86,13 +86,13 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
 
 
 class Saying:
-    """One transaction's work on one conversation."""
+    """One transaction's work on one conversation, of which `known` is what is stored of itself."""
 
-    def __init__(self, connection: Connection, agent: str, session: str) -> None:
+    def __init__(self, connection: Connection, agent: str, session: str, known: Spoken) -> None:
         self._connection = connection
         self._agent = agent
         self._session = session
-        self._known = spoken(connection, agent, session)
+        self._known = known
         self._values = {"agent": self._known.agent, "conversation": self._known.conversation}
         self._gone = False
 

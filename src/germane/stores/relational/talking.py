@@ -65,11 +65,13 @@ class SaidIn:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)
         with self._connections.writing(agent) as connection:
+            known = spoken(connection, agent, session)
             begins = any(isinstance(each, Append | SetAnchor) for each in changes)
-            if begins and not spoken(connection, agent, session).conversation:
+            if begins and not known.conversation:
                 connection.run("add_agent", {"name": agent})
                 connection.run("add_conversation", {"agent": agent, "session": session})
-            moved = Saying(connection, agent, session).apply(changes)
+                known = spoken(connection, agent, session)
+            moved = Saying(connection, agent, session, known).apply(changes)
             if purges:
                 self._connections.note_purge(connection, "conversations")
         if purges:
