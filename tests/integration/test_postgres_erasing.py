@@ -24,7 +24,7 @@ def tidy_server() -> Iterator[Server]:
     why = missing()
     if why:
         pytest.skip(why)
-    server = Server(settings={"wal_recycle": "off"})
+    server = Server(settings={"wal_recycle": "off", "max_prepared_transactions": "2"})
     try:
         server.create()
         server.start()
@@ -207,6 +207,41 @@ def test_nothing_is_called_erased_that_somebody_might_still_look_at(
         assert germane.store_status(tidy_database).due == 1
     germane.erase_purged(tidy_database)
     assert files_with(tidy_server, b"xyzzyplugh") == set()
+
+
+def test_a_user_without_rights_sees_who_might_still_look_as_well(
+    postgres_database: str, postgres_server: Server
+) -> None:
+    name = database_of(postgres_database)
+    role = f"owner_{name}"
+    postgres_server.run(f"CREATE ROLE {role} LOGIN", f"ALTER DATABASE {name} OWNER TO {role}")
+    store = postgres_server.url(name, user=role)
+    try:
+        _purged(store)
+        with psycopg.connect(postgres_database, application_name="of the superuser") as old:
+            old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            old.execute("SELECT 1")
+            with germane.open(store, agent="ada") as engine:
+                engine.purge(engine.remember("Gone too").id, confirm=True)
+            with pytest.raises(StoreBusy, match="of the superuser"):
+                PostgresOperations(store, patience=0).erase(lambda *_: None)
+    finally:
+        postgres_server.run(f"REASSIGN OWNED BY {role} TO postgres", f"DROP OWNED BY {role}", database=name)
+        postgres_server.run(f"DROP ROLE {role}")
+
+
+def test_a_prepared_transaction_is_waited_for_too(tidy_database: str) -> None:
+    with germane.open(tidy_database, agent="ada") as engine:
+        memory = engine.remember("Gone")
+        with psycopg.connect(tidy_database, autocommit=True) as raw:
+            raw.execute("BEGIN")
+            raw.execute("CREATE TABLE prepared_one ()")
+            raw.execute("PREPARE TRANSACTION 'left behind'")
+            engine.purge(memory.id, confirm=True)
+            with pytest.raises(StoreBusy, match="prepared transaction left behind"):
+                PostgresOperations(tidy_database, patience=0).erase(lambda *_: None)
+            raw.execute("ROLLBACK PREPARED 'left behind'")
+        assert germane.erase_purged(tidy_database).tables
 
 
 def test_a_table_that_is_in_use_is_not_waited_for_at_length(postgres_database: str) -> None:

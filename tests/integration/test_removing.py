@@ -265,6 +265,22 @@ def test_whoever_writes_meanwhile_is_before_or_after(postgres_store: str) -> Non
         assert ada.doctor() == ()
 
 
+def test_who_lets_it_into_a_space_meanwhile_is_waited_for(postgres_store: str) -> None:
+    with germane.open(postgres_store, agent="bob") as bob, germane.open(postgres_store, agent="ada") as ada:
+        bob.space("team", create=True)
+        ada.remember("Argon opens the door")
+        with ThreadPoolExecutor(1) as pool, psycopg.connect(postgres_store, autocommit=True) as looks:
+            with psycopg.connect(postgres_store) as raw:
+                raw.execute(
+                    "INSERT INTO members SELECT space, number_of('ada'), 'write', 'active', 1, 2 FROM spaces"
+                )
+                removes = pool.submit(germane.remove_agent, postgres_store, "ada", confirm=True)
+                while looks.execute(WAITING).fetchall() != [(1,)]:
+                    assert not removes.done()
+            assert removes.result().left == ("team",)
+        assert [each.agent for each in bob.space("team").members()] == ["bob"]
+
+
 def test_an_index_of_its_vectors_goes_too(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")

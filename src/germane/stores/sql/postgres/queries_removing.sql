@@ -1,8 +1,8 @@
 -- What removes an agent with all that is kept of it, in batches, whatever the store is kept in.
 
 -- name: number
--- The number of an agent, or of a space by the name of its agent.
-SELECT agent FROM agents WHERE name = %(name)s;
+-- The number of an agent, or of a space by the name of its agent. Whoever lets it into a space has been waited for.
+SELECT agent FROM agents WHERE name = %(name)s FOR UPDATE;
 
 -- name: rename_agent
 -- Give an agent the name of one that is being removed, so that nobody finds it any more.
