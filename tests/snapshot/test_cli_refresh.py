@@ -73,7 +73,14 @@ def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
     smaller = said("Which port has Postgres?", "--acting", "--room", "90", db=db)
     assert "The context before was larger than its room." in smaller.err
     assert 0 < len(smaller.out) < len(acting.out)
-    assert len(questions(db)) == 2
+    # It is the context from now on, as the next turn finds it.
+    assert len(questions(db)) == 3
+    assert run("ledger", "list", "--json", db=db).json()[0]["made_for"] == "cut"
+    kept = said("Which port has Postgres?", "--acting", "--room", "90", "--always", db=db)
+    assert (kept.out, "still serves" in kept.err) == (smaller.out, True)
+    assert len(questions(db)) == 3
+    cut = run("ledger", "list", "--json", db=db).json()[0]["id"]
+    assert run("ledger", "replay", cut, db=db).code == 0
 
 
 def test_it_is_documented_as_json(db: Path) -> None:

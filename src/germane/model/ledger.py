@@ -111,7 +111,10 @@ class Assembly:
 
     @property
     def made_for(self) -> str:
-        """What it was made for: "assemble", the "request" that it stands in, or a "working_set"."""
+        """What it was made for: "assemble", the "request" that it stands in, a "working_set", or a "cut".
+
+        A cut is what `refresh` leaves of a context that is too large; its `at` is when that was done.
+        """
         return str(self.options.get(MADE_FOR, "assemble"))
 
     @property

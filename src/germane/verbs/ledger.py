@@ -28,6 +28,7 @@ from germane.packing.remembered import RememberedLines
 from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
+from germane.verbs.cutting import CUT, cut_again
 from germane.verbs.held_recording import WORKING_SET, assemble_held_again, keeps_held, moved_since
 from germane.verbs.judged import KnownJudgement
 from germane.verbs.learned import KnownWeights
@@ -145,6 +146,10 @@ def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple
         counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
     if assembly.made_for == WORKING_SET:
         return _held_again(replace(session, counter=counter), assembly, given)
+    if assembly.made_for == CUT:
+        plan = given.get("plan", assembly.plan)
+        with _all_past(session, assembly) as past:
+            return cut_again(past, assembly, plan=plan, counter=counter)
     asked: dict[str, Any] = {
         **{name: value for name, value in assembly.options.items() if name != MADE_FOR},
         "where": assembly.where,
@@ -155,11 +160,7 @@ def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple
         "pins": [entry.memory_id for entry in assembly.entries if entry.pinned],
         **{name: given[name] for name in ("scorer", "conversation") if name in given},
     }
-    with ExitStack() as opened:
-        past = [
-            opened.enter_context(_past(one, assembly))
-            for one in (session, *entered_spaces(session, assembly.spaces))
-        ]
+    with _all_past(session, assembly) as past:
         context = assemble(past[0], assembly.question, spaces=past[1:], **asked)
         return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
 
@@ -170,6 +171,16 @@ def _held_again(session: Session, assembly: Assembly, given: dict[str, Any]) -> 
         return assemble_held_again(session, assembly, given.get("scorer"))
     with _past(session, assembly) as past:
         return assemble_held_again(past, assembly, given.get("scorer"))
+
+
+@contextmanager
+def _all_past(session: Session, assembly: Assembly) -> Iterator[Sequence[Session]]:
+    """The agent's session and those of the spaces that had a part, on the stores of then."""
+    with ExitStack() as opened:
+        yield [
+            opened.enter_context(_past(one, assembly))
+            for one in (session, *entered_spaces(session, assembly.spaces))
+        ]
 
 
 @contextmanager

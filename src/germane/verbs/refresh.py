@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from germane.errors import EmbeddingFailed, InvalidInput
+from germane.errors import EmbeddingFailed
 from germane.model.context import Context
 from germane.model.frame import FrameChoice
 from germane.model.plan import Plan
-from germane.model.query import Candidate, Filter, Found, Query
+from germane.model.query import Filter
 from germane.model.refreshed import Refreshed, RefreshReason
-from germane.model.trace import Note, Ranked, Reason
-from germane.pipeline import Request, pack
 from germane.plans.frames import frame_named
 from germane.plans.refreshing import (
     Verdict,
@@ -26,18 +24,15 @@ from germane.plans.refreshing import (
     substance,
     token_pressure,
 )
-from germane.plans.registry import plan_for
 from germane.protocols import TokenCounter
-from germane.ranking.gate import Gated
 from germane.retrieval.informative import english_idf
 from germane.retrieval.terms import query_terms, term_hash
-from germane.verbs.advising import advised, judgement_of
 from germane.verbs.assembling import assemble
 from germane.verbs.checks import checked_count, checked_text
+from germane.verbs.cutting import cut, cut_recorded
 from germane.verbs.embed import embed_texts
 from germane.verbs.framing import Framing, choice_of, frames_of, wants
 from germane.verbs.recording import assemble_recorded
-from germane.verbs.scoped import scoped_named
 from germane.verbs.session import Session
 
 __all__ = ["refresh", "similarity_of"]
@@ -94,7 +89,7 @@ def refresh(
     if reason is None:
         return Refreshed(needed=False, reason=None, context=context, similarity=similarity)
     if reason is RefreshReason.PRESSURE:
-        made = _smaller(session, context, asked)
+        made = _cut(session, context, asked)
     else:
         if similarity is None:
             asked = replace(asked, text=context.trace.question.text)
@@ -178,100 +173,6 @@ def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
     return context if asked.room is None or context.tokens <= asked.room else made(asked.room)
 
 
-def _smaller(session: Session, context: Context, asked: _Asked) -> Context:
-    """The context without what has least to do with its question, within the room; nothing new comes in.
-
-    What relevance brought leaves first, the lowest score before all; identity, constraints and the frame
-    stay, as does what is pinned.
-    """
-    room = asked.room or 0
-    plan = _plan_of(session, context, asked)
-    if any(section.advises for section in plan.sections):
-        told = {item.section for item in context.items}
-        plan, _ = advised(plan, judgement_of(session), told=told)
-    required = frozenset(
-        item.memory.id
-        for item in context.items
-        if item.memory.pinned or session.kinds.of(item.memory).requires(item.memory)
-    )
-    flexible = {section.name for section in plan.sections if section.order is None}
-    # Parts may count more than the whole, and what is packed anew goes by its parts.
-    parts = sum(section.used for section in context.trace.sections)
-    excess = max(asked.counter.count(context.text), parts) - room
-    evicted: dict[str, Reason] = {}
-    for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.id)):
-        if excess <= 0:
-            break
-        if item.section in flexible and item.memory.id not in required:
-            evicted[item.memory.id] = Reason.EVICTED
-            excess -= item.tokens
-    trace = context.trace
-    note = Note(code="evicted", text=f"{len(evicted)} memories left to keep within {room} tokens.")
-    request = Request(
-        plan=plan,
-        question=trace.question,
-        query=Query(text=trace.question.cleaned),
-        budget=room,
-        counter=asked.counter,
-        kinds=session.kinds,
-        now=trace.now,
-        pinned=required,
-        notes=(note,),
-        left_out=evicted,
-        frame=_choice(session, context),
-    )
-    return _repacked(request, context)
-
-
-def _repacked(request: Request, context: Context) -> Context:
-    """The items of a context in its plan's sections once more, with the scores that they had."""
-    memories = {item.memory.id: item.memory for item in context.items}
-    sections = [
-        Gated(
-            kept=tuple(
-                Ranked(
-                    candidate=Candidate(memory=memories[entry.memory_id]),
-                    score=entry.score,
-                    parts=entry.parts,
-                )
-                for entry in context.trace.included
-                if entry.section == section.name
-            )
-        )
-        for section in request.plan.sections
-    ]
-    must = {one.memory.id for each in sections for one in each.kept if one.memory.id in request.pinned}
-    kinds = {kind for section in request.plan.sections for kind in section.required_kinds}
-    must |= {memory.id for memory in memories.values() if memory.kind in kinds}
-    found = Found(slices=(), stored=len(memories), admitted=len(memories))
-    return pack(request, found, sections, frozenset(must))
-
-
-def _plan_of(session: Session, context: Context, asked: _Asked) -> Plan:
-    trace = context.trace
-    if isinstance(asked.plan, Plan):
-        plan = asked.plan
-    elif scoped_named(trace.plan) is not None:
-        raise InvalidInput(
-            f"The context was made by plan {trace.plan!r}, which shares its budget over scopes that it "
-            f"doesn't name. Assemble it anew: assemble(..., plan={trace.plan!r}, budget={asked.room})."
-        )
-    else:
-        frame = frame_named(_DECISION if trace.frame is None else trace.frame, frames_of(session))
-        plan = plan_for(trace.plan, kinds=session.kinds, frame=frame)
-    shown = {item.section for item in context.items}
-    if plan.name != trace.plan or not shown <= {section.name for section in plan.sections}:
-        raise InvalidInput(
-            f"The context was made by plan {trace.plan!r}, and {plan.name!r} can't make it smaller. "
-            "Pass plan=, the Plan that it was made by."
-        )
-    return plan
-
-
-def _choice(session: Session, context: Context) -> FrameChoice | None:
-    trace = context.trace
-    if trace.frame is None:
-        return None
-    return FrameChoice(
-        frame=frame_named(trace.frame, frames_of(session)), confidence=trace.frame_confidence or 0.0
-    )
+def _cut(session: Session, context: Context, asked: _Asked) -> Context:
+    make = cut_recorded if session.records else cut
+    return make(session, context, plan=asked.plan, room=asked.room or 0, counter=asked.counter)

@@ -29,7 +29,7 @@ _SAYS = {
     "topic": "What is said has little to do with the context before.",
     "pressure": "The context before was larger than its room.",
 }
-_ASSEMBLED = "assemble"
+_ASSEMBLED = frozenset({"assemble", "cut"})
 _LOOKED_AT = 100
 
 _Said = Annotated[str, typer.Argument(metavar="[TEXT]", help="What is said now.")]
@@ -75,8 +75,8 @@ def _refresh(
 
     Call it at each turn, with what was said: the first call makes a context, and each later one says whether
     that still serves. A new one goes to the standard output, ready to be piped, and into the ledger, where
-    the next call finds it; why there is one, or why not, goes to the error stream. One that is only cut to
-    its --room is printed and not recorded.
+    the next call finds it, and so does one that is only cut to its --room; why there is one, or why not,
+    goes to the error stream.
     """
     moment = moment_of(now, name="--now")
     with open_to_change(database, agent, now=moment, frames=frames or (), record=True) as engine:
@@ -100,9 +100,9 @@ def _known(engine: Engine, named: str | None) -> Assembly | None:
     """The recorded context that is named, or the latest; None where there is none. Raises InvalidInput."""
     if named is None:
         latest = engine.ledger().list(limit=_LOOKED_AT)
-        return next((one for one in latest if one.made_for == _ASSEMBLED), None)
+        return next((one for one in latest if one.made_for in _ASSEMBLED), None)
     found = recorded(engine, named)
-    if found.made_for != _ASSEMBLED:
+    if found.made_for not in _ASSEMBLED:
         raise InvalidInput(
             f"Assembly {found.id} was made for a {found.made_for.replace('_', ' ')}, which refresh can't "
             "hold anything against. Name one that `germane assemble --record` or `germane refresh` made."
