@@ -30,9 +30,9 @@ class Notes:
     def write(self, text: str, meanwhile: Callable[[], object] = lambda: None) -> None:
         self.tried += 1
         with self.connections.writing() as connection:
-            connection.raw.execute("INSERT INTO notes VALUES (%s)", (text,))
+            connection.send(b"INSERT INTO notes VALUES (%s)", (text,))
             meanwhile()
-            connection.raw.execute("SELECT 1")
+            connection.send(b"SELECT 1")
 
     def write_two(self, one: str, other: str, between: Callable[[], object]) -> None:
         self.tried += 1
@@ -131,6 +131,19 @@ def test_idle_connections_that_broke_are_passed_over(
     _end_sessions(postgres_server, database)
     assert notes.read() == []
     assert notes.tried == 1  # It was noticed before anything was done.
+
+
+def test_a_write_passes_over_idle_connections_that_broke(
+    postgres_server: Server, database: str, notes: Notes
+) -> None:
+    together = [Thread(target=notes.read, args=(lambda: time.sleep(0.1),)) for _ in range(8)]
+    for each in together:
+        each.start()
+    for each in together:
+        each.join()
+    _end_sessions(postgres_server, database)
+    notes.write("kept")
+    assert notes.read() == ["kept"]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

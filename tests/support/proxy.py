@@ -22,7 +22,7 @@ class Way:
 
     Then it breaks once: "before" the server gets them, "after" the server has answered, whose answer is
     lost, or "meanwhile": the client's side breaks first, and `late` runs before the server gets them.
-    `turns` counts how often a client has sent something after the server's last word: each is a wait.
+    `turns` counts how often the server has answered what clients had sent since its last word.
     """
 
     def __init__(self, server: Path) -> None:
@@ -70,7 +70,8 @@ class Way:
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while sent := client.recv(1 << 16):
-                self._count(client)
+                with self._guard:
+                    self._asked.add(client)
                 if self._plan is not None and self._plan[0] in sent:
                     _, when, late = self._plan
                     self._plan = None
@@ -90,6 +91,7 @@ class Way:
         with suppress(OSError):
             while answer := server.recv(1 << 16):
                 with self._guard:
+                    self.turns += client in self._asked
                     self._asked.discard(client)
                 if self._unheard is client:
                     break
@@ -97,11 +99,6 @@ class Way:
         for each in (client, server):
             _shut(each)
             each.close()
-
-    def _count(self, client: socket.socket) -> None:
-        with self._guard:
-            self.turns += client not in self._asked
-            self._asked.add(client)
 
 
 def _shut(one: socket.socket) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 from germane.model.change import Insert, Revise, SetStatus
-from germane.model.holding import Enter, Touch
+from germane.model.holding import Enter, HeldChange, Touch
 from germane.model.ledger import Assembly, LedgerEntry
 from germane.model.log import Append
 from germane.model.memory import Level, Memory, Status
@@ -25,67 +25,74 @@ _CANDIDATES = 60
 
 def writes(store: RelationalStore) -> dict[str, Callable[[], object]]:
     """By name what does each sort of write once, every time with something new, in a store that was empty."""
-    numbers = count()
-    tenant = tenant_of(_SPACE)
-    store.settle_space(_SPACE, Create(by=_AGENT, at=START))
-    member = store.entered(_SPACE, _AGENT)
+    one = _Writer(store)
+    return {
+        "remember": one.remember,
+        "remember 1,000": one.remember_many,
+        "revise": one.revise,
+        "forget": one.forget,
+        "append to a conversation": one.append,
+        "record an assembly": one.record,
+        "remember in a space": one.tell,
+        "touch in a shared set": one.touch,
+        "both: remember and take in": one.take_in,
+    }
 
-    def remember(agent: str = _AGENT) -> Memory:
-        made = make_memory(f"Noted as number {next(numbers)}.", agent=agent)
-        where = store if agent == _AGENT else member
-        where.apply(agent, [Insert(memory=made)])
+
+class _Writer:
+    """An agent that is alone in a space."""
+
+    def __init__(self, store: RelationalStore) -> None:
+        self._numbers = count()
+        self._store = store
+        store.settle_space(_SPACE, Create(by=_AGENT, at=START))
+        self._member = store.entered(_SPACE, _AGENT)
+        self._head, self._kept, self._shared = self.remember(), self.remember(), self.tell()
+        self._hold(Enter(memory_id=self._shared.id, at=START))
+
+    def remember(self) -> Memory:
+        made = make_memory(f"Noted as number {next(self._numbers)}.", agent=_AGENT)
+        self._store.apply(_AGENT, [Insert(memory=made)])
         return made
 
-    def remember_many() -> None:
-        made = make_memories(1000, seed=next(numbers), agent=_AGENT)
-        store.apply(_AGENT, [Insert(memory=each) for each in made])
+    def remember_many(self) -> None:
+        made = make_memories(1000, seed=next(self._numbers), agent=_AGENT)
+        self._store.apply(_AGENT, [Insert(memory=each) for each in made])
 
-    head = remember()
+    def revise(self) -> None:
+        self._head = make_revision(self._head, f"Noted anew as number {next(self._numbers)}.")
+        self._store.apply(_AGENT, [Revise(memory=self._head)])
 
-    def revise() -> None:
-        nonlocal head
-        head = make_revision(head, f"Noted anew as number {next(numbers)}.")
-        store.apply(_AGENT, [Revise(memory=head)])
+    def forget(self) -> None:
+        status = Status.FORGOTTEN if next(self._numbers) % 2 else Status.ARCHIVED
+        self._store.apply(_AGENT, [SetStatus(memory_id=self._kept.id, status=status, at=START)])
 
-    kept, shared = remember(), remember(tenant)
-
-    def forget() -> None:
-        status = Status.FORGOTTEN if next(numbers) % 2 else Status.ARCHIVED
-        store.apply(_AGENT, [SetStatus(memory_id=kept.id, status=status, at=START)])
-
-    def append() -> None:
+    def append(self) -> None:
         said = Message(
             role=Role.USER,
             parts=(TextPart(text="Well?"),),
-            id=make_id(f"{next(numbers)}"),
+            id=make_id(f"{next(self._numbers)}"),
             group="g",
             created_at=START,
         )
-        store.converse(_AGENT, "talk", [Append(messages=(said,))])
+        self._store.converse(_AGENT, "talk", [Append(messages=(said,))])
 
-    def record() -> None:
-        store.record(_AGENT, _assembly(kept, next(numbers)))
+    def record(self) -> None:
+        self._store.record(_AGENT, _assembly(self._kept, next(self._numbers)))
 
-    member.hold(tenant, "set", [Enter(memory_id=shared.id, at=START)], by=_AGENT)
+    def tell(self) -> Memory:
+        made = make_memory(f"Told as number {next(self._numbers)}.", agent=tenant_of(_SPACE))
+        self._member.apply(tenant_of(_SPACE), [Insert(memory=made)])
+        return made
 
-    def hold() -> None:
-        member.hold(tenant, "set", [Touch(memory_id=shared.id, at=START)], by=_AGENT)
+    def touch(self) -> None:
+        self._hold(Touch(memory_id=self._shared.id, at=START))
 
-    def take_in() -> None:
-        made = remember(tenant)
-        member.hold(tenant, "set", [Enter(memory_id=made.id, at=START)], by=_AGENT)
+    def take_in(self) -> None:
+        self._hold(Enter(memory_id=self.tell().id, at=START))
 
-    return {
-        "remember": remember,
-        "remember 1,000": remember_many,
-        "revise": revise,
-        "forget": forget,
-        "append to a conversation": append,
-        "record an assembly": record,
-        "remember in a space": lambda: remember(tenant),
-        "touch in a shared set": hold,
-        "both: remember and take in": take_in,
-    }
+    def _hold(self, change: HeldChange) -> None:
+        self._member.hold(tenant_of(_SPACE), "set", [change], by=_AGENT)
 
 
 def _assembly(memory: Memory, number: int) -> Assembly:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import count
+from itertools import chain, count
 from typing import Any, Final
 
-__all__ = ["ROWS_AT_ONCE", "batched", "can_be_batched"]
+__all__ = ["SIZES", "batched", "can_be_batched", "in_batches"]
 
-ROWS_AT_ONCE: Final = 64
-"""How many rows a statement takes; more gain nothing."""
+SIZES: Final = (64, 8)
+"""How many rows a statement takes; more gain nothing, and of what is left over few go one by one."""
+
+Row = tuple[Any, ...]
 
 _INSERT: Final = re.compile(
     r"(?P<head>INSERT INTO \w+ \((?P<columns>[\w\s,]+)\)\s+VALUES )(?P<row>\(%s(?:, %s)*\))(?P<tail>.*)",
@@ -24,9 +26,21 @@ _INSERT: Final = re.compile(
 _TARGET: Final = re.compile(r"ON CONFLICT \((?P<columns>[\w\s,]+)\) DO UPDATE")
 
 
+def in_batches(query: str, rows: Sequence[Row]) -> tuple[list[tuple[str, list[Row]]], Sequence[Row]]:
+    """Statements for many rows each, with the values of every repetition; and the rows that are left."""
+    found: list[tuple[str, list[Row]]] = []
+    if can_be_batched(query, rows):
+        for size in SIZES:
+            whole = len(rows) - len(rows) % size
+            values = [tuple(chain.from_iterable(rows[at : at + size])) for at in range(0, whole, size)]
+            found += [(batched(query, size) or query, values)] if values else []
+            rows = rows[whole:]
+    return found, rows
+
+
 @cache
-def batched(query: str) -> str | None:
-    """The same statement for ROWS_AT_ONCE rows; None for one that isn't a plain INSERT of one row.
+def batched(query: str, size: int) -> str | None:
+    """The same statement for so many rows; None for one that isn't a plain INSERT of one row.
 
     Its placeholders are the server's own, $1 and so on: the driver would take milliseconds to write those
     into so long a text, each time.
@@ -35,13 +49,13 @@ def batched(query: str) -> str | None:
     if found is None or "%" in found["tail"]:
         return None
     numbers = count(1)
-    rows = ", ".join([found["row"]] * ROWS_AT_ONCE)
+    rows = ", ".join([found["row"]] * size)
     return found["head"] + re.sub("%s", lambda _: f"${next(numbers)}", rows) + found["tail"]
 
 
-def can_be_batched(query: str, rows: Sequence[tuple[Any, ...]]) -> bool:
+def can_be_batched(query: str, rows: Sequence[Row]) -> bool:
     """Whether the rows can go together: one statement can't update a row that it has inserted itself."""
-    if len(rows) < ROWS_AT_ONCE or batched(query) is None:
+    if len(rows) < SIZES[-1] or batched(query, SIZES[-1]) is None:
         return False
     keys = _keys(query)
     return keys is None or len({tuple(row[at] for at in keys) for row in rows}) == len(rows)

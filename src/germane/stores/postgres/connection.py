@@ -6,16 +6,15 @@ Level: stores (imports the named queries only).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from itertools import chain
 from typing import Any, Final
 
 import psycopg
 from psycopg.adapt import AdaptersMap
 from psycopg.types.numeric import Int8BinaryDumper
 
-from germane.stores.postgres.batches import ROWS_AT_ONCE, batched, can_be_batched
+from germane.stores.postgres.batches import SIZES, in_batches
 from germane.stores.postgres.numbers import numbered
 from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
 from germane.stores.relational.connection import Dialect, Why
@@ -27,7 +26,8 @@ Raw = psycopg.Connection[tuple[Any, ...]]
 """The driver's connection."""
 
 _REPLANNED_AFTER: Final = 1000
-"""Rows of one transaction after which statements are planned anew, and again each time that they double."""
+_REPLANNED_AT: Final = 4
+"""After so many rows of one transaction statements are planned anew, and again at so many times as many."""
 
 
 class _Adapters:
@@ -74,6 +74,11 @@ class PostgresConnection:
         self.settle()
         return self._raw
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether something may be sent that isn't answered."""
+        return self._pipeline is not None
+
     def send_ahead(self) -> None:
         """From here on wait for answers only where they are looked at."""
         if self._pipeline is None:
@@ -88,6 +93,14 @@ class PostgresConnection:
         """The same, and from here on wait for the answer of each statement."""
         if self._pipeline is not None:
             self._pipeline = None
+            self._ahead.close()
+
+    def abandon(self) -> None:
+        """Close the connection, whatever is still to be answered."""
+        self._raw.close()
+        self._pipeline = None
+        with suppress(psycopg.Error):
+            # It can't be left in good order, and would say so in a log.
             self._ahead.close()
 
     def send(self, statement: bytes, values: Sequence[Any] = ()) -> psycopg.Cursor[tuple[Any, ...]]:
@@ -107,7 +120,7 @@ class PostgresConnection:
     def expect(self, rows: int, /) -> None:
         """Prepare for about so many rows more."""
         # The server goes on with the plans that it made when a table was small, one row after the other.
-        if rows >= ROWS_AT_ONCE:
+        if rows >= SIZES[0]:
             self._replan()
 
     def many(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> None:
@@ -117,14 +130,12 @@ class PostgresConnection:
             rows = [(*row, HalfVector(vector)) for *row, vector in rows]
         self._rows += len(rows)
         if self._rows >= self._planned_up_to:
-            self._planned_up_to = 2 * self._rows
+            self._planned_up_to = _REPLANNED_AT * self._rows
             self._replan()
-        if can_be_batched(query, rows):
-            whole = len(rows) - len(rows) % ROWS_AT_ONCE
-            batches = [_flat(rows[at : at + ROWS_AT_ONCE]) for at in range(0, whole, ROWS_AT_ONCE)]
+        together, rows = in_batches(query, rows)
+        for text, values in together:
             with psycopg.RawCursor(self._raw) as cursor:
-                cursor.executemany((batched(query) or query).encode(), batches)
-            rows = rows[whole:]
+                cursor.executemany(text.encode(), values)
         if rows:
             with self._raw.cursor() as cursor:
                 cursor.executemany(_query(name), rows)
@@ -165,10 +176,6 @@ class _Answer(psycopg.Cursor[tuple[Any, ...]]):
         if self.pgresult is None:
             self._wait()
         return super().rowcount
-
-
-def _flat(rows: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
-    return tuple(chain.from_iterable(rows))
 
 
 @cache

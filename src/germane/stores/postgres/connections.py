@@ -120,7 +120,7 @@ class Connections:
             raw = self._taken()
             connection = PostgresConnection(raw, is_spread=self._primary.is_spread)
             try:
-                with self._lent(raw):
+                with self._lent(connection, raw):
                     left = self._begin_write(connection, agent, acting, token)
                     try:
                         yield connection
@@ -131,7 +131,7 @@ class Connections:
                     if left.pgresult is None:
                         # A commit may be asked for by a token that is known to stand.
                         connection.wait()
-                    doubt = self._commit(connection, agent)
+                    doubt = self._commit(connection, raw, agent)
             except connection.refusal as error:
                 self._explain(connection.whys, error, _read(agent, acting))
                 raise
@@ -259,18 +259,20 @@ class Connections:
             self._primary.give(raw)
 
     @contextmanager
-    def _lent(self, raw: Raw) -> Iterator[None]:
-        """Give a connection back at the end of a write, if it is still good for another."""
+    def _lent(self, connection: PostgresConnection, raw: Raw) -> Iterator[None]:
+        """Give the connection of a write back at its end, if it is still good for another."""
         try:
             yield
         except psycopg.Error as error:
             transient = is_transient(error, raw)
             # The driver takes statements for prepared that were behind the one that failed.
-            raw.close()
+            connection.abandon()
             if transient:
                 raise Again(translation(error, self.location)) from error
             raise
         finally:
+            if connection.is_ahead:
+                connection.abandon()
             # Before anything is asked: there may be no other connection left.
             self._primary.give(raw)
 
@@ -293,21 +295,22 @@ class Connections:
             connection.send(_ENTER_TO_WRITE, (agent, acting))
         return left
 
-    def _commit(self, connection: PostgresConnection, agent: str | None) -> psycopg.Error | None:
+    def _commit(self, connection: PostgresConnection, raw: Raw, agent: str | None) -> psycopg.Error | None:
         """Commit; what came instead of a clear answer, if anything did."""
+        done = told = None
         connection.send_ahead()
-        done = connection.send(b"COMMIT")
-        told = None
-        if agent is not None or self._replica is not None:
-            told = connection.send(notice(agent))
         try:
+            done = connection.send(b"COMMIT")
+            if agent is not None or self._replica is not None:
+                told = connection.send(notice(agent))
             connection.settle()
         except psycopg.errors.PipelineAborted as error:
             raise self._unnoticed() from error
         except psycopg.Error as error:
-            if done.statusmessage is None and not is_lost(error, connection.raw):
-                raise
-            return error
+            # From here on a lost way says nothing; that a statement before was refused says all.
+            if is_lost(error, raw) or (done is not None and done.statusmessage is not None):
+                return error
+            raise
         if done.statusmessage != "COMMIT":
             raise self._unnoticed()
         if told is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -29,10 +28,6 @@ from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, Sign, Stage
 from germane.model.stats import EmbeddingIdentity
-from germane.model.vector import Vector
-from germane.places import further_places
-from germane.retrieval.terms import index_terms
-from germane.stores.indexed import indexed_text
 from germane.stores.relational.adopting import adopt
 from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.embedded import packed_vector
@@ -44,13 +39,12 @@ from germane.stores.relational.rows import (
     id_bytes,
     id_text,
     memory_of,
-    memory_row,
     microseconds,
     reworded_row,
-    texts_row,
     try_id_bytes,
 )
-from germane.stores.relational.sameness import check_continues, explain_taken_id, is_same, seen_again
+from germane.stores.relational.sameness import check_continues, is_same, seen_again
+from germane.stores.relational.storing import New, store_new
 from germane.stores.relational.validating import attest
 from germane.stores.relational.versions import Version, chain_of, nums_of, same_texts, versions
 
@@ -303,40 +297,11 @@ class Writing:
                 self._live(lived)
         return Applied(memory=self._load(num), created=told.news)
 
-    def _store(self, new: Sequence[tuple[int, Memory, Vector | None]]) -> None:
-        if not new:
-            return
-        agent = self.agent
-        vectors = [
-            (num, agent, packed_vector(vector, self.embedding))
-            for num, _, vector in new
-            if vector is not None
-        ]
-        waiting = [(num, agent) for num, _, vector in new if vector is None]
-        with self.connection.attempt(partial(explain_taken_id, agent=agent, name=self.name, new=new)):
-            self._many("insert_memory", [memory_row(memory, num, agent) for num, memory, _ in new])
-        self._many("insert_texts", [texts_row(memory, num, agent) for num, memory, _ in new])
-        self._many("insert_tag", [(agent, tag, num) for num, memory, _ in new for tag in memory.tags])
-        places = [(agent, place, num) for num, memory, _ in new for place in further_places(memory)]
-        self._many("insert_place", places)
-        self._many("insert_lex", [self._forward_row(num, memory) for num, memory, _ in new])
-        self._many("insert_vector", [row for row in vectors if row[2]])
-        self._many("insert_unembedded", waiting)
+    def _store(self, new: Sequence[New]) -> None:
+        self.terms += store_new(
+            self.connection, self.agent, self.name, new, embedding=self.embedding, language=self.language
+        )
         self.memories += len(new)
-
-    def _forward_row(self, num: int, memory: Memory) -> tuple[Any, ...]:
-        text = indexed_text(
-            memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata
-        )
-        forward = index_terms(text, language=self.language)
-        self.terms += forward.length
-        return (
-            num,
-            self.agent,
-            forward.length,
-            forward.hashes.astype("<u4", copy=False).tobytes(),
-            forward.frequencies.tobytes(),
-        )
 
     def _see(self, num: int, memory: Memory) -> None:
         at = microseconds(memory.updated_at, name="updated_at")

@@ -1,0 +1,130 @@
+"""How often a write waits for a server's answer, and how it is when what it sent ahead is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from germane.errors import InvalidInput, StoreError
+from germane.model.change import Insert, SetStatus
+from germane.model.memory import Status
+from germane.model.query import Filter
+from germane.stores.postgres import PostgresStore
+from germane.stores.postgres.connections import Connections
+from germane.testing.builders import START, make_id, make_memories, make_memory
+from support.postgres_server import Server, database_of
+from support.proxy import Broken, Way
+from support.writes import writes
+
+_MOST_TURNS = {
+    "remember": 3,
+    "remember 1,000": 4,
+    "revise": 4,
+    "forget": 4,
+    "append to a conversation": 4,
+    "record an assembly": 3,
+    "remember in a space": 5,
+    "touch in a shared set": 5,
+}
+
+
+@pytest.fixture
+def way(postgres_server: Server) -> Iterator[Way]:
+    opened = Way(postgres_server.folder)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def by_way(way: Way, postgres_store_database: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(way.url(database_of(postgres_store_database)), embedding=None)
+    yield store
+    store.close()
+
+
+def test_a_write_waits_a_few_times_however_much_it_stores(way: Way, by_way: PostgresStore) -> None:
+    turns: dict[str, int] = {}
+    acts = writes(by_way)
+    for name in _MOST_TURNS:
+        for _ in range(4):  # Statements are prepared when they come the third time.
+            acts[name]()
+        before = way.turns
+        acts[name]()
+        turns[name] = way.turns - before
+    assert {name: count for name, count in turns.items() if not 0 < count <= _MOST_TURNS[name]} == {}
+
+
+def test_an_id_that_is_taken_is_named_and_nothing_of_the_write_is_stored(by_way: PostgresStore) -> None:
+    first, other, new = (make_memory(text) for text in ("First.", "Other.", "New."))
+    by_way.apply("tester", [Insert(memory=first)])
+    taken = make_memory("Something else.", id=first.id)
+    with pytest.raises(InvalidInput, match=f"The id '{first.id}' is taken by another memory"):
+        by_way.apply("tester", [Insert(memory=other), Insert(memory=taken)])
+    by_way.apply("tester", [Insert(memory=new)])
+    assert {each.content for each in by_way.find("tester", Filter())} == {"First.", "New."}
+
+
+def test_what_was_refused_first_is_raised_though_something_else_failed_after_it(
+    by_way: PostgresStore,
+) -> None:
+    first = make_memory("First.")
+    by_way.apply("tester", [Insert(memory=first)])
+    taken = make_memory("Something else.", id=first.id)
+    unknown = SetStatus(memory_id=make_id("unknown"), status=Status.FORGOTTEN, at=START)
+    with pytest.raises(InvalidInput, match="is taken by another memory"):
+        by_way.apply("tester", [Insert(memory=taken), unknown])
+
+
+@pytest.mark.parametrize("when", ["before", "after", "meanwhile"])
+def test_a_memory_whose_commit_was_not_answered_is_stored_once(
+    way: Way, by_way: PostgresStore, when: Broken
+) -> None:
+    by_way.apply("tester", [Insert(memory=make_memory("First."))])
+    way.break_at(b"COMMIT\0", when)
+    by_way.apply("tester", [Insert(memory=make_memory("Kept."))])
+    assert way.broken == 1
+    stored = sorted((each.content, each.seen_count) for each in by_way.find("tester", Filter()))
+    assert stored == [("First.", 1), ("Kept.", 1)]
+
+
+def test_a_failure_that_was_seen_and_passed_over_is_not_stored(postgres_store_database: str) -> None:
+    connections = Connections(postgres_store_database)
+
+    def swallow() -> None:
+        with connections.writing() as connection:
+            connection.run("set_setting", {"name": "lost", "value": "lost"})
+            with suppress(psycopg.Error):
+                connection.send(b"SELECT 1 / 0").fetchone()
+
+    with pytest.raises(StoreError, match="failed unnoticed"):
+        swallow()
+    with connections.reading() as connection:
+        assert ("lost", "lost") not in connection.run("settings").fetchall()
+    connections.close()
+
+
+def test_a_number_of_rows_is_waited_for(postgres_store_database: str) -> None:
+    connections = Connections(postgres_store_database)
+    with connections.writing() as connection:
+        connection.run("set_setting", {"name": "one", "value": "1"})
+        assert connection.run("remove_setting", {"name": "one"}).rowcount == 1
+        assert connection.run("remove_setting", {"name": "one"}).rowcount == 0
+    connections.close()
+
+
+def test_many_rows_are_not_looked_for_by_plans_made_for_few(
+    postgres_server: Server, postgres_store_database: str
+) -> None:
+    store = PostgresStore(postgres_store_database, embedding=None)
+    for each in make_memories(10):
+        store.apply("tester", [Insert(memory=each)])
+    for seed in range(1, 4):
+        store.apply("tester", [Insert(memory=each) for each in make_memories(1000, seed=seed)])
+    store.close()
+    read = "SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'memories'"
+    ((rows,),) = postgres_server.run(read, database=database_of(postgres_store_database))
+    # By the first plans every row that hangs on a memory would go through all of the agent's.
+    assert 0 < int(str(rows)) < 3010 * 3010 / 4
