@@ -159,6 +159,19 @@ def test_a_few_are_made_sooner_than_stored(store: str) -> None:
     assert done(store, RECORDS) == rows[:-9]
 
 
+def test_a_question_stores_no_more_than_others_can_wait_for(tmp_path: Path) -> None:
+    store = spoken(str(tmp_path / "agent.db"), 2700)
+    expected, rows = answers(store), done(store, RECORDS)
+    done(store, "DELETE FROM message_lex")
+    with germane.open(store, agent="ada", embedder=None) as engine:
+        talk = engine.conversation("chat")
+        talk.ranked(4, query=QUESTIONS[0])
+        assert done(store, RECORDS) == rows[:5000]
+        talk.ranked(4, query=QUESTIONS[1])
+        assert done(store, RECORDS) == rows
+    assert answers(store) == expected
+
+
 def test_records_that_other_rules_made_are_made_anew(store: str) -> None:
     spoken(store, 60)
     expected, rows = answers(store), done(store, RECORDS)

@@ -91,10 +91,10 @@ class Talk:
             self._index = index
         return self._index.match(terms)
 
-    def take_made(self) -> dict[int, Record]:
-        """The records that weren't stored and had to be made, by the number of the message; once."""
-        made, self._made = self._made, {}
-        return made
+    def take_made(self, most: int) -> dict[int, Record]:
+        """Some of the records that weren't stored and had to be made, by their messages' numbers; once each."""
+        numbers = list(self._made)[:most]
+        return {number: self._made.pop(number) for number in numbers}
 
     def _stored(
         self, connection: Connection, known: Spoken, index: TalkIndex, *, above: int = 0

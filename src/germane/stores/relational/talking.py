@@ -44,7 +44,8 @@ _MOST_READ_APART: Final = 100
 _WORTH_STORING: Final = 100
 """Records from which on those that were made are stored: fewer are made sooner than a reader could write."""
 
-_STORED_AT_ONCE: Final = 1000
+_STORED_AT_ONCE: Final = 5000
+"""As many as one question stores, in one transaction, so that neither it nor other writers wait for long."""
 
 
 class SaidIn:
@@ -119,7 +120,7 @@ class SaidIn:
         """
         with self._talk(agent, session) as (talk, connection, known):
             found = talk.match(connection, terms, known.language)
-            made = talk.take_made()
+            made = talk.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
             # The answer is there, and what can't be stored now is made anew by who needs it next.
             with suppress(StoreBusy, StoreUnavailable):
@@ -148,20 +149,16 @@ class SaidIn:
         )
 
     def _store_made(self, agent: str, known: Spoken, made: Mapping[int, Record]) -> None:
-        """Store records of messages, each batch in a transaction of its own, so that others can write."""
-        rest = sorted(made)
-        while rest:
-            some, rest = rest[:_STORED_AT_ONCE], rest[_STORED_AT_ONCE:]
-            with self._connections.writing(agent) as connection:
-                # Some may have been removed in the meantime.
-                left = {number_of(num) for num, _ in connection.run("messages_left", spread(known))}
-                rows = [
-                    row_of(num_of(known, each), known.agent, known.language, made[each])
-                    for each in some
-                    if each in left
-                ]
-                if rows:
-                    connection.many("insert_message_lex", rows)
+        """Store records of messages that are still there."""
+        with self._connections.writing(agent) as connection:
+            left = {number_of(num) for num, _ in connection.run("messages_left", spread(known))}
+            rows = [
+                row_of(num_of(known, number), known.agent, known.language, record)
+                for number, record in made.items()
+                if number in left
+            ]
+            if rows:
+                connection.many("insert_message_lex", rows)
 
     @contextmanager
     def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, Connection, Spoken]]:
