@@ -15,8 +15,8 @@ from psycopg.adapt import AdaptersMap
 from psycopg.types.numeric import Int8BinaryDumper
 
 from germane.stores.postgres.batches import SIZES, in_batches
-from germane.stores.postgres.numbers import numbered
 from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
+from germane.stores.postgres.numbers import numbered
 from germane.stores.relational.connection import Dialect, Why
 from germane.stores.sql import queries
 
@@ -152,7 +152,14 @@ class PostgresConnection:
     def _ask(
         self, query: bytes, values: Mapping[str, Any] | Sequence[Any]
     ) -> psycopg.Cursor[tuple[Any, ...]]:
+        if self._is_spread and isinstance(values, Mapping):
+            query, names = numbered(query)
+            values = {**values, **{name: self._number(values[key]) for key, name in names.items()}}
         return _Answer(self._raw, self.wait).execute(query, values)
+
+    def _number(self, name: str) -> int | None:
+        found = _Answer(self._raw, self.wait).execute(_query("number"), {"name": name}).fetchone()
+        return None if found is None else found[0]
 
 
 class _Answer(psycopg.Cursor[tuple[Any, ...]]):
@@ -163,15 +170,8 @@ class _Answer(psycopg.Cursor[tuple[Any, ...]]):
         # In their binary form values come and go without being written out and read again.
         self.format = psycopg.pq.Format.BINARY
         self._wait = wait
-        if self._is_spread and isinstance(values, Mapping):
-            query, names = numbered(query)
-            values = {**values, **{name: self._number(values[key]) for key, name in names.items()}}
 
     @property
-    def _number(self, name: str) -> int | None:
-        found = _Answer(self._raw, self.wait).execute(_query("number"), {"name": name}).fetchone()
-        return None if found is None else found[0]
-
     def rowcount(self) -> int:
         if self.pgresult is None:
             self._wait()
