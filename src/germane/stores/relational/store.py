@@ -91,8 +91,8 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         After a Purge in a file the file is rewritten, about a second for each 100 MB, since SQLite leaves
         copies of rows in unused parts of pages. When that can't be done, because a reader holds on to the
         log or the disk is full, StoreBusy or StoreUnavailable says so: the purge itself is then done, and
-        the rest is when the store is opened next or `checkpoint` is called. A server overwrites what was
-        deleted when it vacuums and stores other rows there.
+        the rest is when the store is opened next or `checkpoint` is called. A server keeps the bytes of
+        what was deleted until `germane.erase_purged`, which is due from then on.
         """
         if not changes:
             return ()
