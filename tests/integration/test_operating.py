@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import signal
 import sqlite3
 import subprocess
@@ -23,14 +22,11 @@ from germane.embedders import StaticEmbedder
 from germane.integrations.cli.progress import progress_of
 from germane.stores.opening import location_of
 from germane.stores.postgres.connections import Connections
-from germane.stores.postgres.distributing import steps
 from germane.stores.postgres.operations import _LOCK
 from germane.stores.sql import migrations
 from germane.testing.fakes import HashEmbedder
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server, database_of
-
-CITUS = os.environ.get("GERMANE_CITUS_URL", "")
 
 
 @pytest.fixture(params=["file", "database"])
@@ -243,32 +239,6 @@ def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_pa
     assert "doesn't have the extension `citus`" in ran.err
     assert "--partitions" in ran.err
     assert run("db", "distribute", db=tmp_path / "agent.db").code == 2
-
-
-def test_every_table_is_spread_by_agent_or_everywhere() -> None:
-    spread = dict(steps())
-    by_agent = {table for table, step in spread.items() if "'agent'" in step}
-
-    assert by_agent == set(DISTRIBUTED)
-    assert "'space'" in spread["space_events"]
-    assert {table for table, step in spread.items() if "create_reference_table" in step} == {
-        "migrations",
-        "settings",
-        "agents",
-        "spaces",
-        "members",
-    }
-    assert next(iter(by_agent & {list(spread)[3]})) == "states"
-
-
-@pytest.mark.skipif(not CITUS, reason="GERMANE_CITUS_URL names no database with Citus.")
-def test_on_citus_a_distributed_store_works_as_any() -> None:
-    germane.migrate_store(CITUS)
-    spread = germane.distribute_store(CITUS)
-    assert germane.distribute_store(CITUS) == ()
-    assert set(DISTRIBUTED) <= set(spread)
-    assert contents(filled(CITUS)) == ["ada likes green tea"]
-    assert germane.store_status(CITUS).distributed
 
 
 def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) -> None:

@@ -16,7 +16,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from germane.stores.postgres.batches import SIZES, in_batches
 from germane.stores.postgres.halfvecs import HalfVector, HalfVectorDumper, HalfVectorLoader
-from germane.stores.postgres.numbers import numbered
+from germane.stores.postgres.numbers import NUMBER, numbered
 from germane.stores.relational.connection import Dialect, Why
 from germane.stores.sql import queries
 
@@ -158,7 +158,7 @@ class PostgresConnection:
         return _Answer(self._raw, self.wait).execute(query, values)
 
     def _number(self, name: str) -> int | None:
-        found = _Answer(self._raw, self.wait).execute(_query("number"), {"name": name}).fetchone()
+        found = _Answer(self._raw, self.wait).execute(NUMBER, (name,)).fetchone()
         return None if found is None else found[0]
 
 

@@ -17,6 +17,7 @@ from psycopg.sql import Literal as Quoted
 from germane.errors import InvalidInput, StoreError, StoreUnavailable
 from germane.stores.postgres.again import Again, note_commit
 from germane.stores.postgres.connection import PostgresConnection, Raw
+from germane.stores.postgres.distributing import bytes_spread, is_distributed
 from germane.stores.postgres.failures import is_lost, is_transient, translated, translation, unreachable
 from germane.stores.postgres.listening import Listening, notice
 from germane.stores.postgres.pool import Pool
@@ -195,7 +196,9 @@ class Connections:
     def size(self) -> int:
         """How many bytes the store's tables and indexes take."""
         with self.reading() as connection:
-            return int(connection.raw.execute(_SIZE).fetchall()[0][0])
+            raw = connection.raw
+            elsewhere = bytes_spread(raw) if self._primary.is_spread and is_distributed(raw) else 0
+            return int(raw.execute(_SIZE).fetchall()[0][0]) + elsewhere
 
     def close(self) -> None:
         """Close every connection. What another thread is using just now is closed when it is done."""

@@ -10,7 +10,10 @@ import re
 from functools import cache
 from typing import Final
 
-__all__ = ["numbered"]
+__all__ = ["NUMBER", "numbered"]
+
+NUMBER: Final = b"SELECT agent FROM agents WHERE name = %s"
+"""What asks for the number of a name."""
 
 _LOOK_UP: Final = re.compile(rb"number_of\(%\((\w+)\)s\)")
 

@@ -98,12 +98,17 @@ class PostgresOperations:
             extensions = tuple(raw.execute(_EXTENSIONS).fetchall())
             agents, removing, memories, settings = 0, 0, 0, {}
             owed: int | None = 0
+            is_spread = False
             indexes: tuple[VectorIndex, ...] = ()
             if version:
                 settings = dict(connection.run("settings").fetchall())
-                agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
+                if is_spread := distributing.is_distributed(raw):
+                    size += distributing.bytes_spread(raw)
+                    agents, removing, memories = distributing.counted(raw, REMOVED)
+                else:
+                    agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
+                    indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
                 owed = _due(raw, hidden=memories is None)
-                indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
             return DatabaseStatus(
                 location=connections.location,
                 engine=f"PostgreSQL {number}",
@@ -118,7 +123,7 @@ class PostgresOperations:
                 partitions=partitions,
                 replicas=replicas,
                 standby=standby,
-                distributed=bool(version) and _is_distributed(raw, extensions),
+                distributed=is_spread,
                 indexes=indexes,
                 due=owed,
                 removing=removing,
@@ -165,12 +170,14 @@ class PostgresOperations:
         PostgresStore(self._address).close()
         with self._alone() as raw:
             _tables(raw)
+            distributing.require_one_server(raw, location_of(self._address), "erase")
             return erasing.erase(raw, tell, patience=self._patience)
 
     def index(self, agent: str, tell: Tell) -> int:
         """Give an agent's vectors an index, unless they have one; how many vectors there are."""
         with self._alone() as raw:
             _tables(raw)
+            distributing.require_one_server(raw, location_of(self._address), "index the vectors of one agent")
             with self._watching(raw.info.backend_pid, tell):
                 return vector_indexes.index_agent(raw, agent)
 
@@ -255,11 +262,3 @@ def _due(raw: Raw, *, hidden: bool) -> int | None:
 def _index(row: Sequence[Any]) -> VectorIndex:
     agent, vectors, size, valid = row
     return VectorIndex(agent=agent, vectors=vectors, bytes=size, valid=valid)
-
-
-def _is_distributed(raw: Raw, extensions: Sequence[tuple[str, str]]) -> bool:
-    if "citus" not in dict(extensions):
-        return False
-    return bool(
-        raw.execute(b"SELECT FROM pg_dist_partition WHERE logicalrelid = 'states'::regclass").fetchall()
-    )

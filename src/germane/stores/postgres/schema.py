@@ -15,6 +15,7 @@ from psycopg.sql import Identifier
 from germane.errors import InvalidInput, SchemaTooNew, StoreUnavailable
 from germane.stores.postgres.connection import PostgresConnection, Raw
 from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.distributing import distribute, is_distributed, require_one_server
 from germane.stores.relational.connection import Connection
 from germane.stores.sql import Migration, migrations, schema, script
 
@@ -77,12 +78,16 @@ def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]
     with connections.alone(session=False) as connection:
         while some := _applied(connections, connection, partitions):
             applied += some
+        if applied and is_distributed(connection.raw):
+            # Tables that are new have to be where the others are.
+            distribute(connection.raw, connections.location, lambda *_: None)
     return tuple(each.name for each in applied)
 
 
 def grant(connections: Connections, role: str) -> None:
     """Let a role do what applications do, and nothing else. Raises StoreUnavailable without such a role."""
     with connections.alone(session=False) as connection, connections.transaction(connection) as raw:
+        require_one_server(raw, connections.location, "hold such a role to its policies")
         if not raw.execute(b"SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
             raise StoreUnavailable(
                 f"The server of {connections.location} has no role {role!r}. Create it first: "

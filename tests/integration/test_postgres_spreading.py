@@ -1,0 +1,186 @@
+"""What is asked of a Citus cluster, by the rules of one: they were read, since no package carries it."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import closing
+
+import psycopg
+import pytest
+
+import germane
+from commandline import run
+from germane import StoreUnavailable
+from germane.stores.postgres.connections import _SIZE, Connections
+from germane.stores.postgres.distributing import steps
+from germane.stores.postgres.numbers import numbered
+from germane.stores.sql import queries
+from support.cluster import pretend
+from support.postgres_schema import DISTRIBUTED
+from support.postgres_server import Server
+
+CITUS = os.environ.get("GERMANE_CITUS_URL", "")
+
+EVERYWHERE = {"migrations", "settings", "agents", "spaces", "members"}
+
+
+@pytest.fixture
+def coordinator(postgres_store_database: str) -> str:
+    """A store in a database that says it were a cluster's."""
+    pretend(postgres_store_database)
+    return postgres_store_database
+
+
+def _asked(url: str, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url, autocommit=True) as raw:
+        return raw.execute(statement.encode()).fetchall()
+
+
+def _spread(url: str, method: str) -> set[object]:
+    found = _asked(url, f"SELECT logicalrelid::text FROM pg_dist_partition WHERE method = '{method}'")
+    return {name for (name,) in found}
+
+
+def test_every_table_is_spread_by_agent_or_everywhere() -> None:
+    spread = dict(steps())
+    by_agent = {table for table, step in spread.items() if "'agent'" in step}
+
+    assert by_agent == set(DISTRIBUTED)
+    assert "'space'" in spread["space_events"]
+    assert {table for table, step in spread.items() if "create_reference_table" in step} == EVERYWHERE
+    assert [table for table, step in spread.items() if "colocate_with" not in step][-1] != "states"
+    assert next(table for table in spread if table in by_agent) == "states"
+
+
+def test_nothing_is_asked_that_a_cluster_refuses(coordinator: str) -> None:
+    told: list[tuple[int, int]] = []
+    spread = germane.distribute_store(coordinator, progress=lambda done, total: told.append((done, total)))
+
+    assert set(spread) == {*DISTRIBUTED, *EVERYWHERE, "space_events", "commits"}
+    assert told == [(number, len(spread)) for number in range(1, len(spread) + 1)]
+    assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events"}
+    assert _spread(coordinator, "everywhere") == EVERYWHERE
+    assert _spread(coordinator, "local") == {"commits"}
+    assert germane.distribute_store(coordinator) == ()
+    assert germane.store_status(coordinator).distributed
+
+
+def test_keys_and_policies_stay_but_for_what_a_cluster_refuses(coordinator: str, postgres_store: str) -> None:
+    keys = "SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f'"
+    policies = "SELECT tablename, policyname, qual FROM pg_policies"
+    before = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
+    germane.distribute_store(coordinator)
+    after = set(_asked(coordinator, keys)), set(_asked(coordinator, policies))
+
+    assert before[0] == set(_asked(postgres_store, keys))
+    (lost,) = before[0] - after[0]
+    assert lost == (
+        "life_events",
+        "FOREIGN KEY (agent, other) REFERENCES memories(agent, num) ON DELETE SET NULL (other)",
+    )
+    assert after[0] <= before[0]
+    said = {
+        (table, name, str(how).replace("( SELECT entered() AS entered)", "entered()"))
+        for table, name, how in before[1]
+    }
+    assert after[1] == said
+
+
+def test_an_interrupted_one_leaves_nothing_done(coordinator: str) -> None:
+    before = _asked(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2")
+
+    def interrupt(done: int, _: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        germane.distribute_store(coordinator, progress=interrupt)
+    assert _asked(coordinator, "SELECT FROM pg_dist_partition") == []
+    assert _asked(coordinator, "SELECT tablename, qual FROM pg_policies ORDER BY 1, 2") == before
+    assert not germane.store_status(coordinator).distributed
+    assert germane.distribute_store(coordinator) != ()
+
+
+def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
+    with germane.open(coordinator, agent="ada") as engine:
+        engine.remember("The port is 5433", kind="fact")
+    germane.distribute_store(coordinator)
+    with germane.open(coordinator, agent="ada") as engine, germane.open(coordinator, agent="bob") as other:
+        engine.remember("Tea is green", kind="preference")
+        other.remember("Tea is black")
+        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
+    status = germane.store_status(coordinator)
+    assert (status.agents, status.memories, status.distributed) == (2, 3, True)
+    elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))
+    with closing(Connections(coordinator)) as connections, connections.reading() as connection:
+        (here,) = connection.raw.execute(_SIZE).fetchall()[0]
+    with closing(Connections(coordinator)) as connections:
+        assert connections.size() == here + elsewhere
+
+
+def test_a_table_that_a_later_version_adds_is_spread_by_its_migration(coordinator: str) -> None:
+    """As if this version were older, and its latest tables were made by what comes after it."""
+    germane.distribute_store(coordinator)
+    with psycopg.connect(coordinator, autocommit=True) as raw:
+        raw.execute("DROP TABLE message_lex CASCADE")
+        raw.execute("DELETE FROM pg_dist_partition WHERE logicalrelid::oid NOT IN (SELECT oid FROM pg_class)")
+        raw.execute("DROP FUNCTION IF EXISTS note_erasure")
+        raw.execute("DROP TABLE erasures")
+        raw.execute("DELETE FROM migrations WHERE number > 1")
+    assert "0002_message_lex.sql" in germane.migrate_store(coordinator)
+    assert "message_lex" in _spread(coordinator, "hash")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"version": "11.1-1"}, "is version 11.1-1, and the tables need 11.2"),
+        ({"knows_its_coordinator": False}, "citus_set_coordinator_host"),
+    ],
+)
+def test_a_cluster_that_cannot_is_refused(
+    postgres_store_database: str, how: dict[str, object], said: str
+) -> None:
+    pretend(postgres_store_database, **how)  # type: ignore[arg-type]  # Each case gives one.
+    with pytest.raises(StoreUnavailable, match=said):
+        germane.distribute_store(postgres_store_database)
+
+
+def test_tables_with_partitions_are_refused(postgres_database: str) -> None:
+    germane.migrate_store(postgres_database, partitions=2)
+    pretend(postgres_database)
+    with pytest.raises(StoreUnavailable, match="have hash partitions, which Citus can't spread"):
+        germane.distribute_store(postgres_database)
+
+
+def test_what_a_cluster_cannot_do_is_said(coordinator: str, postgres_server: Server) -> None:
+    germane.distribute_store(coordinator)
+    with germane.open(coordinator, agent="ada") as engine:
+        engine.remember("Tea is green")
+    postgres_server.run(
+        "DO $$ BEGIN CREATE ROLE few LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+    )
+    for command in (("index", "--agent", "ada"), ("migrate", "--grant", "few"), ("vacuum", "--erase")):
+        ran = run("db", *command, db=coordinator)
+        assert (ran.code, "spread over a cluster, which can't" in ran.err) == (3, True), command
+
+
+@pytest.mark.skipif(not CITUS, reason="GERMANE_CITUS_URL names no database of a Citus coordinator.")
+def test_a_cluster_plans_one_task_for_every_query() -> None:
+    """As the cluster sees it, for those that take their values by name."""
+    germane.migrate_store(CITUS)
+    germane.distribute_store(CITUS)
+    several = {}
+    with psycopg.connect(CITUS, autocommit=True) as raw:
+        for name, query in queries("postgres").items():
+            text = numbered(query.encode())[0].decode().replace("{filter}", "").replace("{dimension}", "4")
+            if name.startswith("where_") or "CONCURRENTLY" in text or "%s" in text or name == "agents":
+                continue
+            text = re.sub(r"%\((?:agent|space|number_of_\w+)\)s|\{agent\}", "1", text)
+            text = re.sub(r"%\(\w+\)s", "NULL", text)
+            plan = raw.execute(f"EXPLAIN (COSTS OFF) {text}".encode()).fetchall()
+            tasks = re.findall(r"Task Count: (\d+)", "\n".join(line for (line,) in plan))
+            if any(int(each) > 1 for each in tasks):
+                several[name] = tasks
+    assert several == {}
