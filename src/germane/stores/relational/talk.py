@@ -92,7 +92,7 @@ class Talk:
         return self._index.match(terms)
 
     def take_made(self, most: int) -> dict[int, Record]:
-        """Some of the records that weren't stored and had to be made, by their messages' numbers; once each."""
+        """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
         numbers = list(self._made)[:most]
         return {number: self._made.pop(number) for number in numbers}
 
