@@ -26,6 +26,7 @@ __all__ = [
     "keep_showing",
     "key_of",
     "set_learning",
+    "stamp_of",
     "state_of",
     "unlearn",
 ]
@@ -38,6 +39,8 @@ _NO_PARTS: Final = "{}"
 
 _DIGITS: Final = 6
 _KEY_BYTES: Final = 16
+_AGENT_BITS: Final = 40
+"""Nobody is told anything so many times that it would reach into the agent's number."""
 
 
 def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
@@ -61,7 +64,15 @@ def keep_showing(connection: Connection, agent: int, num: int, showing: Example)
 def state_of(connection: Connection, agent: int) -> LearningState:
     """Whether an agent learns; one that isn't known doesn't."""
     row = connection.run("learning", {"agent": agent}).fetchone()
-    return LearningState(on=bool(row and row[0]), stamp=row[1] if row else 0)
+    return LearningState(on=bool(row and row[0]), stamp=stamp_of(agent, row[1]) if row else 0)
+
+
+def stamp_of(agent: int, told: int) -> int:
+    """A name for what an agent was told so many times, 0 for nothing.
+
+    An agent that is removed and begins anew is another one, and has no stamp in common with it.
+    """
+    return (agent << _AGENT_BITS) + told if told else 0
 
 
 def set_learning(connection: Connection, agent: int, *, on: bool) -> None:

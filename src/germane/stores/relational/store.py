@@ -25,7 +25,7 @@ from germane.stores.relational.everyone import everyone
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.holding import WorkingSets
 from germane.stores.relational.kept_talks import KeptTalks
-from germane.stores.relational.learning import examples_of, set_learning, unlearn
+from germane.stores.relational.learning import examples_of, set_learning, stamp_of, unlearn
 from germane.stores.relational.lives import Lives
 from germane.stores.relational.recording import Recordings
 from germane.stores.relational.resident import ResidentCache
@@ -310,7 +310,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         number, seq, language, learns, judged, tokenizer, model, dimension = row
         check_tokenizer(tokenizer, self._connections.location)
         settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
-        learning = LearningState(on=bool(learns), stamp=judged)
+        learning = LearningState(on=bool(learns), stamp=stamp_of(number, judged))
         return _Agent(number, seq, language, learning, stored_embedding(settings))
 
     def _cache(self, agent: str) -> AgentCache:

@@ -12,7 +12,7 @@ from germane.model.counts import sign_of_outcome
 from germane.model.learning import Attested, Evidence
 from germane.model.stage import Sign
 from germane.stores.relational.connection import Connection
-from germane.stores.relational.learning import key_of
+from germane.stores.relational.learning import key_of, stamp_of
 from germane.stores.relational.rows import id_text, microseconds, moment
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def keep_outcome(connection: Connection, agent: int, num: int, outcome: Attested
 def evidence_of(connection: Connection, agent: int, known: int | None) -> Evidence | None:
     """What is attested for an agent, unless its stamp is the one that is known."""
     row = connection.run("attested", {"agent": agent}).fetchone()
-    stamp = row[0] if row else 0
+    stamp = stamp_of(agent, row[0]) if row else 0
     if stamp == known:
         return None
     rows = connection.run("outcomes", {"agent": agent})
