@@ -75,7 +75,9 @@ def check(request: Request, talk: Talk, limit: int) -> None:
 
 def check_full(request: Request, talk: Talk, offered: Request) -> None:
     """Where less than 90 % is used, all that says something is there, and no result is cut."""
-    if request.tokens >= min(FULL * request.limit, offered.tokens):
+    # The line that says that the conversation goes on stands where it must, and is nothing on offer.
+    opening = sum(part.used for part in offered.parts if part.name == "opening")
+    if request.tokens >= min(FULL * request.limit, offered.tokens - opening):
         return
     # White space alone says nothing: it stands in the window, but is never recalled to fill a request.
     groups = [group.id for group in groups_of(talk)]
