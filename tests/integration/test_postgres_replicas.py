@@ -14,6 +14,7 @@ from germane import Move
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connections import Connections
 from germane.stores.postgres.replicas import place_of
+from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
 _PATIENCE = 20
@@ -46,10 +47,26 @@ def standby(postgres_server: Server) -> Iterator[Server]:
         server.stop()
 
 
+@pytest.fixture(scope="module", params=["straight", "pooled"])
+def way(request: pytest.FixtureRequest, standby: Server) -> Iterator[Server | Pooler]:
+    """The standby itself, or a pooler before it."""
+    if request.param == "straight":
+        yield standby
+        return
+    if no_pooler():
+        pytest.skip(no_pooler())
+    # Who waits for a server that is gone is told so after the pooler's own time: two minutes, unless it is set.
+    pooler = Pooler(standby, "transaction", server_login_retry="0.1", query_wait_timeout="1")
+    yield pooler
+    pooler.stop()
+
+
 @pytest.fixture
-def pair(standby: Server, postgres_store_database: str) -> Iterator[tuple[Connections, str]]:
+def pair(
+    standby: Server, way: Server | Pooler, postgres_store_database: str
+) -> Iterator[tuple[Connections, str]]:
     """Connections that read from the standby, and the database's address there."""
-    there = standby.url(database_of(postgres_store_database))
+    there = way.url(database_of(postgres_store_database))
     _until(lambda: _exists(standby, database_of(postgres_store_database)))
     with ExitStack() as opened:
         connections = Connections(postgres_store_database, timeout=20, replica=there)

@@ -102,6 +102,8 @@ class Replica:
 
 def _came_to(needed: int, raw: Raw, beginning: bytes) -> bool:
     """The same in one message with the beginning, since a pooler may give each to another server."""
-    parts = (b"SELECT pg_last_wal_replay_lsn()::text", b"COMMIT", beginning)
-    (place,) = raw.execute(b";".join(parts), prepare=False).fetchall()[0]
+    parts = (b"BEGIN", b"SELECT pg_last_wal_replay_lsn()::text", b"COMMIT", beginning)
+    asked = raw.execute(b";".join(parts), prepare=False)
+    asked.nextset()
+    (place,) = asked.fetchall()[0]
     return place is not None and place_of(str(place)) >= needed
