@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import germane
 from germane.conversation.cutting import cut_middle
 from germane.conversation.tiers import Tiers, hint_of, tiered
 from germane.conversation.words import in_words
@@ -153,3 +154,17 @@ def test_tool_traffic_in_words() -> None:
     failed = ToolResult(call_id="c1", content=(TextPart(text="gone"),), is_error=True)
     answered = Message(role=Role.TOOL, parts=(failed, ToolResult(call_id="c9")))
     assert in_words(answered, {"c1": "look"}) == "[look failed] gone\n[tool returned]"
+
+
+def test_a_result_that_came_late_is_cut_no_further_than_it_must() -> None:
+    log = "The worker sends an invoice to the warehouse. " * 300
+    with germane.open(":memory:", embedder=None) as engine:
+        talk = engine.conversation("chat")
+        talk.append("user", "What does the log say?")
+        talk.append("assistant", tool_calls=[{"id": "c1", "name": "log", "arguments": "{}"}])
+        other = talk.append("user", "Are you still there?")
+        talk.append("tool", tool_results=[{"call_id": "c1", "content": log}], group=other.group)
+        talk.append("user", "And what does it say?")
+        request = engine.request(talk, window=1200, reserve=200)
+    assert request.state.forms
+    assert request.tokens >= 0.9 * request.limit

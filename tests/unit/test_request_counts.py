@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from germane.conversation.counting import request_tokens
+from germane.conversation.counting import message_tokens, request_tokens
 from germane.model.message import Provider
 from germane.tokens import get_counter
 
@@ -35,3 +35,41 @@ def test_the_ids_of_calls_cost_nothing() -> None:
     messages[-1]["name"] = "get_current_weather"
     counted = request_tokens(Provider.OPENAI, get_counter("cl100k"), messages=messages)
     assert 35 <= counted <= 46
+
+
+@pytest.mark.parametrize(
+    ("number", "content", "reported"), [(1, "테스트 ", 1121), (3, "test ", 3191), (3, "테스트 ", 39235)]
+)
+def test_results_of_several_calls_are_counted_as_escapes(number: int, content: str, reported: int) -> None:
+    # https://community.openai.com/t/1375117: what else stood in these requests was not published.
+    messages = _pairs(number, "test", "{}", content * 1000, _ID)
+    counted = request_tokens(Provider.OPENAI, get_counter("o200k"), messages=messages)
+    assert reported - 200 < counted < reported
+
+
+def test_a_phrase_of_one_token_makes_seven_where_two_calls_were_made() -> None:
+    # https://community.openai.com/t/816259
+    one, two = (
+        request_tokens(Provider.OPENAI, get_counter("o200k"), messages=_pairs(2, "test", "{}", content, _ID))
+        for content in ("4", "你好")
+    )
+    assert two - one == 2 * (7 - 1)
+
+
+def test_what_stands_in_json_as_it_is_and_what_no_parallel_call_brought_is_counted_as_text() -> None:
+    counter = get_counter("o200k")
+
+    def counted(content: str, provider: Provider = Provider.OPENAI, number: int = 1) -> int:
+        result = {"role": "tool", "tool_call_id": "a", "content": content}
+        return message_tokens(result, provider, counter, parallel=number > 1)
+
+    assert counted("plain text", number=2) == counted("plain text")
+    assert counted("übrigens", number=2) > counted("übrigens")
+    assert counted('say "hi"\n\n', number=2) > counted('say "hi"\n\n')
+    assert counted("übrigens", Provider.ANTHROPIC, 2) == counted("übrigens", Provider.ANTHROPIC)
+    # What is said after the results isn't one of them.
+    asked = {"role": "user", "content": "übrigens"}
+    pairs = _pairs(2, "test", "{}", "4", _ID)
+    total = request_tokens(Provider.OPENAI, counter, messages=[*pairs, asked])
+    alone = request_tokens(Provider.OPENAI, counter, messages=pairs)
+    assert total - alone == message_tokens(asked, Provider.OPENAI, counter)

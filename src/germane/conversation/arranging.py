@@ -21,6 +21,7 @@ from germane.conversation.formats import anthropic, openai, responses, translate
 from germane.conversation.groups import is_always_kept
 from germane.conversation.recalling import section_of
 from germane.conversation.tiers import Tiers, tiered
+from germane.conversation.words import content_in_words
 from germane.model.message import Group, Message, Part, Provider, Role, TextPart, ToolCall, ToolResult
 from germane.model.request import Form
 from germane.protocols import TokenCounter
@@ -146,6 +147,11 @@ class Arrangement:
         """What a group would cost in a form that is only tried."""
         return self._show(self._slots[group], form).tokens
 
+    def longest_result(self, group: str) -> int:
+        """How many characters the longest result in a group has, whenever it came; 0 without any."""
+        found = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
+        return max((len(content_in_words(result.content)) for result in found), default=0)
+
     def said(self, group: str, *, whole: bool = False) -> Said:
         """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""
         if (group, whole) not in self._said:
@@ -268,7 +274,7 @@ class Arrangement:
         written = [each for _, each in answers]
         if self.provider is Provider.ANTHROPIC and written:
             written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
-        return self._entries(written, (slot.place, 1))
+        return self._entries(written, (slot.place, 1), parallel=len(slot.message.calls) > 1)
 
     def _answered(
         self, slot: _Slot, index: int, call: ToolCall, form: Form | None, number: int
@@ -301,7 +307,10 @@ class Arrangement:
         in_responses = self.provider is Provider.RESPONSES
         return in_responses and index not in slot.results and call.form not in _ANSWERED_BY
 
-    def _entries(self, written: Sequence[Mapping[str, Any]], place: tuple[int, int]) -> list[Entry]:
-        return [
-            Entry(place, as_json(each), message_tokens(each, self.provider, self.counter)) for each in written
-        ]
+    def _entries(
+        self, written: Sequence[Mapping[str, Any]], place: tuple[int, int], *, parallel: bool = False
+    ) -> list[Entry]:
+        def tokens_of(each: Mapping[str, Any]) -> int:
+            return message_tokens(each, self.provider, self.counter, parallel=parallel)
+
+        return [Entry(place, as_json(each), tokens_of(each)) for each in written]

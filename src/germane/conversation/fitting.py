@@ -11,7 +11,6 @@ from typing import Final
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.tiers import Tiers
-from germane.conversation.words import content_in_words
 from germane.model.request import Form
 
 __all__ = ["Window", "forms_of_current", "inactive_form", "loosened", "room_under", "window_of"]
@@ -155,7 +154,7 @@ def _all_whole(arranged: Arrangement, room: int) -> bool:
 def _cut_to(arranged: Arrangement, group: str, form: Form, room: int) -> Form | None:
     """The loosest form of a group within `room` tokens that a few tries find; None if none is looser."""
     shown = arranged.shown(group)
-    low, high = form.limit, max(_lengths(arranged, group), default=0)
+    low, high = form.limit, arranged.longest_result(group)
     low_cost, high_cost = arranged.shown(group, form).tokens, shown.tokens
     best: Form | None = None
     for attempt in range(_TRIES):
@@ -173,10 +172,3 @@ def _cut_to(arranged: Arrangement, group: str, form: Form, room: int) -> Form | 
         else:
             high, high_cost = limit, cost
     return best
-
-
-def _lengths(arranged: Arrangement, group: str) -> Iterator[int]:
-    """How long each result of a group is, in characters."""
-    for message in arranged.members(group):
-        for result in message.results:
-            yield len(content_in_words(result.content))
