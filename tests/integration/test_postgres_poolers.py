@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
+from typing import Literal
 
 import psycopg
 import pytest
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(bool(no_pooler()), reason=no_pooler() or "It is.
 _PATIENCE = 20
 
 
-def _started(server: Server, mode: Mode, **settings: str) -> Iterator[Pooler]:
+def _started(server: Server, mode: Mode | Literal["statement"], **settings: str) -> Iterator[Pooler]:
     pooler = Pooler(server, mode, **settings)
     yield pooler
     pooler.stop()
@@ -227,3 +228,12 @@ def test_a_pooler_whose_server_is_gone_says_so() -> None:
                 Connections(pooler.url("postgres"), timeout=1).size()
     finally:
         server.stop()
+
+
+def test_a_pooler_of_single_statements_is_refused_at_once(
+    postgres_server: Server, postgres_store: str
+) -> None:
+    for pooler in _started(postgres_server, "statement"):
+        url = pooler.url(database_of(postgres_store))
+        with pytest.raises(StoreUnavailable, match="pool_mode to transaction or session"):
+            Connections(url, timeout=3600).size()

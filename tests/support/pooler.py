@@ -31,7 +31,7 @@ def no_pooler() -> str:
 class Pooler:
     """Hands the connections of a server to clients by turns. `stop` it in the end."""
 
-    def __init__(self, server: Server, mode: Mode, **settings: str) -> None:
+    def __init__(self, server: Server, mode: Mode | Literal["statement"], **settings: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="germane-pooler-"))
         # Few of the server's, so that clients do get those that others had.
         given = {

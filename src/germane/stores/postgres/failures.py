@@ -19,7 +19,6 @@ from germane.stores.storable import storable
 __all__ = ["is_final", "is_lost", "is_transient", "translated", "unreachable"]
 
 # The server ends the connection, or can't take one just now: a shutdown, a crash, a start that goes on.
-# A pooler says all that it has to say as 08P01.
 _LOST: Final = frozenset(
     {"57P01", "57P02", "57P03", "57P05", "08000", "08001", "08003", "08004", "08006", "08007", "08P01"}
 )
@@ -51,6 +50,8 @@ _UNAVAILABLE: Final = {
     "28000": "The server doesn't let this user in. Correct the user, or the server's pg_hba.conf.",
     "TLS": "The way there isn't encrypted, or the server not proved, as the address asks for. Correct "
     "sslmode and sslrootcert in the address, the name of the host, or the server's certificate.",
+    "POOL": "The pooler hands a connection on after each statement, and no transaction can go through it. Set "
+    "its pool_mode to transaction or session.",
     "3D000": "There is no such database. Create it with createdb, or correct the address.",
     "3F000": "There is no such schema. Create it, or correct the search_path in the address.",
     "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --grant USER`, or "
@@ -85,6 +86,7 @@ _WORDS: Final = (
     ("no more connections", "53300"),
     ("server does not support SSL", "TLS"),
     ("certificate", "TLS"),
+    ("statement pooling", "POOL"),
     ("not accept", "57P03"),
     ("is starting up", "57P03"),
     ("is shutting down", "57P03"),
@@ -169,7 +171,9 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
 def _code_of(error: psycopg.Error) -> str | None:
     """The code of what was raised instead of a connection, as far as its words tell."""
     words = str(error)
-    return error.sqlstate or next((code for part, code in _WORDS if part in words), None)
+    told = next((code for part, code in _WORDS if part in words), None)
+    # A pooler says all that it has to say as 08P01.
+    return told or error.sqlstate if error.sqlstate in (None, "08P01") else error.sqlstate
 
 
 def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:

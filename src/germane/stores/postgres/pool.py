@@ -188,6 +188,14 @@ class Pool:
 
     def _configure(self, raw: Raw) -> None:
         raw.prepared_max = _PREPARED
+        try:
+            self._meet(raw)
+        except psycopg.Error as error:
+            self._heard(error)
+            raise
+
+    def _meet(self, raw: Raw) -> None:
+        """See who answers."""
         ((process, self.is_spread),) = raw.execute(_MET, prepare=False).fetchall()
         if process != raw.info.backend_pid:
             self.is_pooled = True
