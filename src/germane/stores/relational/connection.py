@@ -80,6 +80,7 @@ class Connection(Protocol):
 
 
 Why = Callable[[Connection, Exception], None]
+"""Asks why a row was refused, and raises what says more than the refusal; see `Connection.attempt`."""
 
 
 class Connections(Protocol):
