@@ -48,6 +48,9 @@ def test_text_names_the_rest(db: Path) -> None:
         (("--tag", "storage"), 1),
         (("--subject", "storage"), 1),
         (("--scope", "task:T-42"), 0),
+        (("--source", "nowhere"), 0),
+        (("--meta", "reasons=One database fewer."), 1),
+        (("--meta", "reasons=One database fewer.", "--meta", "cost=5"), 0),
         (("--since", "2020-02-01"), 2),
         (("--until", "2020-02-01"), 1),
         (("--min-importance", "5"), 1),
@@ -102,3 +105,15 @@ def test_an_agent_without_memories_is_named(db: Path, command: str) -> None:
     ran = run(command, "storage", "--agent", "nobody", db=db)
 
     assert "no memories yet. It is 'nobody'; --agent or GERMANE_AGENT names another." in ran.err
+
+
+@pytest.mark.parametrize("command", ["recall", "assemble"])
+def test_a_question_is_put_to_what_has_a_field(db: Path, command: str) -> None:
+    one = run(command, "Postgres", "--meta", "reasons=One database fewer.", "--json", db=db).json()
+    none = run(command, "Postgres", "--source", "nowhere", "--json", db=db).json()
+
+    found = one["results"] if command == "recall" else one["items"]
+    assert [each["memory"]["kind"] if command == "recall" else each["section"] for each in found] == [
+        "decision" if command == "recall" else "decisions"
+    ]
+    assert not (none["results"] if command == "recall" else none["items"])

@@ -38,6 +38,9 @@ def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) 
         ({"tags": "storage"}, "tags='storage' is one value"),
         ({"scopes": ("somewhere else",)}, "scope='somewhere else' is no scope"),
         ({"statuses": ("gone",)}, "Known: active, superseded, archived, forgotten"),
+        ({"metadata": {"reasons": ["a", "b"]}}, "metadata 'reasons': .* can't be asked for"),
+        ({"metadata": {5: "a"}}, "metadata 5: 'a' can't be asked for"),
+        ({"metadata": {"seats": float("nan")}}, "metadata 'seats': nan is no number"),
         ({"without": ("great",)}, "Known: success, partial, pending, failure, abandoned"),
     ],
 )
@@ -156,3 +159,16 @@ def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
     from germane.retrieval.terms import query_terms  # noqa: PLC0415 - The only test here of what is within.
 
     assert query_terms("pumps valves " * 1000) == query_terms("pumps valves")
+
+
+def test_a_question_is_put_to_what_a_filter_admits() -> None:
+    with germane.open(":memory:") as engine:
+        for ticket in ("T-1", "T-2"):
+            engine.remember(f"The pump of {ticket} hums.", source=f"{ticket}.md", metadata={"ticket": ticket})
+        where = Filter(metadata={"ticket": "T-2"})
+
+        (found,) = engine.recall("Which pump hums?", where=where)
+        (item,) = engine.assemble("Which pump hums?", where=where, budget=500).items
+        assert found.memory.id == item.memory.id == engine.memories(Filter(source="T-2.md"))[0].id
+        assert engine.recall("Which pump hums?", where=where, kinds=["fact"]).emptiness == "filtered"
+        assert Filter(metadata={"paid": True}) != Filter(metadata={"paid": 1})

@@ -44,6 +44,16 @@ def recorded(engine: germane.Engine, query: str = "redis", **options: int) -> st
     return engine.ledger().list()[0].id
 
 
+def test_what_was_abandoned_comes_into_no_replay(engine: germane.Engine) -> None:
+    engine.remember("Keep sessions in Redis.", kind="decision", outcome="abandoned")
+
+    replay = engine.ledger().replay(recorded(engine))
+
+    assert replay.same
+    assert replay.context is not None
+    assert [item.memory.kind for item in replay.context.items] == ["fact"] * 3
+
+
 def test_nothing_is_recorded_unless_it_is_asked_for(engine: germane.Engine) -> None:
     engine.assemble("redis")
     assert engine.ledger().list() == ()

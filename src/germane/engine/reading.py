@@ -78,6 +78,7 @@ class Reading(Refreshing):
         include_superseded: bool = False,
         include_archived: bool = False,
         include_abandoned: bool = False,
+        where: Filter | None = None,
         gate: bool = True,
         scorer: Scorer | None = None,
         ranker: Ranker | str = DEFAULT_RANKER,
@@ -89,7 +90,7 @@ class Reading(Refreshing):
         A time in the question ("in May 2023") restricts what is found; one that names nothing finds the
         newest. What has nothing to do with it is left out unless `gate` is False. `ranker="hybrid"` weighs
         meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
-        Those of `spaces` take part, each under its `agent`. Raises InvalidInput, UnknownSpace or NotAllowed.
+        `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         held = None if into is None else verbs.working_set.set_for(into, self._session.agent, spaces)
         where = verbs.question.filter_of(
@@ -103,9 +104,9 @@ class Reading(Refreshing):
             include_superseded=include_superseded,
             include_archived=include_archived,
             include_abandoned=include_abandoned,
+            where=where,
         )
-        own = self._session
-        beside = verbs.together.entered_spaces(own, spaces)
+        own, beside = self._session, verbs.together.entered_spaces(self._session, spaces)
         found = verbs.recall.recall(
             own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
         )
@@ -128,6 +129,7 @@ class Reading(Refreshing):
         since: datetime | None = None,
         until: datetime | None = None,
         min_importance: float | None = None,
+        where: Filter | None = None,
         scorer: Scorer | None = None,
         spaces: Sequence[str] = (),
         conversation: str | Conversation | None = None,
@@ -144,9 +146,8 @@ class Reading(Refreshing):
         is always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a file
         `changed` since ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
         """
-        where = verbs.question.filter_of(
-            kinds=kinds, tags=tags, scopes=scopes, since=since, until=until, min_importance=min_importance
-        )
+        where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
+        where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)
         return self._assembled(
             query,
             record,

@@ -5,6 +5,8 @@ Level: model (imports errors only).
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -68,6 +70,8 @@ class Filter:
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
     `without` leaves out what turned out in one of these ways.
+    `metadata` asks for fields with these very values: texts, numbers, True, False or None; it is kept as
+    pairs of a name and the value in JSON.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
     `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.places`).
@@ -77,6 +81,8 @@ class Filter:
     tags: tuple[str, ...] = ()
     scopes: tuple[Scope, ...] = ()
     subject: str | None = None
+    source: str | None = None
+    metadata: Mapping[str, str | float | bool | None] | tuple[tuple[str, str], ...] = ()
     when: TimeRange | None = None
     min_importance: float | None = None
     pinned: bool | None = None
@@ -86,6 +92,8 @@ class Filter:
     without: tuple[Outcome, ...] = ()
 
     def __post_init__(self) -> None:
+        if isinstance(self.metadata, Mapping):
+            object.__setattr__(self, "metadata", _fields(self.metadata))
         for name, read in _READ.items():
             given = getattr(self, name)
             if given:
@@ -186,6 +194,19 @@ def _each(values: Any, read: Callable[[Any], Any], *, name: str) -> tuple[Any, .
         raise
     except ValueError as error:
         raise InvalidInput(f"{name}={values!r}: {error}. Known: {', '.join(_KNOWN[name])}.") from None
+
+
+def _fields(metadata: Mapping[Any, Any]) -> tuple[tuple[str, str], ...]:
+    """Pairs in which 1 and True differ, as they do in JSON."""
+    for name, value in metadata.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float | None):
+            raise InvalidInput(
+                f"metadata {name!r}: {value!r} can't be asked for. "
+                "Ask for a text, a number, True, False or None."
+            )
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"metadata {name!r}: {value!r} is no number that is ever stored.")
+    return tuple(sorted((name, json.dumps(value, ensure_ascii=False)) for name, value in metadata.items()))
 
 
 def _text(value: object) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from germane.model.ledger import Assembly
-from germane.model.memory import Status
+from germane.model.memory import Outcome, Status
 from germane.model.query import Filter, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Emptiness
@@ -83,12 +83,15 @@ def _where(where: Filter) -> dict[str, Any]:
         "scopes": [str(scope) for scope in where.scopes],
         "applies_to": [str(scope) for scope in where.applies_to],
         "subject": where.subject,
+        "source": where.source,
+        "metadata": dict(where.metadata),
         "since": _text(when.since if when else None),
         "until": _text(when.until if when else None),
         "min_importance": where.min_importance,
         "pinned": where.pinned,
         "embedded": where.embedded,
         "statuses": [status.value for status in where.statuses],
+        "without": [outcome.value for outcome in where.without],
     }
 
 
@@ -100,11 +103,15 @@ def _filter(found: dict[str, Any]) -> Filter:
         scopes=tuple(map(Scope.parse, found["scopes"])),
         applies_to=tuple(map(Scope.parse, found["applies_to"])),
         subject=found["subject"],
+        source=found.get("source"),
+        metadata=tuple(found.get("metadata", {}).items()),
         when=TimeRange(since=since, until=until) if since or until else None,
         min_importance=found["min_importance"],
         pinned=found["pinned"],
         embedded=found["embedded"],
         statuses=tuple(map(Status, found["statuses"])),
+        # Before it was recorded, every assembly left out what was abandoned.
+        without=tuple(map(Outcome, found.get("without", [Outcome.ABANDONED]))),
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from germane.errors import InvalidInput, NotFound
 from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
 from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry, text_hash
-from germane.model.memory import Level, Memory, Status
+from germane.model.memory import Level, Memory, Outcome, Status
 from germane.model.query import Filter, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Emptiness, Reason
@@ -29,9 +29,18 @@ _WHERE = Filter(
     kinds=("fact",),
     tags=("a:b",),
     scopes=(Scope(name="task", value="T-1"),),
-    when=TimeRange(since=START),
+    applies_to=(Scope(name="path", value="src/a.py"),),
+    subject="storage",
+    source="notes/a.md",
+    metadata={"ticket": "T-1", "seats": 20, "paid": True},
+    when=TimeRange(since=START, until=START + timedelta(days=1)),
     min_importance=2.0,
+    pinned=False,
+    embedded=True,
+    statuses=(Status.ACTIVE, Status.ARCHIVED),
+    without=(Outcome.FAILURE,),
 )
+"""Every field is another than it is by itself: what a ledger loses is seen."""
 EVERYTHING = Filter(statuses=tuple(Status))
 
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from germane.errors import InvalidInput
 from germane.model.memory import as_utc
 from germane.model.names import is_tenant
+from germane.model.query import Filter
 from germane.model.recalled import own_text
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "checked_agent",
     "checked_content",
     "checked_count",
+    "checked_filter",
     "checked_flag",
     "checked_id",
     "checked_json",
@@ -88,6 +90,16 @@ def checked_text(value: object, *, name: str) -> str:
             "UTF-8 text can. Decode the source with errors='replace'."
         ) from None
     return value
+
+
+def checked_filter(where: object) -> Filter:
+    """A filter, and not the mapping that would say the same."""
+    if not isinstance(where, Filter):
+        raise InvalidInput(
+            f"where={_short(where)} is {type(where).__name__}; "
+            "pass one such as germane.Filter(kinds=['fact'])."
+        )
+    return where
 
 
 def checked_id(value: object, *, name: str = "memory_id") -> str:

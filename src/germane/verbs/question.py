@@ -20,12 +20,22 @@ from germane.retrieval.informative import information
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
-from germane.verbs.checks import checked_moment, checked_number, checked_tags, checked_text, checked_words
+from germane.verbs.checks import (
+    checked_filter,
+    checked_moment,
+    checked_number,
+    checked_tags,
+    checked_text,
+    checked_words,
+)
 from germane.verbs.embed import embed_texts, least_cosine_of
 from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
 __all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
+
+
+_NO_FILTER = Filter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,11 +156,13 @@ def filter_of(
     include_superseded: bool = False,
     include_archived: bool = False,
     include_abandoned: bool = False,
+    where: Filter | None = None,
 ) -> Filter:
-    """A filter from the forms that callers use. Raises InvalidInput.
+    """A filter from the forms that callers use, each in the place of what `where` says of it.
 
-    Whoever asks for a time asks for what is archived as well.
+    Raises InvalidInput. Whoever asks for a time asks for what is archived as well.
     """
+    base = _NO_FILTER if where is None else checked_filter(where)
     when = None
     if since is not None or until is not None:
         when = TimeRange(
@@ -159,18 +171,23 @@ def filter_of(
         )
     if min_importance is not None:
         checked_number(min_importance, 0, 10, name="min_importance")
-    statuses = [Status.ACTIVE]
-    statuses += [Status.SUPERSEDED] if include_superseded else []
-    statuses += [Status.ARCHIVED] if include_archived or when is not None else []
-    return Filter(
-        kinds=checked_words(kinds, name="kinds"),
-        tags=checked_tags(tags),
-        scopes=_scopes(scopes),
-        subject=None if subject is None else checked_text(subject, name="subject"),
+    when = when or base.when
+    statuses = [*base.statuses]
+    # No status is every status.
+    statuses += [Status.SUPERSEDED] if include_superseded and statuses else []
+    statuses += [Status.ARCHIVED] if (include_archived or when is not None) and statuses else []
+    return replace(
+        base,
+        kinds=checked_words(kinds, name="kinds") or base.kinds,
+        tags=checked_tags(tags) or base.tags,
+        scopes=_scopes(scopes) or base.scopes,
+        subject=base.subject if subject is None else checked_text(subject, name="subject"),
         when=when,
-        min_importance=min_importance,
-        statuses=tuple(statuses),
-        without=() if include_abandoned else (Outcome.ABANDONED,),
+        min_importance=base.min_importance if min_importance is None else min_importance,
+        statuses=tuple(dict.fromkeys(statuses)),
+        without=base.without
+        if include_abandoned
+        else tuple(dict.fromkeys((*base.without, Outcome.ABANDONED))),
     )
 
 

@@ -12,7 +12,7 @@ from germane.model.memory import Level, Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
 from germane.packing.render import fence
-from germane.verbs.checks import checked_count, checked_id, checked_word
+from germane.verbs.checks import checked_count, checked_filter, checked_id, checked_word
 from germane.verbs.session import Session
 
 __all__ = ["count", "expand", "get", "history", "large_findings", "memories"]
@@ -61,7 +61,7 @@ def memories(
     """
     return session.store.find(
         session.agent,
-        _checked_filter(where),
+        checked_filter(where),
         order=checked_word(Order, order, name="order"),
         limit=None if limit is None else checked_count(limit, name="limit"),
         after=None if after is None else checked_id(after, name="after"),
@@ -70,7 +70,7 @@ def memories(
 
 def count(session: Session, where: Filter) -> int:
     """How many memories pass a filter."""
-    one = Query(filter=_checked_filter(where), slices=(Slice(limit=1, order=Order.NEWEST),))
+    one = Query(filter=checked_filter(where), slices=(Slice(limit=1, order=Order.NEWEST),))
     return session.store.search(session.agent, one).admitted
 
 
@@ -86,14 +86,6 @@ def large_findings(session: Session) -> tuple[Finding, ...]:
         )
         for one in session.store.stats(session.agent).large
     )
-
-
-def _checked_filter(where: object) -> Filter:
-    if not isinstance(where, Filter):
-        raise InvalidInput(
-            f"where={where!r} is {type(where).__name__}; pass one such as germane.Filter(kinds=['fact'])."
-        )
-    return where
 
 
 def _unseen(versions: Sequence[Memory], memory: Memory) -> Memory:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from germane import Filter
 from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
+    fields_of,
     id_of,
     moment_of,
     open_to_change,
@@ -50,6 +52,8 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         kind: options.KindFilter = None,
         tag: options.TagFilter = None,
         scope: options.Scopes = None,
+        source: options.SourceFilter = None,
+        meta: options.MetaFilter = None,
         since: options.Since = None,
         until: options.Until = None,
         min_importance: options.MinImportance = None,
@@ -59,6 +63,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         agent: options.Agent = DEFAULT_AGENT,
         as_json: options.Json = False,
     ) -> None:
+        asked = {"budget": budget, "plan": plan, "frame": frame, "counter": counter}
         context = _context(
             database,
             agent,
@@ -67,17 +72,15 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             frames=frames,
             talk=talk,
             pins=pin or (),
-            budget=budget,
-            plan=plan,
-            frame=frame,
-            counter=counter,
             kinds=kind or (),
             tags=tag or (),
             scopes=scope or (),
+            where=Filter(source=source, metadata=fields_of(meta or ())),
             since=since,
             until=until,
             min_importance=min_importance,
             record=record,
+            **asked,
         )
         show(context, agent, as_json=as_json)
 

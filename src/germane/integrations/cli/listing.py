@@ -15,6 +15,7 @@ from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
+    fields_of,
     id_of,
     moment_of,
     open_to_read,
@@ -29,6 +30,16 @@ __all__ = ["COMMANDS"]
 _LABEL = 100
 _PAGE = 20
 
+_Statuses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--status",
+        metavar="STATUS",
+        help="Only memories of this status: active, unless said otherwise, superseded, archived or "
+        "forgotten. Repeatable.",
+    ),
+]
+
 
 def _memories(
     *,
@@ -38,19 +49,13 @@ def _memories(
     subject: Annotated[
         str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
     ] = None,
+    source: options.SourceFilter = None,
+    meta: options.MetaFilter = None,
     since: options.Since = None,
     until: options.Until = None,
     min_importance: options.MinImportance = None,
     pinned: Annotated[bool, typer.Option("--pinned", help="Only memories that are pinned.")] = False,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--status",
-            metavar="STATUS",
-            help="Only memories of this status: active, unless said otherwise, superseded, archived or "
-            "forgotten. Repeatable.",
-        ),
-    ] = None,
+    status: _Statuses = None,
     order: Annotated[
         str, typer.Option("--order", metavar="ORDER", help="newest, oldest or important: what comes first.")
     ] = "newest",
@@ -69,6 +74,8 @@ def _memories(
     asked: dict[str, Any] = {"kinds": kind, "tags": tag, "scopes": scope, "statuses": status}
     where = Filter(
         subject=subject,
+        source=source,
+        metadata=fields_of(meta or ()),
         when=_time(since, until),
         min_importance=min_importance,
         pinned=True if pinned else None,

@@ -26,6 +26,7 @@ __all__ = [
     "KindName",
     "MemoryText",
     "Meta",
+    "MetaFilter",
     "MinImportance",
     "Now",
     "OutcomeName",
@@ -37,6 +38,7 @@ __all__ = [
     "ScopeName",
     "Scopes",
     "Since",
+    "SourceFilter",
     "SourceText",
     "Subject",
     "TagFilter",
@@ -80,6 +82,15 @@ KindFilter = Annotated[
 TagFilter = Annotated[
     list[str] | None,
     typer.Option("--tag", metavar="TAG", help="Only memories with this tag or one below it. Repeatable."),
+]
+SourceFilter = Annotated[
+    str | None, typer.Option("--source", metavar="TEXT", help="Only memories from this very source.")
+]
+MetaFilter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--meta", metavar="KEY=VALUE", help="Only memories with this field and this value. Repeatable."
+    ),
 ]
 Scopes = Annotated[
     list[str] | None,

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import Level
+from germane import Filter, Level
 from germane.integrations.cli import options
 from germane.integrations.cli.holding import Into, enter, tell_entered
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
+    fields_of,
     id_of,
     moment_of,
     open_to_change,
@@ -58,6 +59,8 @@ def _recall(
     subject: Annotated[
         str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
     ] = None,
+    source: options.SourceFilter = None,
+    meta: options.MetaFilter = None,
     superseded: Annotated[
         bool, typer.Option("--include-superseded", help="Old versions of memories too.")
     ] = False,
@@ -82,6 +85,7 @@ def _recall(
             until=moment_of(until, name="--until"),
             min_importance=min_importance,
             include_superseded=superseded,
+            where=Filter(source=source, metadata=fields_of(meta or ())),
             ranker=ranker,
         )
         entered = None if into is None else enter(engine.working_set(into), recalled)

@@ -48,6 +48,12 @@ def filtered(
             conditions.append(known[f"where_{condition}"])
             values[name] = value
     text = known[query]
+    if where.metadata:
+        conditions.append(known["where_metadata"])
+        fields = ", ".join(
+            f"{json.dumps(name, ensure_ascii=False)}: {value}" for name, value in dict(where.metadata).items()
+        )
+        values["metadata"] = f"{{{fields}}}"
     if where.applies_to:
         values["places"] = json.dumps(places)
     if where.embedded is not None:
@@ -82,6 +88,7 @@ def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
     until = where.when and where.when.until
     return (
         ("subject", "subject", where.subject),
+        ("source", "source", where.source),
         ("since", "since", since and microseconds(since, name="when.since")),
         ("until", "until", until and microseconds(until, name="when.until")),
         ("importance", "min_importance", where.min_importance),

@@ -296,6 +296,19 @@ AND (scope, scope_value) IN (VALUES %(scopes)s)
 -- A condition for {filter}.
 AND subject = %(subject)s
 
+-- name: where_source
+-- A condition for {filter}.
+AND source = %(source)s
+
+-- name: where_metadata
+-- A condition for {filter}. What holds a NUL is no jsonb, and can't be asked for.
+AND EXISTS (
+    SELECT FROM texts
+    WHERE texts.agent = %(agent)s AND texts.num = memories.num
+      AND CASE WHEN position('\u0000' IN texts.metadata) = 0
+          THEN texts.metadata::jsonb @> (%(metadata)s::text)::jsonb ELSE false END
+)
+
 -- name: where_without
 -- A condition for {filter}.
 AND (outcome IS NULL OR outcome NOT IN (%(without)s))

@@ -292,6 +292,22 @@ AND (scope, scope_value) IN (VALUES :scopes)
 -- A condition for {filter}.
 AND subject = :subject
 
+-- name: where_source
+-- A condition for {filter}.
+AND source = :source
+
+-- name: where_metadata
+-- A condition for {filter}. In JSON a truth value is no number, and a whole number may be written as a fraction.
+AND NOT EXISTS (
+    SELECT 1 FROM json_each(:metadata) AS wanted
+    WHERE NOT EXISTS (
+        SELECT 1 FROM texts, json_each(texts.metadata) AS held
+        WHERE texts.num = memories.num AND memories.agent = :agent AND held."key" = wanted."key" AND held.value IS wanted.value
+          AND CASE held.type WHEN 'real' THEN 'integer' ELSE held.type END
+            = CASE wanted.type WHEN 'real' THEN 'integer' ELSE wanted.type END
+    )
+)
+
 -- name: where_without
 -- A condition for {filter}.
 AND (outcome IS NULL OR outcome NOT IN (:without))
