@@ -14,7 +14,7 @@ from germane.model.columns import cut, line_of
 from germane.model.explanation import short_id
 from germane.model.learning import Weights
 from germane.model.memory import Status, as_utc
-from germane.model.query import Filter, Found, Query, Slice
+from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
 from germane.ranking.emptiness import RECENCY, emptiness_of
@@ -24,7 +24,7 @@ from germane.ranking.picking import Best
 from germane.ranking.relevance import rank
 from germane.ranking.standing import superseded_notes
 from germane.verbs.checks import checked_count
-from germane.verbs.question import Asked, query_of, search, understand
+from germane.verbs.question import Asked, query_of, understand
 from germane.verbs.rankers import DEFAULT_RANKER, Ranker, by_hybrid, check_ranker
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
@@ -96,39 +96,27 @@ def recall(
     check_ranker(ranker, scorer)
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
-    slices = (Slice(limit=max(limit, _GATHERED)),)
+    slices, best = (Slice(limit=max(limit, _GATHERED)),), None
     if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
-        best = Best(
-            query_of(asked, slices),
-            limit=limit,
-            gated=gated,
-            known=session.known_weights.known,
-            prefer=asked.prefers,
-        )
-        found = search(session, asked, slices, pick=best)
-        if found.picked:
-            return _picked(asked, found, best, now=now)
-    else:
-        asked, found = gather_together(session, asked, slices, spaces)
-    sought = query_of(asked, slices)
-    weights: Weights | None = None
-    if ranker == DEFAULT_RANKER or not found.by_relevance:
-        if scorer is None and found.by_relevance and not spaces:
-            weights = session.known_weights.of(session.store, session.agent, found.learning)
-        ranked = _by_relevance(asked, found, sought, now=now, scorer=scorer, weights=weights)
-    else:
-        ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
-        asked = replace(asked, notes=(*asked.notes, told))
+        known = session.known_weights.known
+        best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
+    asked, found = gather_together(session, asked, slices, spaces, pick=best)
+    if best is not None and found.picked:
+        return _picked(asked, found, best, now=now)
+    ranked, notes, weights = _ranked(
+        session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
+    )
     passed = Gated(kept=ranked)
     if gated and scorer is None and found.by_relevance:
         passed = gate(
             ranked,
             prefer=asked.prefers,
             few=found.admitted <= FEW,
-            information=sought.information,
-            least_cosine=sought.least_cosine,
+            information=query_of(asked, slices).information,
+            least_cosine=asked.least_cosine,
         )
     kept = passed.kept[:limit]
+    asked = replace(asked, notes=(*asked.notes, *notes))
     return Recalled(
         ranked=tuple(kept),
         question=asked.question,
@@ -157,16 +145,27 @@ def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalle
     )
 
 
-def _by_relevance(
+def _ranked(
+    session: Session,
     asked: Asked,
     found: Found,
-    sought: Query,
+    slices: tuple[Slice, ...],
     *,
     now: datetime,
     scorer: Scorer | None,
-    weights: Weights | None,
-) -> tuple[Ranked, ...]:
-    return rank(
+    ranker: Ranker | str,
+    limit: int,
+    alone: bool,
+) -> tuple[tuple[Ranked, ...], tuple[Note, ...], Weights | None]:
+    """All that was found, best first, with what the ranker says of it and the weights that applied."""
+    sought = query_of(asked, slices)
+    if ranker != DEFAULT_RANKER and found.by_relevance:
+        ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
+        return ranked, (told,), None
+    weights: Weights | None = None
+    if scorer is None and found.by_relevance and alone:
+        weights = session.known_weights.of(session.store, session.agent, found.learning)
+    ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
         window_bound=found.window_bound,
@@ -177,6 +176,7 @@ def _by_relevance(
         order=asked.question.order if found.by_relevance else None,
         weights=weights,
     )
+    return ranked, (), weights
 
 
 def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:

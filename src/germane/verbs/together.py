@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from germane.model.names import space_of
+from germane.model.picking import Pick
 from germane.model.query import Candidate, Found, Slice
 from germane.model.trace import Note
 from germane.retrieval.terms import query_terms
@@ -31,15 +32,20 @@ def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...
 
 
 def gather_together(
-    session: Session, asked: Asked, slices: tuple[Slice, ...], spaces: Sequence[Session]
+    session: Session,
+    asked: Asked,
+    slices: tuple[Slice, ...],
+    spaces: Sequence[Session],
+    *,
+    pick: Pick | None = None,
 ) -> tuple[Asked, Found]:
     """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
 
     A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
-    the order given. The searches see a snapshot each. Raises NotAllowed for a space that the agent
-    isn't in.
+    the order given. The searches see a snapshot each. Without spaces the question may `pick`. Raises
+    NotAllowed for a space that the agent isn't in.
     """
-    own = search(session, asked, slices)
+    own = search(session, asked, slices, pick=None if spaces else pick)
     if not spaces:
         return asked, own
     found = [own, *(search(space, _in_language(asked, space.language), slices) for space in spaces)]
