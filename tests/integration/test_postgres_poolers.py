@@ -19,13 +19,14 @@ from germane.stores.postgres.poolers import is_between, keeps_statements
 from germane.stores.postgres.schema import migrate
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
-
-pytestmark = pytest.mark.skipif(bool(no_pooler()), reason=no_pooler() or "It is.")
+from support.renaming import Renaming
 
 _PATIENCE = 20
 
 
 def _started(server: Server, mode: Mode | Literal["statement"], **settings: str) -> Iterator[Pooler]:
+    if no_pooler():
+        pytest.skip(no_pooler())
     pooler = Pooler(server, mode, **settings)
     yield pooler
     pooler.stop()
@@ -237,3 +238,20 @@ def test_a_pooler_of_single_statements_is_refused_at_once(
         url = pooler.url(database_of(postgres_store))
         with pytest.raises(StoreUnavailable, match="pool_mode to transaction or session"):
             Connections(url, timeout=3600).size()
+
+
+def test_a_pooler_that_keeps_statements_is_given_them(postgres_server: Server, postgres_store: str) -> None:
+    """As PgBouncer does from 1.21 on; this way does nothing else than to give them names of its own."""
+    with closing(Renaming(postgres_server.folder)) as way:
+        url = way.url(database_of(postgres_store))
+        pool = Pool(url, timeout=5)
+        raw = pool.begin()
+        assert (pool.is_pooled, raw.prepare_threshold) == (True, 2)
+        pool.give(raw)
+        pool.close()
+        before = way.renamed
+        with germane.open(url, agent="ada", embedder=None) as engine:
+            for number in range(9):
+                engine.remember(f"Number {number}")
+            assert len(engine.recall("number", limit=9)) == 9
+        assert way.renamed > before

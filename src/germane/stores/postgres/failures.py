@@ -50,8 +50,8 @@ _UNAVAILABLE: Final = {
     "28000": "The server doesn't let this user in. Correct the user, or the server's pg_hba.conf.",
     "TLS": "The way there isn't encrypted, or the server not proved, as the address asks for. Correct "
     "sslmode and sslrootcert in the address, the name of the host, or the server's certificate.",
-    "POOL": "The pooler hands a connection on after each statement, and no transaction can go through it. Set "
-    "its pool_mode to transaction or session.",
+    "POOL": "The pooler hands a connection on after each statement, and no transaction can go through it. "
+    "Set its pool_mode to transaction or session.",
     "3D000": "There is no such database. Create it with createdb, or correct the address.",
     "3F000": "There is no such schema. Create it, or correct the search_path in the address.",
     "42501": "The user lacks a right. Let the owner of the tables run `germane db migrate --grant USER`, or "
