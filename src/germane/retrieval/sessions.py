@@ -112,6 +112,9 @@ class Sessions:
         """
         places = self._place[ordinals]
         near = places[:, np.newaxis] + _OFFSETS
+        if not len(self._at):
+            # Where none is admitted, none has a window, whoever else is asked for.
+            return np.full(near.shape, -1), np.zeros(near.shape)
         inside = (
             (places[:, np.newaxis] >= 0)
             & (near >= self._first[places][:, np.newaxis])

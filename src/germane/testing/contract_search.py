@@ -19,6 +19,7 @@ from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import Status
 from germane.model.picking import Seen
 from germane.model.query import Candidate, Filter, Found, Order, Query, Slice
+from germane.model.scope import Scope
 from germane.model.vector import Vector
 from germane.protocols import Store
 from germane.retrieval.terms import query_terms
@@ -64,6 +65,18 @@ class SearchContract:
         ]
         insert(store, *memories)
         assert sorted(ids(store.search(AGENT, ask("zebra")).slices[0])) == sorted(m.id for m in memories[:3])
+
+    def test_turns_are_found_where_only_archived_ones_are_left(self, store: Store) -> None:
+        scope = Scope(name="session", value="s-1")
+        turns = [
+            make_memory(f"redis turn {number}", kind="episode", scope=scope, status=Status.ARCHIVED)
+            for number in range(3)
+        ]
+        insert(store, *turns)
+        where = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED))
+        for vector in (None, make_vector(1)):
+            found = store.search(AGENT, replace(ask("redis", vector=vector), filter=where))
+            assert sorted(ids(found.slices[0])) == sorted(turn.id for turn in turns)
 
     def test_the_better_match_scores_higher(self, store: Store) -> None:
         both, one = make_memory("redis cache"), make_memory("redis queue with many other words in it")
