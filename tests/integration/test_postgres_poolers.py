@@ -28,8 +28,10 @@ def _started(server: Server, mode: Mode | Literal["statement"], **settings: str)
     if no_pooler():
         pytest.skip(no_pooler())
     pooler = Pooler(server, mode, **settings)
-    yield pooler
-    pooler.stop()
+    try:
+        yield pooler
+    finally:
+        pooler.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -20,6 +19,15 @@ __all__ = ["Mode", "Pooler", "no_pooler"]
 Mode = Literal["transaction", "session"]
 
 _PROGRAM = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+# The shell outlives a test run that is killed: its standard input ends then, and it ends the pooler.
+_WATCH = """
+exec 3<&0
+"$@" 3<&- & pooler=$!
+{ read _ <&3; kill -TERM $pooler; } & reader=$!
+wait $pooler
+kill $reader 2>/dev/null
+"""
+
 _PATIENCE = 30.0
 
 
@@ -51,8 +59,13 @@ class Pooler:
         (self.folder / "users").write_text('"postgres" ""\n"app" ""\n', encoding="utf-8")
         own(self.folder)
         with (self.folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [_PROGRAM, str(self.folder / "pooler.ini")], stdout=log, stderr=log, **as_nobody()
+            self._watch = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "watch", _PROGRAM, str(self.folder / "pooler.ini")],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **as_nobody(),
             )
         self._wait_until_it_answers()
 
@@ -68,11 +81,11 @@ class Pooler:
 
     def stop(self) -> None:
         """End it and remove all that it had."""
-        self._process.send_signal(signal.SIGINT)
+        assert self._watch.stdin is not None
+        self._watch.stdin.close()
         try:
-            self._process.wait(_PATIENCE)
+            self._watch.wait(_PATIENCE)
         finally:
-            self._process.kill()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait_until_it_answers(self) -> None:
@@ -81,7 +94,7 @@ class Pooler:
             try:
                 psycopg.connect(self.url("postgres"), connect_timeout=5).close()
             except psycopg.OperationalError:
-                assert self._process.poll() is None, f"The pooler has ended:\n{self.log}"
+                assert self._watch.poll() is None, f"The pooler has ended:\n{self.log}"
                 assert time.monotonic() < end, f"The pooler doesn't start:\n{self.log}"
                 time.sleep(0.02)
             else:
