@@ -58,8 +58,11 @@ class Columns:
         return self._sessions[: self.used] >= 0
 
     def sessions(self, admitted: NDArray[np.bool_]) -> Sessions | None:
-        """The admitted memories in the order of their sessions; None where no session was ever stored."""
-        if not self._numbers:
+        """The admitted memories in the order of their sessions; None where no memory belongs to any.
+
+        What was purged counts no more, so that who saw it before finds what somebody new does.
+        """
+        if not self._numbers or not np.any(self.turns & self._alive[: self.used]):
             return None
         return Sessions(
             self._sessions[: self.used], self.created[: self.used], self.ids[: self.used], admitted
