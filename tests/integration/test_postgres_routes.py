@@ -41,7 +41,7 @@ FILTERS = [
     Filter(),
     Filter(kinds=("a", "b"), tags=("t", "u"), scopes=(GLOBAL, Scope(name="project", value="x"))),
     Filter(applies_to=(GLOBAL,), embedded=False, subject="s", min_importance=1, pinned=True),
-    Filter(embedded=True, without=(Outcome.FAILURE,)),
+    Filter(embedded=True, without=(Outcome.FAILURE,), source="cli", metadata={"a": "b"}),
 ]
 
 _MOMENT, _LATER = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
