@@ -145,7 +145,7 @@ def test_a_file_without_records_is_brought_up_to_date(tmp_path: Path) -> None:
             file.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
         file.execute(f"PRAGMA application_id = {APPLICATION}")
         file.execute(f"PRAGMA user_version = {len(before)}")
-    with pytest.raises(StoreUnavailable, match="brought up to date"):
+    with pytest.raises(StoreUnavailable, match="`germane db migrate` open it: then it is brought up to date"):
         answers(old, read_only=True)
     assert answers(old) == answers(store)
     assert done(old, RECORDS) == done(store, RECORDS)
