@@ -31,7 +31,8 @@ def prepare(connections: Connections) -> None:
         if found < VERSION:
             raise StoreUnavailable(
                 f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
-                "Open it once without read_only=True, or let `germane db migrate` open it: then it is brought up to date."
+                "Open it once without read_only=True, or let `germane db migrate` open it: "
+                "then it is brought up to date."
             )
         return
     if not connections.in_memory:
