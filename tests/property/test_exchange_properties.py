@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,12 +19,15 @@ from markdown_it import MarkdownIt
 from germane.errors import UnreadableSource
 from germane.exchange.detect import read
 from germane.exchange.exporting import export_jsonl
-from germane.exchange.jsonl import read_export, read_memories
+from germane.exchange.jsonl import read_export, read_lines, read_memories
 from germane.exchange.outline import outline
 from germane.exchange.sections import passages
+from germane.model.experience import Experience
+from germane.model.learning import Attested, Example
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
 from germane.model.scope import GLOBAL, Scope
-from germane.model.stage import Stage, Standing
+from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
+from germane.testing.builders import make_memory
 
 texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12)
@@ -131,6 +135,66 @@ def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Standing)
         ((back, found),) = read_export(path, agent="ann")
     assert back == memory
     assert found == (None if standing == Standing(stage=memory.stage) else standing)
+
+
+keys = st.text("0123456789abcdef", min_size=32, max_size=32)
+floats = st.floats(allow_nan=False, allow_infinity=False)
+owners = st.sampled_from(["m1", "m2"])
+experiences = st.builds(
+    Experience,
+    learns=st.booleans(),
+    showings=st.lists(
+        st.builds(
+            Example,
+            context=keys,
+            memory_id=owners,
+            used=st.booleans(),
+            parts=st.dictionaries(names, floats, max_size=3),
+            given=st.integers(1, 3),
+        ),
+        max_size=4,
+    ).map(lambda each: tuple(replace(one, given=3 * place + one.given) for place, one in enumerate(each))),
+    outcomes=st.lists(
+        st.builds(Attested, context=keys, memory_id=owners, worth=floats, weight=floats, at=moments),
+        max_size=4,
+    ).map(tuple),
+    events=st.lists(
+        st.builds(
+            LifeEvent,
+            number=st.just(0),
+            memory_id=owners,
+            sign=st.sampled_from(Sign),
+            before=st.sampled_from(Stage),
+            after=st.sampled_from(Stage),
+            cause=st.sampled_from(Cause),
+            by=st.sampled_from(["ann", "bo"]),
+            at=moments,
+            other=st.none() | owners,
+        ),
+        max_size=4,
+    ).map(tuple),
+)
+
+
+@given(experiences)
+@settings(max_examples=40)
+def test_what_was_gone_through_comes_back_as_it_was(experience: Experience) -> None:
+    kept = [make_memory("One of them.", agent="ann", id=name) for name in ("m1", "m2")]
+    out = io.StringIO()
+    assert export_jsonl(kept, out, experience=experience, agent="ann") == len(kept)
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "export.jsonl")
+        path.write_bytes(out.getvalue().encode("utf-8"))
+        back = list(read_lines(path, agent="ann"))
+    learned, told = back[len(kept) : len(kept) + experience.learns], back[len(kept) + experience.learns :]
+    assert learned == [True] * experience.learns
+    # Its number in a store isn't written, and is no part of what makes two showings equal.
+    assert told == [*experience.showings, *experience.outcomes, *experience.events]
+    later = [one.given for one in told if isinstance(one, Example)]
+    numbers = [one.given for one in experience.showings]
+    assert later[1:] == [after - before for before, after in pairwise(numbers)]
+    lines = out.getvalue().splitlines()[len(kept) :]
+    assert all(list(json.loads(line)) == sorted(json.loads(line)) for line in lines)
 
 
 @given(memories)

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,9 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
             context = made.assemble(QUESTION, budget=400)
             ids = [item.memory.id for item in context.items]
             made.feedback(context, used=sorted(ids)[:1])
+            if day == 6:
+                # Told once more, and otherwise: that leaves gaps among the numbers of what was told.
+                made.feedback(context, used=sorted(ids)[1:3])
             made.outcome(context, Outcome.SUCCESS if day % 3 else Outcome.FAILURE, memories=ids[:2])
         first = made.recall("shop 1")[0].memory
         made.confirm(first.id)
@@ -92,6 +96,12 @@ def test_what_was_learned_goes_along_and_ranks_as_it_did(engine: Engine, tmp_pat
                 for each in (engine, other)
             ]
             assert contexts[0].text == contexts[1].text
+        gaps = [
+            [after.given - before.given for before, after in pairwise(each.experience().showings)]
+            for each in (engine, other)
+        ]
+        assert gaps[0] == gaps[1]
+        assert max(gaps[0]) > 1
         # Counts are those that the memories came with, although the uses were told anew.
         assert {one.id: one.access_count for one in other.memories()} == {
             one.id: one.access_count for one in engine.memories()
@@ -193,6 +203,7 @@ def test_what_was_unlearned_is_not_exported(engine: Engine) -> None:
         ({"record": "dream"}, "'record' must be learning, showing, outcome or event, and is 'dream'"),
         ({"context": "no key"}, "'context' must be 32 hexadecimal digits"),
         ({"used": None}, "'used' is missing"),
+        ({"later": -1}, "'later' must be a count"),
         ({"used": 1}, "'used' must be true or false"),
         ({"parts": {"lexical": "much"}}, "'lexical' must be a number"),
         ({"memory": 7}, "'memory' must be a text"),

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from germane.exchange.exact import (
     MARKER,
     check_format,
+    exact_count,
     exact_flag,
     exact_moment,
     exact_number,
@@ -55,14 +56,23 @@ def experience_to_json(
     """
     if experience.learns:
         yield {MARKER: FORMAT, RECORD: _LEARNING, "on": True}
-    everything: tuple[Experienced, ...] = (*experience.showings, *experience.outcomes, *experience.events)
-    for kept in everything:
+    latest: int | None = None
+    for showing in experience.showings:
+        if showing.memory_id in ids:
+            later = 1 if latest is None else max(1, showing.given - latest)
+            latest = showing.given
+            yield {**_head(showing), **_fields(showing, agent, ids), "later": later}
+    rest: tuple[Experienced, ...] = (*experience.outcomes, *experience.events)
+    for kept in rest:
         if kept.memory_id in ids:
-            yield {MARKER: FORMAT, "memory": kept.memory_id, **_fields(kept, agent, ids)}
+            yield {**_head(kept), **_fields(kept, agent, ids)}
 
 
 def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienced | Learns:
-    """What `experience_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well."""
+    """What `experience_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well.
+
+    A showing's `given` is by how many numbers it was told later than the one before it.
+    """
     check_format(fields, newest=FORMAT)
     record = fields.get(RECORD)
     if record == _LEARNING:
@@ -73,6 +83,7 @@ def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienc
             memory_id=exact_text(fields, "memory"),
             used=_flag(fields, "used"),
             parts=_parts(fields),
+            given=exact_count(fields, "later", 1),
         )
     if record == _OUTCOME:
         return Attested(
@@ -97,6 +108,10 @@ def known_by(kept: Experienced, ids: Mapping[str, str]) -> Experienced | None:
         other = None if kept.other is None else ids.get(kept.other)
         return replace(kept, memory_id=called, other=other)
     return replace(kept, memory_id=called)
+
+
+def _head(kept: Experienced) -> dict[str, Any]:
+    return {MARKER: FORMAT, "memory": kept.memory_id}
 
 
 def _fields(kept: Experienced, agent: str | None, ids: Collection[str]) -> dict[str, Any]:

@@ -45,8 +45,9 @@ def export_jsonl(
     for memory in memories:
         out.write(_line(memory, (standings or {}).get(memory.id)))
         written.append(memory.id)
-    kept = experience_to_json(experience or Experience(), agent=agent, ids=frozenset(written))
-    out.writelines(map(_as_line, kept))
+    if experience is not None:
+        kept = experience_to_json(experience, agent=agent, ids=frozenset(written))
+        out.writelines(map(_as_line, kept))
     return len(written)
 
 

@@ -6,6 +6,7 @@ Level: exchange (imports errors and model). An engine is anything with the metho
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -132,12 +133,16 @@ def _apart(
 
 def _experience(gone_through: Iterable[Experienced | Learns], ids: Mapping[str, str]) -> Experience:
     """What of it speaks of memories that are here. Nothing is said of those that were left out."""
-    learns, kept = False, []
+    learns, told = False, 0
+    kept: list[Experienced] = []
     for one in gone_through:
         if isinstance(one, bool):
             learns = learns or one
-        elif (known := known_by(one, ids)) is not None:
-            kept.append(known)
+            continue
+        if isinstance(one, Example):
+            told += one.given
+        if (known := known_by(one, ids)) is not None:
+            kept.append(replace(known, given=told) if isinstance(known, Example) else known)
     return Experience(
         learns=learns,
         showings=tuple(one for one in kept if isinstance(one, Example)),

@@ -129,9 +129,10 @@ class Attest:
 class Adopt:
     """Keep what another store has kept of a memory; it moves and counts nothing, since it was counted there.
 
-    It comes after what is known here, whatever its number was there. What is known stays as it is: a
-    showing or an outcome by its context, an event where as many like it are there as `number` says. Raises
-    NotFound when the agent has no such memory.
+    It comes after what is known here, a showing by as many numbers after the latest as `number` says, so that
+    those between which others were told stay as far apart. What is known stays as it is: a showing or an
+    outcome by its context, an event where as many like it are there as `number` says. Raises NotFound when
+    the agent has no such memory.
     """
 
     kept: Experienced

@@ -33,3 +33,7 @@ class Experience:
 
     def __len__(self) -> int:
         return len(self.showings) + len(self.outcomes) + len(self.events)
+
+    def __bool__(self) -> bool:
+        # Whether an agent learns is something that it has, also before it was told of anything.
+        return self.learns or len(self) > 0

@@ -77,6 +77,21 @@ class AdoptingContract:
         assert (told.created, told.memory) == (False, memory)
         assert store.settle_learning(AGENT, None).stamp == stamp
 
+    def test_adopted_showings_stay_as_far_apart(self, store: Store) -> None:
+        if not isinstance(store, Learning):
+            pytest.skip("This store keeps no examples.")
+        memories = stored(store, "one", "two", "three")
+        store.apply(
+            AGENT,
+            [
+                Adopt(kept=showing(memory), number=later)
+                for memory, later in zip(memories, (1, 40, 2), strict=True)
+            ],
+        )
+        given = {one.memory_id: one.given for one in store.examples(AGENT)}
+        first, second, third = (given[memory.id] for memory in memories)
+        assert (second - first, third - second) == (40, 2)
+
     def test_a_showing_that_is_known_gains_what_was_not(self, store: Store) -> None:
         if not isinstance(store, Learning):
             pytest.skip("This store keeps no examples.")

@@ -11,6 +11,7 @@ from itertools import chain, islice
 
 from germane.model.change import Adopt
 from germane.model.experience import Experience, Experienced
+from germane.model.learning import Example
 from germane.model.stage import LifeEvent
 from germane.protocols import Learning, Living, Validating
 from germane.verbs.session import Session
@@ -55,7 +56,7 @@ def _settle_learning(session: Session, given: Experience) -> None:
 
 
 def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
-    """What the store can keep, each event with the number of those that are like it."""
+    """What the store can keep; each event with the number of those like it, a showing with its distance."""
     store = session.store
     kept: list[Iterable[Experienced]] = []
     if isinstance(store, Learning):
@@ -65,9 +66,13 @@ def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
     if isinstance(store, Living):
         kept.append(given.events)
     alike: Counter[tuple[object, ...]] = Counter()
+    latest: int | None = None
     for one in chain.from_iterable(kept):
         number = 1
-        if isinstance(one, LifeEvent):
+        if isinstance(one, Example):
+            number = 1 if latest is None else max(1, one.given - latest)
+            latest = one.given
+        elif isinstance(one, LifeEvent):
             key = (one.memory_id, one.sign, one.before, one.after, one.cause, one.at)
             alike[key] += 1
             number = alike[key]

@@ -20,7 +20,7 @@ def adopt(connection: Connection, agent: int, num: int, change: Adopt) -> bool:
     """Keep it unless it is known, and return whether it is new. Raises InvalidInput for what is no key."""
     kept = change.kept
     if isinstance(kept, Example):
-        return keep_showing(connection, agent, num, kept)
+        return keep_showing(connection, agent, num, kept, later=change.number)
     if isinstance(kept, Attested):
         return keep_outcome(connection, agent, num, kept)
     return _keep_event(connection, agent, num, kept, number=change.number)

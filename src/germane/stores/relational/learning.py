@@ -56,9 +56,13 @@ def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
     return counts
 
 
-def keep_showing(connection: Connection, agent: int, num: int, showing: Example) -> bool:
-    """Store what another store was told of a memory in a context; returns whether any of it is new."""
-    return _keep(connection, agent, num, showing, showing.parts)[0]
+def keep_showing(connection: Connection, agent: int, num: int, showing: Example, *, later: int) -> bool:
+    """Store what another store was told of a memory in a context; returns whether any of it is new.
+
+    It is told by so many numbers `later` than the latest; further apart than what is kept, none matters.
+    """
+    new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_JUDGED))
+    return new
 
 
 def state_of(connection: Connection, agent: int) -> LearningState:
@@ -118,7 +122,13 @@ def key_of(context: str) -> bytes:
 
 
 def _keep(
-    connection: Connection, agent: int, num: int, told: Judge | Example, parts: Mapping[str, float] | None
+    connection: Connection,
+    agent: int,
+    num: int,
+    told: Judge | Example,
+    parts: Mapping[str, float] | None,
+    *,
+    later: int = 1,
 ) -> tuple[bool, bool]:
     """Store what was told unless it is known; returns whether any of it is new, and whether a use is."""
     values = {"agent": agent, "num": num, "context": key_of(told.context)}
@@ -128,7 +138,8 @@ def _keep(
     # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
     if known and not counts and (known[1] == packed or known[1] not in (None, _NO_PARTS)):
         return False, False
-    connection.run("count_judgement", {"agent": agent})
+    for _ in range(later):
+        connection.run("count_judgement", {"agent": agent})
     connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
     connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
     return True, counts
