@@ -17,6 +17,7 @@ from typing import Final, Literal
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
 from germane.stores.sqlite.connection import SqliteConnection
 from germane.stores.sqlite.failures import is_busy, translated
+from germane.stores.sqlite.presence import Presence
 from germane.stores.sqlite.turns import Turns, pause_before_asking_again
 
 __all__ = ["MEMORY", "Connections", "Durability"]
@@ -46,7 +47,8 @@ _REWRITTEN_IN_MEMORY = 256 << 20
 class Connections:
     """Opens what is needed and keeps it: any number of readers, one writer.
 
-    Every transaction ends with its `with` block: committed, or rolled back when the block raised.
+    Every transaction ends with its `with` block: committed, or rolled back when the block raised. Once the
+    path names another file than was opened, or none, StoreUnavailable says so and none begins.
     A file in memory has one connection, which threads use in turns.
     """
 
@@ -65,6 +67,7 @@ class Connections:
         self._process = os.getpid()
         self._guard = Lock()
         self._memory_lock = RLock()
+        self._presence = Presence(self.location)
         self._turns = Turns()
         self._readers: list[SqliteConnection] = []
         self._writer: SqliteConnection | None = None
@@ -86,6 +89,7 @@ class Connections:
                 return
             connection = self._take_reader()
             try:
+                self._presence.check()
                 with _transaction(connection, "BEGIN"):
                     yield connection
             finally:
@@ -104,6 +108,8 @@ class Connections:
         """
         with translated(self.location), self._turn() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE", turns=self._turns, deadline=self._deadline()):
+                # Asked only now, since waiting for the other processes may have taken seconds.
+                self._presence.check_to_write()
                 yield connection
             self._turns.ended()
 
@@ -111,6 +117,7 @@ class Connections:
     def alone(self) -> Iterator[SqliteConnection]:
         """The writing connection outside any transaction, for what can't run inside one."""
         with translated(self.location), self._turn() as connection:
+            self._presence.check()
             yield connection
 
     def rewrite(self) -> None:
@@ -175,6 +182,7 @@ class Connections:
         self._process = os.getpid()
         self._guard, self._turns = Lock(), Turns()
         self._readers, self._writer = [], None
+        self._presence.forget_log()
 
     def _deadline(self) -> float:
         return time.monotonic() + self.timeout
@@ -228,6 +236,7 @@ class Connections:
         settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
         connection = _connect(uri, timeout=self.timeout, settings=settings)
         try:
+            self._presence.opened()
             self._use_log(connection)
             # From here on no waiting inside SQLite: its busy handler is unfair, so `Turns` waits.
             connection.execute("PRAGMA busy_timeout = 0")
@@ -238,6 +247,15 @@ class Connections:
 
     def _open_reader(self) -> SqliteConnection:
         self._check_place()
+        connection = self._connect_reader()
+        try:
+            self._presence.opened()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_reader(self) -> SqliteConnection:
         uri = f"{Path(self.location).as_uri()}?mode={'ro' if self.read_only else 'rw'}"
         if not self.read_only:
             return _connect(uri, timeout=self.timeout, settings=_SETTINGS)
@@ -263,6 +281,7 @@ class Connections:
             )
 
     def _check_place(self) -> None:
+        self._presence.check()
         place = Path(self.location)
         if place.is_dir():
             raise StoreUnavailable(f"{self.location} is a folder. Name a file in it, such as agent.db.")
