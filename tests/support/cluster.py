@@ -7,9 +7,16 @@ proves that nothing is asked that those rules refuse, and that a store goes on w
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psycopg
 
-__all__ = ["pretend"]
+from germane.model.stats import EmbeddingIdentity
+from germane.stores.postgres import PostgresStore
+from germane.stores.postgres.distributing import steps
+from germane.testing.contract import OpenStore
+
+__all__ = ["opener_of", "pretend"]
 
 _RULES = """
 CREATE TABLE pg_dist_partition (logicalrelid regclass PRIMARY KEY, partkey text, method text NOT NULL);
@@ -125,3 +132,17 @@ def pretend(url: str, *, version: str = "13.0-1", knows_its_coordinator: bool = 
             b"ON ddl_command_end WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION refuse_keys_that_are_added()"
         )
         connection.execute(b"CREATE EVENT TRIGGER keys " + added)
+
+
+def opener_of(url: str) -> Iterator[OpenStore]:
+    """What opens the store there for one test, and empties it behind that one."""
+
+    def opened(embedding: EmbeddingIdentity | None) -> PostgresStore:
+        return PostgresStore(url, embedding=embedding)
+
+    yield opened
+    # A cluster truncates no table that others refer to from everywhere.
+    with psycopg.connect(url) as raw:
+        for table in reversed([each for each, _ in steps() if each not in ("migrations", "settings")]):
+            raw.execute(f"DELETE FROM {table}".encode())
+        raw.execute(b"DELETE FROM settings WHERE name <> 'serves'")
