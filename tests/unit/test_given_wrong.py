@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -115,6 +115,8 @@ def test_what_goes_in_batches_goes_whole_or_not_at_all() -> None:
                 verb([other.id, "nobody"])
             with pytest.raises(InvalidInput, match=r"memory_ids=.* is one value"):
                 verb(other.id)
+            with pytest.raises(InvalidInput, match="memory_ids=None is one value"):
+                verb(cast("Any", None))
         with pytest.raises(germane.PurgeNotConfirmed):
             engine.purge_many([other.id])
         assert engine.count() == 2

@@ -80,9 +80,10 @@ class SetVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Remove a memory and every version of its chain from every form.
+    """Remove a memory and every version of its chain from every form, and what was merged into them.
 
-    Raises NotFound when the agent has no such memory.
+    What an earlier one of the same transaction took along may be named too, and is gone already. Raises
+    NotFound when the agent has no such memory.
     """
 
     memory_id: str

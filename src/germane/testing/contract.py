@@ -133,6 +133,8 @@ class StoreContract(
             (Filter(metadata={"seats": True}), {"note"}),
             (Filter(metadata={"seats": 1}), set()),
             (Filter(metadata={"none": None}), {"note"}),
+            (Filter(metadata={"nul": "a\x00b"}), {"note"}),
+            (Filter(metadata={"nul": r"a\u0000b"}), set()),
             (Filter(metadata={'it\'s "so"': "a\\b % 日本"}), {"scoped"}),
             (Filter(metadata={"ticket": "t-1"}), set()),
             (Filter(metadata={"inner": "x"}), set()),
@@ -159,7 +161,13 @@ class StoreContract(
                 kind="note",
                 subject="billing",
                 source="a.md",
-                metadata={"ticket": "T-1", "seats": True, "none": None, "outer": {"inner": "x"}},
+                metadata={
+                    "ticket": "T-1",
+                    "seats": True,
+                    "none": None,
+                    "nul": "a\x00b",
+                    "outer": {"inner": "x"},
+                },
                 created_at=START + timedelta(hours=1),
             ),
             make_memory(

@@ -260,6 +260,14 @@ class LivingContract:
         assert store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])[0].purged == 3
         assert store.get(AGENT, [one.id, other.id, head.id, third.id]) == (None, None, None, third)
 
+    def test_what_a_purge_took_along_may_be_named_behind_it(self, store: Store) -> None:
+        one, other = (kept(store, text) for text in ("The cache is Redis.", "the cache is redis"))
+        store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
+        both = [Purge(memory_id=each.id, at=LATER) for each in (one, other)]
+        assert [each.purged for each in store.apply(AGENT, both)] == [2, 0]
+        with pytest.raises(NotFound):
+            store.apply(AGENT, both)
+
     def test_events_come_a_page_at_a_time(self, store: Store) -> None:
         memory = kept(store)
         for _ in range(4):

@@ -30,6 +30,7 @@ __all__ = [
     "checked_json",
     "checked_moment",
     "checked_number",
+    "checked_sequence",
     "checked_tags",
     "checked_text",
     "checked_word",
@@ -125,12 +126,17 @@ def checked_count(value: object, *, name: str, least: int = 0) -> int:
 
 
 def checked_words(values: object, *, name: str) -> tuple[str, ...]:
-    """Several texts; one text alone is refused, since it would be read letter by letter."""
+    """Several texts."""
+    return tuple(checked_text(value, name=name) for value in checked_sequence(values, name=name))
+
+
+def checked_sequence(values: object, *, name: str) -> Iterable[object]:
+    """Several values; one text alone is refused, since it would be read letter by letter."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(
             f"{name}={_short(values)} is one value; pass a sequence, such as ({_short(values)},)."
         )
-    return tuple(checked_text(value, name=name) for value in values)
+    return values
 
 
 def checked_moment(value: object, *, name: str) -> datetime:

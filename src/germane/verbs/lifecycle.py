@@ -19,10 +19,10 @@ from germane.verbs.checks import (
     checked_id,
     checked_json,
     checked_number,
+    checked_sequence,
     checked_tags,
     checked_text,
     checked_word,
-    checked_words,
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.living import restored
@@ -150,12 +150,7 @@ def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) ->
     if confirm is not True:
         raise PurgeNotConfirmed
     at = as_utc(session.clock(), name="clock")
-    ids = _ids(memory_ids)
-    chains = {
-        memory_id if memory is None else memory.chain: memory_id
-        for memory_id, memory in zip(ids, session.store.get(session.agent, ids), strict=True)
-    }
-    changes = [Purge(memory_id=memory_id, at=at) for memory_id in chains.values()]
+    changes = [Purge(memory_id=memory_id, at=at) for memory_id in _ids(memory_ids)]
     purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
     session.lines.clear()  # They hold their texts, and so do the next.
     return purged
@@ -163,8 +158,8 @@ def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) ->
 
 def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:
     """Each id once."""
-    given = memory_ids if isinstance(memory_ids, str) else list(map(checked_id, memory_ids))
-    return tuple(dict.fromkeys(checked_words(given, name="memory_ids")))
+    given = checked_sequence(memory_ids, name="memory_ids")
+    return tuple(dict.fromkeys(map(checked_id, given)))
 
 
 def _set_status(session: Session, memory_id: str, status: Status) -> Memory:

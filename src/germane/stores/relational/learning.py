@@ -103,7 +103,7 @@ def unlearn(connection: Connection, agent: int) -> int:
     (count,) = connection.run("count_examples", {"agent": agent}).fetchone()
     connection.run("remove_unused", {"agent": agent})
     connection.run("remove_parts", {"agent": agent})
-    connection.run("count_judgement", {"agent": agent})
+    connection.run("count_judgement", {"agent": agent, "by": 1})
     return int(count)
 
 
@@ -138,8 +138,7 @@ def _keep(
     # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
     if known and not counts and (known[1] == packed or known[1] not in (None, _NO_PARTS)):
         return False, False
-    for _ in range(later):
-        connection.run("count_judgement", {"agent": agent})
+    connection.run("count_judgement", {"agent": agent, "by": later})
     connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
     connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
     return True, counts

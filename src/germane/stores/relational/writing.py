@@ -69,6 +69,8 @@ class Writing:
     by: str = ""
     memories: int = 0
     terms: int = 0
+    gone: set[bytes] = field(default_factory=set)
+    """The ids of what this transaction has purged."""
     changes: list[tuple[int, int, int, str]] = field(default_factory=list)
 
     def apply(self, changes: Sequence[Change]) -> tuple[Applied, ...]:
@@ -209,7 +211,12 @@ class Writing:
         return Applied(memory=self._load(num))
 
     def _purge(self, change: Purge) -> Applied:
-        chain = self._chain(change.memory_id)
+        try:
+            chain = self._chain(change.memory_id)
+        except NotFound:
+            if try_id_bytes(change.memory_id) in self.gone:
+                return Applied(memory=None)
+            raise
         for num, raw, *_ in chain:
             merged = self._run("merged_into", {"agent": self.agent, "id": raw})
             length = self._run("length", {"agent": self.agent, "num": num})
@@ -222,8 +229,9 @@ class Writing:
             self._note(num, "purge")
             gone_from_sets(self.connection, self.agent, num, "purge", at=change.at, holding=holding)
             self._run("purge_memory", {"agent": self.agent, "num": num})
+        self.gone |= {each.id for each in chain}
         # What was learned from it is gone as well.
-        self._run("count_judgement", {"agent": self.agent})
+        self._run("count_judgement", {"agent": self.agent, "by": 1})
         self._run("count_outcome", {"agent": self.agent})
         return Applied(memory=None, purged=len(chain))
 

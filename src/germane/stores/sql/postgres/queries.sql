@@ -152,8 +152,8 @@ UPDATE states SET learning = %(on)s WHERE agent = %(agent)s;
 SELECT used, parts FROM shown WHERE agent = %(agent)s AND context = %(context)s AND num = %(num)s;
 
 -- name: count_judgement
--- Give the next judgement its number, or note that some are gone.
-UPDATE states SET judged = judged + 1 WHERE agent = %(agent)s;
+-- Give the next judgement its number, so many after the latest, or note that some are gone.
+UPDATE states SET judged = judged + %(by)s WHERE agent = %(agent)s;
 
 -- name: insert_judgement
 -- Store a judgement under its number; what was used once stays used, and parts stay those of the first time.
@@ -301,12 +301,11 @@ AND subject = %(subject)s
 AND source = %(source)s
 
 -- name: where_metadata
--- A condition for {filter}. What holds a NUL is no jsonb, and can't be asked for.
+-- A condition for {filter}. No jsonb holds a NUL: for both sides it is a character that no text has.
 AND EXISTS (
     SELECT FROM texts
     WHERE texts.agent = %(agent)s AND texts.num = memories.num
-      AND CASE WHEN position('\u0000' IN texts.metadata) = 0
-          THEN texts.metadata::jsonb @> (%(metadata)s::text)::jsonb ELSE false END
+      AND replace(texts.metadata, '\u0000', '\ufdd0')::jsonb @> replace(%(metadata)s::text, '\u0000', '\ufdd0')::jsonb
 )
 
 -- name: where_without

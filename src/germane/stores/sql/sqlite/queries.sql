@@ -152,8 +152,8 @@ UPDATE agents SET learning = :on WHERE agent = :agent;
 SELECT used, parts FROM shown WHERE agent = :agent AND context = :context AND num = :num;
 
 -- name: count_judgement
--- Give the next judgement its number, or note that some are gone.
-UPDATE agents SET judged = judged + 1 WHERE agent = :agent;
+-- Give the next judgement its number, so many after the latest, or note that some are gone.
+UPDATE agents SET judged = judged + :by WHERE agent = :agent;
 
 -- name: insert_judgement
 -- Store a judgement under its number; what was used once stays used, and parts stay those of the first time.
