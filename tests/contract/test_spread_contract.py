@@ -8,7 +8,7 @@ import pytest
 
 import germane
 from germane.testing.contract import OpenStore, StoreContract
-from support.cluster import pretend
+from support.cluster import opener_of, pretend
 from support.postgres_server import Server
 
 
@@ -26,4 +26,4 @@ def pretended(postgres_server: Server) -> Iterator[str]:
 class TestPretendedCluster(StoreContract):
     @pytest.fixture
     def open_store(self, pretended: str) -> Iterator[OpenStore]:
-        yield from opener(pretended)
+        yield from opener_of(pretended)
