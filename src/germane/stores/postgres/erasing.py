@@ -66,8 +66,8 @@ _ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
 _NAMES: Final = ("agents", "space_events")
 
 # Who might still look at what was deleted: the server keeps it for them, even in a table that is written
-# anew. Ages are compared, since these numbers of transactions go round; one that wasn't given yet comes from
-# a restored database and says nothing.
+# anew. It keeps nothing for a vacuum, which looks at its own table alone. Ages are compared, since these
+# numbers of transactions go round; one that wasn't given yet comes from a restored database and says nothing.
 _OLD: Final = b"""
 WITH noted AS (
     SELECT least(max(noted::numeric), pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1) AS number
