@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from threading import Event
 from typing import Literal
 
@@ -167,11 +168,24 @@ def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_s
         assert (connections.hears, woken.is_set()) == (False, False)
 
 
-@pytest.mark.parametrize("operate", [germane.reindex_store, germane.vacuum_store, germane.distribute_store])
+@pytest.mark.parametrize(
+    "operate",
+    [
+        germane.reindex_store,
+        germane.vacuum_store,
+        germane.erase_purged,
+        germane.distribute_store,
+        partial(germane.index_vectors, agent="ada"),
+        partial(germane.remove_agent, agent="ada", confirm=True),
+    ],
+)
 def test_what_takes_a_session_names_the_pooler(pooler: Pooler, postgres_store: str, operate: object) -> None:
     assert callable(operate)
-    with pytest.raises(StoreUnavailable, match=r"PgBouncer, stands before the server.*own address"):
-        operate(pooler.url(database_of(postgres_store)))
+    with germane.open(postgres_store, agent="ada") as ada:
+        ada.remember("Tea is ready")
+        with pytest.raises(StoreUnavailable, match=r"PgBouncer, stands before the server.*own address"):
+            operate(pooler.url(database_of(postgres_store)))
+        assert ada.count() == 1
 
 
 def test_a_role_of_applications_sees_its_own_agent_alone(
