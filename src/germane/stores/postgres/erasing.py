@@ -77,6 +77,7 @@ WITH noted AS (
            greatest(age(backend_xid), age(backend_xmin))
     FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND (datid IS NULL OR datname = current_database())
+        AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
     UNION ALL SELECT format('prepared transaction %%s', gid), age(transaction)
     FROM pg_prepared_xacts WHERE database = current_database()
     UNION ALL SELECT format('replication slot %%s', slot_name), greatest(age(xmin), age(catalog_xmin))

@@ -1,6 +1,6 @@
 """Where the bytes of what was purged may be besides its tables: the planner's statistics, and the log.
 
-Level: stores (imports errors only).
+Level: stores (imports nothing but its own room).
 """
 
 from __future__ import annotations
@@ -48,8 +48,7 @@ _FILE: Final = b"SELECT pg_relation_filenode('pg_catalog.pg_statistic'::regclass
 _SURROUNDINGS: Final = b"""
 SELECT current_setting('wal_recycle') = 'on',
        current_setting('archive_mode') <> 'off',
-       EXISTS (SELECT FROM pg_stat_replication) OR EXISTS (SELECT FROM pg_replication_slots),
-       EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
+       EXISTS (SELECT FROM pg_stat_replication) OR EXISTS (SELECT FROM pg_replication_slots)
 """
 
 STATISTICS_LEFT: Final = (
@@ -75,7 +74,6 @@ _REPLICATED: Final = (
     "Replicas write the tables anew as this server did; their logs, and the segments kept for them here, "
     "hold it until they are recycled."
 )
-_CITUS: Final = "On the other servers of the cluster the write-ahead log wasn't closed, and statistics stay."
 _ALWAYS: Final = (
     "Backups and dumps hold it, and so do snapshots of the disk, free blocks of one that writes copies, and "
     "server logs that quote parameters."
@@ -110,12 +108,11 @@ def switch_log(raw: Raw) -> tuple[str, ...]:
 
 def remains(raw: Raw, left: Sequence[str]) -> tuple[str, ...]:
     """Where bytes of what was purged may be left, after what couldn't be done: each with what helps."""
-    recycles, archives, replicates, spreads = raw.execute(_SURROUNDINGS).fetchall()[0]
+    recycles, archives, replicates = raw.execute(_SURROUNDINGS).fetchall()[0]
     said = (
         (recycles, _RECYCLED),
         (archives, _ARCHIVED),
         (replicates, _REPLICATED),
-        (spreads, _CITUS),
         (True, _ALWAYS),
     )
     return (*dict.fromkeys(left), *(text for holds, text in said if holds))
