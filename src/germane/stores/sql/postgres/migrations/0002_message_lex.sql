@@ -2,8 +2,8 @@
 -- Serves version 1 and later.
 
 -- The forward record of each message that a question can find: those of groups, but for what the system says.
--- `rules` is a checksum (CRC-32) of what made it: the tokenizer's name and the language. A record that is
--- missing, or that other rules made, is made anew by who needs it.
+-- `rules` is a checksum (CRC-32) of what made it: what is read of a message, the tokenizer's name and the language. A
+-- record that is missing, or that other rules made, is made anew by who needs it.
 CREATE TABLE message_lex (
     num         bigint NOT NULL,
     agent       bigint NOT NULL,
