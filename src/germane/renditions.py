@@ -8,6 +8,8 @@ not even one fits, whole words; it never cuts inside either.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from itertools import chain, zip_longest
 from typing import Any
 
 import regex
@@ -196,7 +198,15 @@ def _fill(template: Template, values: Mapping[str, str]) -> str:
 
 
 def _piece(piece: Piece, values: Mapping[str, str]) -> str:
-    names = _FIELD.findall(piece.text)
-    if any(not values.get(name) for name in names):
+    literals, names = _parsed(piece.text)
+    found = [values.get(name, "") for name in names]
+    if not all(found):
         return ""
-    return _FIELD.sub(lambda match: values[match.group(1)], piece.text)
+    return "".join(chain.from_iterable(zip_longest(literals, found, fillvalue="")))
+
+
+@cache
+def _parsed(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The literal parts of a piece, and the fields between them."""
+    parts = _FIELD.split(text)
+    return tuple(parts[::2]), tuple(parts[1::2])

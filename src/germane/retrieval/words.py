@@ -73,6 +73,9 @@ def forms(word: str) -> Iterator[Form]:
         # Nearly all words of a text come this way.
         yield Form(word.lower(), stemmed=True)
         return
+    if word.isascii() and word.isdecimal():
+        yield Form(word)
+        return
     if word.endswith(("++", "#")):
         # C++ and C# are names; the same marks behind a longer word are operators.
         name = word.rstrip("+#")
