@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -172,3 +173,30 @@ def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
     assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
     # The third trigger counts as the third, wherever the first two were counted.
     assert run("triggered", censor, "--json", db=other).json()["memory"]["stage"] == "escalated"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")
+def test_an_import_of_many_files_tells_how_far_it_is_and_may_be_interrupted(
+    tmp_path: Path, app: Path
+) -> None:
+    db = tmp_path / "a.db"
+    for number in range(2000):
+        (app / f"note{number:04}.md").write_text(f"# Note {number}\n\nRoom {number}.\n", encoding="utf-8")
+    with subprocess.Popen(
+        [sys.executable, "-m", "germane", "import", str(app), "--db", str(db)],
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "GERMANE_EMBEDDER": "none"},
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == f"{app}: 0 of 2,001 looked through, 0 read, 0 new …\n"
+        process.send_signal(signal.SIGINT)
+        errors = process.stderr.read()
+        assert process.wait(DEADLINE) == 130
+    told = re.search(r"interrupted; ([\d,]+) new or changed were stored\. Run it again to go on", errors)
+    assert told is not None
+    stored = int(told[1].replace(",", ""))
+    assert run("stats", "--json", db=db).json()["memories"] == stored
+    ran = run("import", str(app), db=db)
+    assert ran.out == f"{app}: 2,001 read, {2001 - stored:,} new, {stored:,} known, 0 left out.\n"

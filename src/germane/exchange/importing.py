@@ -30,6 +30,9 @@ __all__ = ["ImportReport", "Importer", "Keeper", "Progress", "import_source"]
 
 _Item = TypeVar("_Item")
 
+_LINES_A_STEP = 100
+"""Lines of an export after which it is told how far the search for secrets has come."""
+
 
 def import_source(
     engine: Keeper,
@@ -46,21 +49,22 @@ def import_source(
     """Import a source, `batch` memories per transaction, and say what became of it.
 
     Sources are what `read` accepts; an export is restored as it was, and with it what was gone through with
-    its memories, without counting any of it anew. Importing twice changes
-    nothing, and what was forgotten stays so. Of files and folders, a text that was edited becomes the
-    next version of its memory; what is no longer there is reported, and with `prune` forgotten until it
-    comes back. `project` names what they belong to, so that an agent's projects stay apart;
-    `root` is the folder that its paths are told from, unless that is where `project_root` finds it.
+    its memories, without counting any of it anew. Importing twice changes nothing, and what was forgotten
+    stays so. Of files and folders, a text that was edited becomes the next version of its memory; what is
+    no longer there is reported, and with `prune` forgotten until it comes back. `project` names
+    what they belong to, so that an agent's projects stay apart; `root` is the folder that its paths are
+    told from, unless that is where `project_root` finds it.
 
     A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
     export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
     so is an unreadable file of a folder. When the source itself can't be read any further,
     UnreadableSource says where; the batches before that are stored.
 
-    `progress` is called after each batch. `renditions_of` serves export lines without renditions.
+    `progress` is called after each batch, and while files or the lines of an export are looked through before
+    the first. An import may be interrupted at any time: each batch that was stored stays, and the next
+    import goes on from there. `renditions_of` serves export lines without renditions.
     Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with what is no file or
-    folder of a project, for a source outside `root`, and MissingExtra for a folder without the extra
-    `project`.
+    folder of a project, for a source outside `root`, and MissingExtra for a folder without that extra.
     """
     if batch < 1:
         raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
@@ -106,7 +110,7 @@ def _import_export(
     read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
     refused: set[str] = set()
     if run.unchecked is None:
-        refused = {line[0].chain for line in read() if isinstance(line, tuple) and run.holds_secret(line[0])}
+        refused = _chains_with_secrets(read(), run)
     gone_through: list[Experienced | Learns] = []
     ids: dict[str, str] = {}
     for group in _batches(_apart(read(), gone_through), batch):
@@ -118,6 +122,17 @@ def _import_export(
         ids |= {given.id: one.memory.id for given, one in zip(kept, stored, strict=True) if one is not None}
     if gone_through:
         run.experience = engine.adopt_experience(_experience(gone_through, ids))
+
+
+def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
+    found = set()
+    for line in lines:
+        run.seen += 1
+        if run.seen % _LINES_A_STEP == 0:
+            run.tell(None)
+        if isinstance(line, tuple) and run.holds_secret(line[0]):
+            found.add(line[0].chain)
+    return found
 
 
 def _apart(

@@ -16,7 +16,7 @@ from germane.exchange.likeness import Continued, continued
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Status
 
-__all__ = ["ORIGIN", "Matches", "Origin", "distinct", "matched", "origin_of"]
+__all__ = ["ORIGIN", "Matches", "Origin", "distinct", "matched", "origin_of", "stands_as_it_was"]
 
 ORIGIN = "origin"
 """The metadata in which an import notes what it needs to know a memory again."""
@@ -71,6 +71,13 @@ def origin_of(memory: Memory) -> Origin | None:
         return None
     project, file, key, digest = map(str, texts)
     return Origin(project=project, file=file, key=key, digest=digest, gone=noted.get("gone") is True)
+
+
+def stands_as_it_was(head: Memory, draft: Draft) -> bool:
+    """Whether a draft says in the same place just what it said when the memory was imported."""
+    origin = origin_of(head)
+    noted = _noted(draft)
+    return origin is not None and (origin.key, origin.digest) == (noted["key"], noted["digest"])
 
 
 def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft, ...]:

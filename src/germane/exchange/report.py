@@ -74,7 +74,12 @@ class Keeper(Importer, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an import has come: what was read, of that new, known and changed, and left out."""
+    """How far an import has come: what was read, of that new, known and changed, and left out.
+
+    `seen` counts what was looked through, and `seen_of` how much there is: the files of a folder, or the
+    lines of an export, whose number isn't known before. It goes ahead of what is stored: `read` counts
+    only what is settled.
+    """
 
     read: int
     created: int
@@ -82,6 +87,8 @@ class Progress:
     skipped: int
     source: str | None = None
     revised: int = 0
+    seen: int = 0
+    seen_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

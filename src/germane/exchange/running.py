@@ -44,6 +44,8 @@ class Run:
         self.written: list[Written] = []
         self.read = self.created = self.known = self.revised = self.experience = 0
         self.pruned = False
+        self.seen = 0
+        self.seen_of: int | None = None
 
     def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[Remembered | None]:
         """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself.
@@ -105,7 +107,7 @@ class Run:
 
     def tell(self, source: str | None) -> None:
         """Tell how far the import has come, unless that was told already."""
-        counts = (self.read, self.created, self.known, self.revised, len(self.skipped))
+        counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
         if self._progress is None or counts == self._told:
             return
         self._told = counts
@@ -117,6 +119,8 @@ class Run:
                 revised=self.revised,
                 skipped=len(self.skipped),
                 source=source,
+                seen=self.seen,
+                seen_of=self.seen_of,
             )
         )
 

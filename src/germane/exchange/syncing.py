@@ -5,15 +5,15 @@ Level: exchange (imports errors and model).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from germane.errors import InvalidInput, NotFound, StaleRevision, UnreadableSource
-from germane.exchange.modules import MODULE_SUFFIXES
-from germane.exchange.projects import FileDrafts, Project, files_of, read_file
-from germane.exchange.reconciling import ORIGIN, distinct, matched, origin_of
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.exchange.found import Found
+from germane.exchange.projects import Project
+from germane.exchange.reconciling import ORIGIN, matched, origin_of, stands_as_it_was
 from germane.exchange.report import Gone, Keeper
 from germane.exchange.running import Run
 from germane.exchange.sources import Skipped
@@ -25,7 +25,8 @@ __all__ = ["sync"]
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
-_FILES_A_STEP = 100
+_FEW_FILES = 100
+"""So few are read at once; for more it is worth asking first whether they can be stored as they are read."""
 
 
 def sync(
@@ -44,87 +45,66 @@ def sync(
     continues what a missing file said; what an unreadable file or a refused part had brought stays as it
     is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
     called, and raise UnreadableSource when they can't be.
+
+    Where nothing that is stored of the files has changed, what is new is stored while they are read, so
+    that an interruption costs a batch; else all of them are read first, since any may hold what moved.
     """
-    found = _Found(project, run)
+    found = Found(project, run)
     for start in starts:
         if named or start.exists():
-            found.add(start, named=named)
+            found.look(start, named=named)
     places = [project.place(start) for start in starts]
-    drafts = found.checked()
+    run.pruned = prune
+    if len(found.paths) <= _FEW_FILES or not _store_while_reading(engine, found, places, run, batch=batch):
+        _store_when_read(engine, found, places, run, prune=prune, batch=batch)
+    found.put_in_order()
+    return len(found.paths)
+
+
+def _store_while_reading(
+    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, batch: int
+) -> bool:
+    """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
+
+    It is where each stored memory of these files still stands in its place as it was: then no draft
+    continues any, whatever the other files say, and the result is that of reading all of them first.
+    """
+    heads = list(_heads(engine))
+    known_files = found.known_files(heads)
+    if known_files is None:
+        return False
+    drafts = found.drafts(known_files)
+    keys = {str(draft.source) for draft in drafts}
+    heads = [head for head in heads if found.may_continue(head, places, keys)]
+    matches = matched(drafts, heads)
+    if len(matches.known) != len(heads) or not all(stands_as_it_was(*pair) for pair in matches.known):
+        return False
+    run.read += len(matches.known)
+    run.known += len(matches.known)
+    known = {id(draft) for _, draft in matches.known}
+    fresh = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
+    _remember_all(engine, fresh, run, batch=batch)
+    run.tell(None)
+    return True
+
+
+def _store_when_read(
+    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, prune: bool, batch: int
+) -> None:
+    drafts = found.drafts(found.paths)
     keys = {str(draft.source) for draft in drafts}
     heads = [head for head in _heads(engine) if found.may_continue(head, places, keys)]
     matches = matched(drafts, heads, lost=found.lost(heads))
     run.note_moves(matches.moved)
     run.read += len(matches.known)
     run.known += len(matches.known)
-    fresh = iter(matches.new)
-    while group := list(islice(fresh, batch)):
-        _remember(engine, group, run)
-    for head, draft in matches.changed:
+    _remember_all(engine, matches.new, run, batch=batch)
+    for number, (head, draft) in enumerate(matches.changed):
+        if number % _FEW_FILES == 0:
+            run.tell(draft.source)
         _supersede(engine, head, draft, run)
     run.tell(None)
     _let_go(engine, matches.gone, run, prune=prune)
-    return found.files
-
-
-class _Found:
-    """What the files of one import hold, and what of it must be left alone."""
-
-    def __init__(self, project: Project, run: Run) -> None:
-        self.project = project
-        self.run = run
-        self.files = 0
-        self._read: dict[Path, FileDrafts] = {}
-        self._unread: set[str] = set()
-        self._refused: set[str] = set()
-
-    def add(self, start: Path, *, named: bool) -> None:
-        """Read a file, or every file of a folder."""
-        for path in [start] if named else self._below(start):
-            if path in self._read:
-                continue
-            self._read[path] = one = read_file(self.project, path)
-            self.files += 1
-            if one.unread is not None:
-                if named:
-                    raise UnreadableSource(one.unread)
-                self._unread.add(self.project.place(path))
-                # Sources that can't be parsed are often meant to be so; what people write to be read isn't.
-                aside = self.run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self.run.skipped
-                aside.append(Skipped(source=str(path), reason=one.unread))
-            if self.files % _FILES_A_STEP == 0:
-                self.run.tell(self.project.place(path))
-
-    def checked(self) -> list[Draft]:
-        """The drafts of all files, without those that look like a secret."""
-        kept = []
-        for path, one in self._read.items():
-            for draft in distinct(one.drafts, project=self.project.name, file=self.project.place(path)):
-                if self.run.holds_secret(draft, path):
-                    self.run.read += 1
-                    self._refused.add(str(draft.source))
-                else:
-                    kept.append(draft)
-        return kept
-
-    def may_continue(self, head: Memory, places: Sequence[str], keys: set[str]) -> bool:
-        """Whether a stored memory came from these files, and may be continued by a draft of them."""
-        origin = origin_of(head)
-        if origin is None:
-            return head.source in keys and ORIGIN not in head.metadata
-        if origin.project != self.project.name or origin.file in self._unread or origin.key in self._refused:
-            return False
-        return any(place in (".", origin.file) or origin.file.startswith(f"{place}/") for place in places)
-
-    def lost(self, heads: Sequence[Memory]) -> set[str]:
-        """The files of these memories that are no longer there, from the project's root."""
-        files = {origin.file for head in heads if (origin := origin_of(head)) is not None}
-        return {file for file in files if not (self.project.root / file).exists()}
-
-    def _below(self, start: Path) -> Iterator[Path]:
-        return files_of(
-            self.project, start, passed_over=self.run.passed_over.append, refused=self.run.skipped.append
-        )
 
 
 def _heads(engine: Keeper) -> Iterator[Memory]:
@@ -133,6 +113,12 @@ def _heads(engine: Keeper) -> Iterator[Memory]:
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
         yield from (memory for memory in page if memory.superseded_by is None)
         after = page[-1].id
+
+
+def _remember_all(engine: Keeper, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
+    fresh = iter(drafts)
+    while group := list(islice(fresh, batch)):
+        _remember(engine, group, run)
 
 
 def _remember(engine: Keeper, drafts: Sequence[Draft], run: Run) -> None:
@@ -178,7 +164,6 @@ def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
 
 
 def _let_go(engine: Keeper, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
-    run.pruned = prune
     for head in gone:
         origin = origin_of(head)
         run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))

@@ -68,7 +68,8 @@ def _import(
 ) -> None:
     """Remember what stands in files, chats or a repository.
 
-    Importing again changes nothing twice; what was edited becomes the next version of its memory.
+    Importing again changes nothing twice; what was edited becomes the next version of its memory. It may
+    be interrupted: what was stored stays, and the next import goes on.
     What looks like a secret isn't stored. Ends with 1 if anything was left out, and says what and why.
     """
     options = {"prune": prune, "project": project, "root": root, "allow_secrets": allow_secrets}
@@ -135,6 +136,13 @@ def _import_one(engine: Engine, source: str, options: dict[str, Any], *, quiet: 
             report = import_source(engine, source, progress=told, **options)
         except UnreadableSource as error:
             return unread(source, told.last, str(error))
+        except KeyboardInterrupt:
+            stored = told.last.created + told.last.revised if told.last else 0
+            warn(
+                f"{source}: interrupted; {stored:,} new or changed were stored. "
+                "Run it again to go on from there."
+            )
+            raise
     return result_of(source, report)
 
 

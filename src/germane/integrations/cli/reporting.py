@@ -6,6 +6,7 @@ Level: integrations.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ AllowSecrets = Annotated[
 ]
 
 _SHOWN = 20
+_SECONDS_BETWEEN_LINES = 2.0
 
 
 def result_of(source: str, report: ImportReport) -> dict[str, Any]:
@@ -164,7 +166,21 @@ def progress_shown(source: str, *, quiet: bool) -> Iterator[Telling]:
         with Console(stderr=True).status(f"{escape(source)} …") as status:
             yield Telling(lambda text: status.update(f"{escape(source)}: {escape(text)}"))
     else:
-        yield Telling(lambda text: warn(f"{source}: {text}"))
+        yield Telling(_lines_now_and_then(source))
+
+
+def _lines_now_and_then(source: str) -> Callable[[str], None]:
+    """Says the first thing at once, and then one each few seconds."""
+    said = -_SECONDS_BETWEEN_LINES
+
+    def say(text: str) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if now - said >= _SECONDS_BETWEEN_LINES:
+            said = now
+            warn(f"{source}: {text}")
+
+    return say
 
 
 def _warn_each(lines: Sequence[str]) -> None:
@@ -177,4 +193,6 @@ def _warn_each(lines: Sequence[str]) -> None:
 def _so_far(progress: Progress) -> str:
     changed = f", {progress.revised:,} changed" if progress.revised else ""
     left_out = f", {progress.skipped:,} left out" if progress.skipped else ""
-    return f"{progress.read:,} read, {progress.created:,} new{changed}{left_out} …"
+    of = f" of {progress.seen_of:,}" if progress.seen_of is not None else ""
+    seen = f"{progress.seen:,}{of} looked through, " if progress.seen or of else ""
+    return f"{seen}{progress.read:,} read, {progress.created:,} new{changed}{left_out} …"
