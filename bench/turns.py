@@ -1,4 +1,4 @@
-"""How often a write waits for the answer of a PostgreSQL server, and how long it takes.
+"""How often a read or a write waits for the answer of a PostgreSQL server, and how long it takes.
 
     python bench/turns.py [repetitions] [--json]
 
@@ -13,16 +13,18 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from statistics import median
 
+import germane
 from germane.stores.opening import open_store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.
 from support.proxy import Way
+from support.reads import reads
 from support.writes import writes
 
 REPETITIONS = 200
@@ -45,27 +47,36 @@ def main() -> None:
 
 
 def run(repetitions: int) -> dict[str, dict[str, float]]:
-    """By the sort of write: turns, and milliseconds in the median and of the processor."""
+    """By the sort of read or write: turns, and milliseconds in the median and of the processor."""
     server = Server(settings={"fsync": "on", "full_page_writes": "on"})
     report: dict[str, dict[str, float]] = {}
     try:
         server.create()
         server.start()
         way = Way(server.folder)
-        with closing(open_store(way.url(server.fresh()), embedding=None)) as store:
-            for name, act in writes(store).items():
+        with _acts(way.url(server.fresh()), way.url(server.fresh())) as acts:
+            for name, act in acts.items():
                 for _ in range(5):
                     act()
                 before = way.turns
                 act()
                 report[name] = {"turns": way.turns - before}
         way.close()
-        with closing(open_store(server.url(server.fresh()), embedding=None)) as store:
-            for name, act in writes(store).items():
+        with _acts(server.url(server.fresh()), server.url(server.fresh())) as acts:
+            for name, act in acts.items():
                 report[name] |= _timed(act, 5 if "1,000" in name else repetitions)
     finally:
         server.stop()
     return report
+
+
+@contextmanager
+def _acts(written: str, read: str) -> Iterator[dict[str, Callable[[], object]]]:
+    """What is counted and timed, in two databases that are empty."""
+    with closing(open_store(written, embedding=None)) as store:
+        engine = germane.open(read, agent="reader", embedder=None, counter="bytes_div_4_floor")
+        with engine:
+            yield writes(store) | reads(engine)
 
 
 def _timed(act: Callable[[], object], repetitions: int) -> dict[str, float]:

@@ -1,13 +1,14 @@
-"""How often a write waits for a server's answer, and how it is when what it sent ahead is refused."""
+"""How often a server's answer is waited for, and how it is when what was sent ahead of one is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 
 import psycopg
 import pytest
 
+import germane
 from germane.errors import InvalidInput, StoreError
 from germane.model.change import Insert, SetStatus
 from germane.model.memory import Status
@@ -17,6 +18,7 @@ from germane.stores.postgres.connections import Connections
 from germane.testing.builders import START, make_id, make_memories, make_memory
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
+from support.reads import reads
 from support.writes import writes
 
 _MOST_TURNS = {
@@ -28,6 +30,14 @@ _MOST_TURNS = {
     "record an assembly": 3,
     "remember in a space": 5,
     "touch in a shared set": 5,
+}
+
+_MOST_TURNS_TO_READ = {
+    "recall": 3,
+    "recall from a space": 4,
+    "assemble": 6,
+    "look at a working set": 2,
+    "look at a shared set": 3,
 }
 
 
@@ -46,15 +56,48 @@ def by_way(way: Way, postgres_store_database: str) -> Iterator[PostgresStore]:
 
 
 def test_a_write_waits_a_few_times_however_much_it_stores(way: Way, by_way: PostgresStore) -> None:
-    turns: dict[str, int] = {}
-    acts = writes(by_way)
-    for name in _MOST_TURNS:
-        for _ in range(4):  # Statements are prepared when they come the third time.
-            acts[name]()
-        before = way.turns
-        acts[name]()
-        turns[name] = way.turns - before
-    assert {name: count for name, count in turns.items() if not 0 < count <= _MOST_TURNS[name]} == {}
+    assert _too_many(way, writes(by_way), _MOST_TURNS) == {}
+
+
+def test_a_question_goes_with_the_beginning_of_its_transaction(
+    way: Way, postgres_store_database: str
+) -> None:
+    url = way.url(database_of(postgres_store_database))
+    with germane.open(url, agent="reader", embedder=None) as engine:
+        assert _too_many(way, reads(engine), _MOST_TURNS_TO_READ) == {}
+
+
+def test_a_read_that_fails_at_its_beginning_leaves_no_statement_behind_that_is_not_there(
+    postgres_store_database: str,
+) -> None:
+    connections = Connections(postgres_store_database)
+
+    def divide() -> None:
+        with connections.reading("tester") as connection:
+            connection.run("moved", {"owner": "tester"})
+            connection.send(b"SELECT 1 / 0")
+            connection.run("happened", {"name": "tester"})
+
+    for _ in range(4):
+        with pytest.raises(InvalidInput, match="division by zero"):
+            divide()
+        for _ in range(4):
+            with connections.reading("tester") as connection:
+                rows = connection.run("moved", {"owner": "tester"}), connection.run("happened", {"name": "t"})
+                assert [each.fetchall() for each in rows] == [[], []]
+    connections.close()
+
+
+def test_a_read_that_asks_or_looks_at_nothing_ends_as_others_do(postgres_store_database: str) -> None:
+    connections = Connections(postgres_store_database)
+    with connections.reading():
+        pass
+    with connections.reading() as connection:
+        connection.run("settings")
+    with connections.reading() as connection:
+        assert connection.run("settings").description
+        assert connection.raw.execute("SELECT 1").fetchall() == [(1,)]
+    connections.close()
 
 
 def test_an_id_that_is_taken_is_named_and_nothing_of_the_write_is_stored(by_way: PostgresStore) -> None:
@@ -128,3 +171,17 @@ def test_many_rows_are_not_looked_for_by_plans_made_for_few(
     ((rows,),) = postgres_server.run(read, database=database_of(postgres_store_database))
     # By the first plans every row that hangs on a memory would go through all of the agent's.
     assert 0 < int(str(rows)) < 3010 * 3010 / 4
+
+
+def _too_many(
+    way: Way, acts: Mapping[str, Callable[[], object]], limits: Mapping[str, int]
+) -> dict[str, int]:
+    """Which of the acts that have a limit took more turns than that, or none."""
+    turns: dict[str, int] = {}
+    for name in limits:
+        for _ in range(4):  # Statements are prepared when they come the third time.
+            acts[name]()
+        before = way.turns
+        acts[name]()
+        turns[name] = way.turns - before
+    return {name: count for name, count in turns.items() if not 0 < count <= limits[name]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import psycopg
 from psycopg.adapt import AdaptersMap
@@ -52,7 +52,8 @@ class PostgresConnection:
     """A `Connection` of the relational stores. Bytes, whole numbers, floats and text are as in SQLite.
 
     After `send_ahead` statements are sent without waiting for the answers of those before. One waits where an
-    answer is looked at; what failed is raised there, or by `settle`, and nothing behind it is done.
+    answer is looked at; what failed is raised there, or by `settle`, and nothing behind it is done. In a
+    block `after` a beginning that lasts until the first answer is looked at.
     """
 
     dialect: Final[Dialect] = "postgres"
@@ -65,8 +66,12 @@ class PostgresConnection:
         self._raw = raw
         self._ahead = ExitStack()
         self._pipeline: psycopg.Pipeline | None = None
+        self._answer: type[_Answer] = _Answer
+        self._wait = self.wait
         self._rows = 0
         self._planned_up_to = _REPLANNED_AFTER
+        self.is_torn = False
+        """Whether something failed that others were sent behind, which the driver may take for done."""
 
     @property
     def raw(self) -> Raw:
@@ -93,7 +98,33 @@ class PostgresConnection:
         """The same, and from here on wait for the answer of each statement."""
         if self._pipeline is not None:
             self._pipeline = None
+            self._answer, self._wait = _Answer, self.wait
+            self.is_torn = True
             self._ahead.close()
+            self.is_torn = False
+
+    @contextmanager
+    def after(self, *beginning: tuple[bytes, Sequence[Any]]) -> Iterator[Self]:
+        """A block whose first questions go with these statements; at its end every answer is there.
+
+        What was sent fails before what the block raises itself.
+        """
+        if beginning:
+            # Each statement that is sent ahead costs the process more than one that is waited for. So it pays
+            # for those whose answers nobody looks at, and not after them.
+            self.send_ahead()
+            self._answer, self._wait = _FirstAnswer, self.settle
+            for statement, values in beginning:
+                self.send(statement, values)
+        try:
+            yield self
+        except psycopg.Error:
+            # It may be what an earlier statement failed by; those behind that say nothing of their own.
+            raise
+        except Exception:
+            self.settle()
+            raise
+        self.settle()
 
     def abandon(self) -> None:
         """Close the connection, whatever is still to be answered."""
@@ -155,10 +186,10 @@ class PostgresConnection:
         if self._is_spread and isinstance(values, Mapping):
             query, names = numbered(query)
             values = {**values, **{name: self._number(values[key]) for key, name in names.items()}}
-        return _Answer(self._raw, self.wait).execute(query, values)
+        return self._answer(self._raw, self._wait).execute(query, values)
 
     def _number(self, name: str) -> int | None:
-        found = _Answer(self._raw, self.wait).execute(NUMBER, (name,)).fetchone()
+        found = self._answer(self._raw, self._wait).execute(NUMBER, (name,)).fetchone()
         return None if found is None else found[0]
 
 
@@ -176,6 +207,36 @@ class _Answer(psycopg.Cursor[tuple[Any, ...]]):
         if self.pgresult is None:
             self._wait()
         return super().rowcount
+
+
+class _FirstAnswer(_Answer):
+    """One for which everything that was sent is waited for together."""
+
+    @property
+    def rowcount(self) -> int:
+        self._wait()
+        return super().rowcount
+
+    @property
+    def description(self) -> list[psycopg.Column] | None:
+        self._wait()
+        return super().description
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        self._wait()
+        return super().fetchone()
+
+    def fetchmany(self, size: int = 0) -> list[tuple[Any, ...]]:
+        self._wait()
+        return super().fetchmany(size)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        self._wait()
+        return super().fetchall()
+
+    def __iter__(self) -> Self:
+        self._wait()
+        return super().__iter__()
 
 
 @cache

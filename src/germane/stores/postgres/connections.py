@@ -53,6 +53,8 @@ _SWEEP_SPREAD: Final = f"DELETE FROM commits WHERE at < now() - interval '{_STAY
 
 _BEGIN_WRITE: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED"
 _LEAVE: Final = b"INSERT INTO commits (token) VALUES (%s::uuid)"
+_BEGIN_READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_ENTER_TO_READ: Final = b"SELECT enter(%s::text, %s::text, false)"
 _ENTER_TO_WRITE: Final = b"SELECT enter(%s::text, %s::text, true)"
 
 
@@ -97,15 +99,19 @@ class Connections:
         is given, is a member.
         """
         with translated(self.location):
-            pool, raw = self._begin_read(_read(agent, acting))
+            pool, raw, beginning = self._begin_read(agent, acting)
+            connection = PostgresConnection(raw, is_spread=pool.is_spread)
             try:
-                yield PostgresConnection(raw, is_spread=pool.is_spread)
+                with connection.after(*beginning):
+                    yield connection
             except psycopg.Error as error:
                 if pool is self._replica:
                     pool.rest()
                 self._again_if_transient(error, raw)
                 raise
             finally:
+                if connection.is_ahead or connection.is_torn:
+                    connection.abandon()
                 pool.give(raw)
 
     @contextmanager
@@ -125,6 +131,8 @@ class Connections:
                     left = self._begin_write(connection, agent, acting, token)
                     try:
                         yield connection
+                    except psycopg.Error:
+                        raise
                     except Exception:
                         # What the database refuses of it was asked before.
                         connection.settle()
@@ -207,16 +215,28 @@ class Connections:
             self._replica.close()
         self._primary.close()
 
-    def _begin_read(self, beginning: bytes) -> tuple[Pool | Replica, Raw]:
+    def _begin_read(
+        self, agent: str | None, acting: str | None
+    ) -> tuple[Pool | Replica, Raw, Sequence[tuple[bytes, tuple[str | None, ...]]]]:
+        """A connection for a read, whose it is, and how the transaction begins if it hasn't begun."""
+        if self._replica is None:
+            raw = self._taken()
+            if not self._primary.is_pooled:
+                entering = () if agent is None else ((_ENTER_TO_READ, (agent, acting)),)
+                return self._primary, raw, ((_BEGIN_READ, ()), *entering)
+            self._primary.give(raw)
+        return *self._begun(_read(agent, acting)), ()
+
+    def _begun(self, beginning: bytes) -> tuple[Pool | Replica, Raw]:
+        """The same on which this ran."""
         replica = self._replica
-        if replica is None:
-            return self._primary, self._primary.begin(beginning)
-        raw = replica.begin(beginning)
-        if raw is not None:
+        raw = None if replica is None else replica.begin(beginning)
+        if replica is not None and raw is not None:
             return replica, raw
         raw = self._primary.begin(beginning)
-        # What was seen here must not be missing in the next read, wherever that goes.
-        self._seen(raw.execute(notice(None)).fetchall()[0][0])
+        if replica is not None:
+            # What was seen here must not be missing in the next read, wherever that goes.
+            self._seen(raw.execute(notice(None)).fetchall()[0][0])
         return self._primary, raw
 
     def _seen(self, place: str) -> None:
@@ -355,11 +375,11 @@ class Connections:
 
 
 def _read(agent: str | None, acting: str | None) -> bytes:
-    parts = ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"]
-    if agent is not None:
-        given = ", ".join(Quoted(each).as_string(None) for each in (agent, acting, False))
-        parts.append(f"SELECT enter({given})")
-    return ";".join(parts).encode()
+    """The beginning of a read as one text."""
+    if agent is None:
+        return _BEGIN_READ
+    given = ", ".join(Quoted(each).as_string(None) for each in (agent, acting, False))
+    return _BEGIN_READ + f";SELECT enter({given})".encode()
 
 
 def _is_broken(raw: Raw) -> bool:

@@ -139,7 +139,8 @@ class Pool:
         if not raw.closed and raw.pgconn.transaction_status != TransactionStatus.IDLE:
             with suppress(psycopg.Error):
                 # One that can't be rolled back is broken, and the pool replaces it.
-                raw.execute(b"ROLLBACK", prepare=False)
+                # Past the driver, whose own way costs as much as a small question.
+                raw.pgconn.exec_(b"ROLLBACK")
         pool = self._pool
         if pool is None or self._process != os.getpid():
             raw.close()
