@@ -181,6 +181,7 @@ class _Verbs:
     history = _awaited(Engine.history)
     memories = _awaited(Engine.memories)
     count = _awaited(Engine.count)
+    notes_on = _awaited(Engine.notes_on)
     revise = _awaited(Engine.revise)
     supersede = _awaited(Engine.supersede)
     forget = _awaited(Engine.forget)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from germane.model.frame import Frame
     from germane.model.plan import Plan
     from germane.model.stats import Finding, StoreStats
+    from germane.model.trace import Note
     from germane.plans.scoped import Scoped
     from germane.verbs.conversation import Conversation
     from germane.verbs.framing import Framing
@@ -62,6 +63,13 @@ class Reading(Refreshing):
     def count(self, where: Filter | None = None) -> int:
         """How many memories pass a filter (the active ones by default)."""
         return verbs.read.count(self._session, Filter() if where is None else where)
+
+    def notes_on(self, where: Filter) -> tuple[Note, ...]:
+        """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
+
+        `recall` and `assemble` say the same in their notes.
+        """
+        return verbs.read.notes_on(self._session, where)
 
     def recall(
         self,

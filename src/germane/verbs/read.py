@@ -11,11 +11,13 @@ from germane.errors import InvalidInput, NotFound
 from germane.model.memory import Level, Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
+from germane.model.trace import Note
 from germane.packing.render import fence
 from germane.verbs.checks import checked_count, checked_filter, checked_id, checked_word
 from germane.verbs.session import Session
+from germane.verbs.unknown_kinds import unknown_kinds
 
-__all__ = ["count", "expand", "get", "history", "large_findings", "memories"]
+__all__ = ["count", "expand", "get", "history", "large_findings", "memories", "notes_on"]
 
 
 def get(session: Session, memory_id: str) -> Memory:
@@ -72,6 +74,11 @@ def count(session: Session, where: Filter) -> int:
     """How many memories pass a filter."""
     one = Query(filter=checked_filter(where), slices=(Slice(limit=1, order=Order.NEWEST),))
     return session.store.search(session.agent, one).admitted
+
+
+def notes_on(session: Session, where: Filter) -> tuple[Note, ...]:
+    """What is worth knowing of a filter beside what passes it."""
+    return unknown_kinds((session,), checked_filter(where).kinds)
 
 
 def large_findings(session: Session) -> tuple[Finding, ...]:

@@ -17,6 +17,7 @@ from germane.retrieval.terms import query_terms
 from germane.verbs.checks import checked_words
 from germane.verbs.question import Asked, search
 from germane.verbs.session import Session
+from germane.verbs.unknown_kinds import unknown_kinds
 
 __all__ = ["entered_spaces", "gather_together"]
 
@@ -42,9 +43,12 @@ def gather_together(
     """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
 
     A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
-    the order given. The searches see a snapshot each. Without spaces the question may `pick`. Raises
-    NotAllowed for a space that the agent isn't in.
+    the order given. The searches see a snapshot each. Without spaces the question may `pick`. A note tells
+    of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
     """
+    if asked.where.kinds:
+        told = unknown_kinds((session, *spaces), asked.where.kinds)
+        asked = replace(asked, notes=(*asked.notes, *told))
     own = search(session, asked, slices, pick=None if spaces else pick)
     if not spaces:
         return asked, own

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from germane import Filter, InvalidInput, Memory, TimeRange
+from germane import Filter, InvalidInput, Memory, Note, TimeRange
 from germane.integrations.cli import options
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
@@ -86,7 +86,8 @@ def _memories(
         start = None if after is None else id_of(engine, after)
         found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
         total = engine.count(where)
-    _print_page(found[:limit], total, more=len(found) > limit, as_json=as_json)
+        notes = engine.notes_on(where)
+    _print_page(found[:limit], total, notes, more=len(found) > limit, as_json=as_json)
 
 
 def _time(since: str | None, until: str | None) -> TimeRange | None:
@@ -95,11 +96,19 @@ def _time(since: str | None, until: str | None) -> TimeRange | None:
     return TimeRange(since=moment_of(since, name="--since"), until=moment_of(until, name="--until"))
 
 
-def _print_page(page: Sequence[Memory], total: int, *, more: bool, as_json: bool) -> None:
+def _print_page(
+    page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool, as_json: bool
+) -> None:
     if as_json:
         after = page[-1].id if more else None
-        print_json({"memories": [memory_shape(each) for each in page], "total": total, "after": after})
+        memories, said = (
+            [memory_shape(each) for each in page],
+            [{"code": one.code, "text": one.text} for one in notes],
+        )
+        print_json({"memories": memories, "total": total, "after": after, "notes": said})
         return
+    for note in notes:
+        warn(f"Note: {note.text}")
     if page:
         print_table(
             ("id", "kind", "scope", "made", "memory"),
