@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -41,6 +43,16 @@ def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) 
         ({"metadata": {"reasons": ["a", "b"]}}, "metadata 'reasons': .* can't be asked for"),
         ({"metadata": {5: "a"}}, "metadata 5: 'a' can't be asked for"),
         ({"metadata": {"seats": float("nan")}}, "metadata 'seats': nan is no number"),
+        ({"metadata": "ticket=T-1"}, r"metadata='ticket=T-1' is no mapping.*such as \{'ticket': 'T-1'\}"),
+        ({"metadata": 5}, "metadata=5 is no mapping"),
+        ({"metadata": (("ticket", "T-1"),)}, "is no mapping of names to values"),
+        ({"subject": 5}, "subject=5 is int; pass a text"),
+        ({"source": ["notes.md"]}, r"source=\['notes.md'\] is list; pass a text"),
+        ({"when": "in May"}, r"when='in May' is str; pass a germane\.TimeRange"),
+        ({"min_importance": "5"}, "min_importance='5' is str; pass a number"),
+        ({"min_importance": True}, "min_importance=True is bool; pass a number"),
+        ({"pinned": "yes"}, "pinned='yes' is str; pass True, False or None"),
+        ({"embedded": 1}, "embedded=1 is int; pass True, False or None"),
         ({"without": ("great",)}, "Known: success, partial, pending, failure, abandoned"),
     ],
 )
@@ -63,6 +75,10 @@ def test_a_filter_reads_texts_and_any_sequence() -> None:
         statuses=(Status.FORGOTTEN,),
         without=(Outcome.FAILURE,),
     )
+    nothing: Any = None
+    assert Filter(metadata=nothing) == Filter(metadata={}) == Filter()
+    fields = Filter(metadata={"seats": 20, "paid": True})
+    assert Filter(metadata=fields.metadata) == fields
 
 
 def test_memories_are_listed_by_a_filter_an_order_and_a_limit() -> None:
@@ -126,6 +142,26 @@ def test_what_goes_in_batches_goes_whole_or_not_at_all() -> None:
         assert engine.purge_many([newer.id, one.id, other.id], confirm=True) == 3
         assert engine.count(Filter(statuses=tuple(Status))) == 0
         assert (engine.forget_many([]), engine.purge_many([], confirm=True)) == ((), 0)
+
+
+@pytest.mark.parametrize("confirm", [False, "no", 1])
+def test_what_cannot_be_undone_is_confirmed_by_true_alone(confirm: Any, tmp_path: Path) -> None:
+    store = tmp_path / "agent.db"
+    with germane.open(store, agent="ada") as engine:
+        memory = engine.remember("The pump hums.")
+        talk = engine.conversation("standup")
+        talk.append("user", "Does it?")
+        space = engine.space("team", create=True)
+        verbs: list[Callable[..., object]] = [
+            lambda **given: engine.purge(memory.id, **given),
+            talk.purge,
+            space.disband,
+            lambda **given: germane.remove_agent(store, "ada", **given),
+        ]
+        for verb in verbs:
+            with pytest.raises(germane.PurgeNotConfirmed):
+                verb(confirm=confirm)
+        assert (engine.count(), len(talk.messages()), len(space.members())) == (1, 1, 1)
 
 
 def test_a_pin_is_set_and_taken_away_by_a_revision() -> None:

@@ -65,7 +65,7 @@ class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
     Where several values are asked for, any sequence will do, and a scope, status or outcome may be given as
-    its text; raises InvalidInput for what is none.
+    its text; raises InvalidInput for what is none, and for a value of another type.
 
     `tags` match by hierarchy: the filter `a:b` finds the tag `a:b:c`; a memory passes with any of
     them. `scopes` match exactly. `when` restricts `created_at`. `statuses` is what lifecycle allows,
@@ -92,8 +92,9 @@ class Filter:
     without: tuple[Outcome, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.metadata, Mapping):
-            object.__setattr__(self, "metadata", _fields(self.metadata))
+        object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
+        for name in _SINGLE:
+            _check_single(getattr(self, name), name=name)
         for name, read in _READ.items():
             given = getattr(self, name)
             if given:
@@ -196,8 +197,22 @@ def _each(values: Any, read: Callable[[Any], Any], *, name: str) -> tuple[Any, .
         raise InvalidInput(f"{name}={values!r}: {error}. Known: {', '.join(_KNOWN[name])}.") from None
 
 
-def _fields(metadata: Mapping[Any, Any]) -> tuple[tuple[str, str], ...]:
-    """Pairs in which 1 and True differ, as they do in JSON."""
+def _check_single(value: object, *, name: str) -> None:
+    """Refuse a value of a type that no memory has there: it would match nothing, or fail in a database."""
+    types, needed = _SINGLE[name]
+    # In Python a truth value is a number too.
+    if value is not None and (not isinstance(value, types) or isinstance(value, bool) != (bool in types)):
+        raise InvalidInput(f"{name}={value!r} is {type(value).__name__}; pass {needed}.")
+
+
+def _fields(given: Any) -> tuple[tuple[str, str], ...]:
+    """Pairs in which 1 and True differ, as they do in JSON; from a mapping, or from such pairs."""
+    try:
+        metadata = given if isinstance(given, Mapping) else {name: json.loads(text) for name, text in given}
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"metadata={given!r} is no mapping of names to values; pass one such as {{'ticket': 'T-1'}}."
+        ) from error
     for name, value in metadata.items():
         if not isinstance(name, str) or not isinstance(value, str | int | float | None):
             raise InvalidInput(
@@ -222,5 +237,13 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "applies_to": Scope.parse,
     "statuses": Status,
     "without": Outcome,
+}
+_SINGLE: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "subject": ((str,), "a text"),
+    "source": ((str,), "a text"),
+    "when": ((TimeRange,), "a germane.TimeRange"),
+    "min_importance": ((int, float), "a number"),
+    "pinned": ((bool,), "True, False or None"),
+    "embedded": ((bool,), "True, False or None"),
 }
 _KNOWN: Mapping[str, type[StrEnum]] = {"statuses": Status, "without": Outcome}

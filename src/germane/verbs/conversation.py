@@ -151,7 +151,7 @@ class Conversation:
         Returns how many messages went. It rewrites the file and can't be undone, so it needs
         `confirm=True`. Raises PurgeNotConfirmed or NotSaid.
         """
-        if not confirm:
+        if confirm is not True:
             raise PurgeNotConfirmed
         return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 

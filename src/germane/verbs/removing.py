@@ -61,7 +61,7 @@ def remove_agent(
     may only read, InvalidInput for a space, StoreBusy and StoreUnavailable.
     """
     name = checked_agent(agent)
-    if not confirm:
+    if confirm is not True:
         raise PurgeNotConfirmed(agent=name)
     if not exists(location):
         raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
