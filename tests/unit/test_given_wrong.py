@@ -23,6 +23,7 @@ from germane import Filter, InvalidInput, NotFound, Order, Outcome, Scope, Statu
         ({"kinds": "ticket"}, "kinds='ticket' is one value"),
         ({"kinds": ["ticket"]}, "'ticket' is no kind"),
         ({"clock": datetime(2026, 1, 1, tzinfo=UTC)}, "is datetime; pass a function"),
+        ({"ids": 7}, r"ids=7 is int; pass a germane\.ids\.IdSequence, such as .*seeded_ids"),
     ],
 )
 def test_what_an_engine_cannot_be_opened_with(given: dict[str, Any], said: str) -> None:

@@ -5,6 +5,7 @@ Level: testing (may import everything below integrations). All of it is determin
 
 from __future__ import annotations
 
+import random
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.ids import IdSequence
 from germane.model.change import Applied, Change
 from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
@@ -27,6 +29,7 @@ __all__ = [
     "FixedClock",
     "HashEmbedder",
     "WordCounter",
+    "seeded_ids",
 ]
 
 _WORD = re.compile(r"\w+")
@@ -138,6 +141,15 @@ class FixedClock:
     def advance(self, by: timedelta) -> None:
         """Let `by` pass before the next reading."""
         self._next += by
+
+
+def seeded_ids(seed: int = 0) -> IdSequence:
+    """Ids that are the same in each run, for the `ids` of `germane.open`, so that a test can show them.
+
+    They hold the moment of their making, so a test gives a FixedClock as well. Each engine on a store
+    needs a seed of its own, since two that make ids alike would refuse each other's memories.
+    """
+    return IdSequence(random.Random(seed).getrandbits)  # noqa: S311 - test data have to repeat, not to be secret.
 
 
 class WordCounter:

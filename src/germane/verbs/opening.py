@@ -43,20 +43,20 @@ def opened(
     read_only: bool,
     replica: str | None,
     clock: Clock | None,
+    ids: IdSequence | None,
     record: bool,
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
-    _check_given(location, embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock)
+    _check_given(location, embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
     own = verbs.framing.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
-    used, set_aside = (None, "") if embedder == "bundled" else (embedder, "")
     if isinstance(location, str | Path):
         store, used, set_aside = _kept(
             location, embedder, durability=durability, read_only=read_only, replica=replica
         )
     else:
-        store = _own(location, replica)
+        store, used, set_aside = _own(location, embedder, replica)
     try:
         spoken = settled_language(store, agent, language)
     except BaseException:
@@ -71,7 +71,7 @@ def opened(
         frames=own,
         frame_selector=frame_selector,
         clock=clock or _system_clock,
-        ids=IdSequence(secrets.randbits),
+        ids=ids or IdSequence(secrets.randbits),
         embedder=used,
         set_aside=set_aside,
         summarizer=summarizer,
@@ -81,7 +81,7 @@ def opened(
 
 
 def _check_given(
-    location: object, *, embedder: object, summarizer: object, kinds: object, clock: object
+    location: object, *, embedder: object, summarizer: object, kinds: object, clock: object, ids: object
 ) -> None:
     """Refuse now what would fail later, far from where it was given."""
     if not isinstance(location, str | Path | Store):
@@ -106,12 +106,20 @@ def _check_given(
             f"clock={clock!r} is {type(clock).__name__}; pass a function that tells the time, such as "
             "lambda: datetime.now(timezone.utc)."
         )
+    if ids is not None and not isinstance(ids, IdSequence):
+        raise InvalidInput(
+            f"ids={ids!r} is {type(ids).__name__}; pass a germane.ids.IdSequence, such as "
+            "germane.testing.fakes.seeded_ids(1), or None for ids of which no two are alike."
+        )
 
 
-def _own(store: Store, replica: str | None) -> Store:
+def _own(
+    store: Store, embedder: Embedder | Literal["bundled"] | None, replica: str | None
+) -> tuple[Store, Embedder | None, str]:
+    """A store of the caller's, whose vectors only an embedder that was given can have made."""
     if replica is not None:
         raise InvalidInput("replica=… goes with an address. A Store of your own reads where it was told to.")
-    return store
+    return store, None if embedder == "bundled" else embedder, ""
 
 
 def _kept(
