@@ -38,6 +38,9 @@ _MOST_TURNS_TO_READ = {
     "assemble": 6,
     "look at a working set": 2,
     "look at a shared set": 3,
+    "add to a working set": 9,
+    "add to a shared set": 13,
+    "evict from a working set": 10,
 }
 
 

@@ -151,7 +151,9 @@ def _room_for(
     lacking((), tokens=max((one.tokens for one in new), default=0), max_tokens=held.max_tokens)
     needed = sum(one.tokens for one in (*held.items, *new)) - held.max_tokens if new else 0
     ids = {one.memory.id for one in entries}
-    eviction = evict(held.items, needed, now=now, policy=policy, learned=side.now.learned(), keep=ids)
+    # What use says of importances is read where somebody has to leave.
+    learned = side.now.learned() if needed > 0 else {}
+    eviction = evict(held.items, needed, now=now, policy=policy, learned=learned, keep=ids)
     if eviction.shortfall:
         required = (*(one.memory.id for one in new), *(one.memory.id for one in eviction.in_the_way))
         raise BudgetTooSmall(

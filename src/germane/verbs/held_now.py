@@ -60,7 +60,7 @@ class HeldNow:
         counted = stored
         if any(one.memory.renditions.counter != name for one in stored.items):
             counted = replace(stored, items=tuple(self._count(one) for one in stored.items))
-        if known is not None and self._has_purged(since=known[0].moved):
+        if known is not None and self._paragraphs and self._has_purged(since=known[0].moved):
             self._paragraphs.clear()  # They hold the text of what is gone.
         self._counted = stored, counted
         return counted

@@ -176,11 +176,11 @@ class Kept:
         rows = []
         memories: dict[int, Memory] = {}
         if state.set_moved != known.set_moved:
-            moved = {raw for pair in connection.run("moved_ids", values) for raw in pair}
-            ids = {id_text(raw) for raw in moved if raw is not None}
+            moved = connection.run("held_rows_moved", values).fetchall()
+            ids = {id_text(raw) for raw, former, *_ in moved for raw in (raw, former) if raw is not None}
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
-            rows = connection.run("held_rows_moved", values).fetchall()
+            rows = list({row[0]: row for _, _, *row in moved if row[0] is not None}.values())
         here = altered & entries.keys()
         wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
@@ -192,8 +192,10 @@ class Kept:
         return bool(here)
 
     def _records(self, connection: Connection, agent: int, nums: Iterable[int]) -> dict[int, Memory]:
-        wanted = {"agent": agent, "nums": json.dumps(list(nums))}
-        rows = connection.run("records", wanted)
+        wanted = json.dumps(list(nums))
+        if wanted == "[]":
+            return {}
+        rows = connection.run("records", {"agent": agent, "nums": wanted})
         return {row[0]: memory_of(row, self._owner) for row in rows}
 
 
@@ -201,7 +203,7 @@ def _order(held: Held) -> int:
     return held.order
 
 
-def _held(row: tuple[Any, ...], memory: Memory) -> Held:
+def _held(row: Sequence[Any], memory: Memory) -> Held:
     _, place, entered_at, touched_at, touches, pinned, recalled = row
     return Held(
         memory=memory,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from germane.errors import InvalidInput, NotFound
@@ -19,7 +20,7 @@ from germane.retrieval.stemming import stemmer
 from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.caches import Caches
 from germane.stores.relational.checking import check_agent
-from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.connection import Connection, Connections, Rows
 from germane.stores.relational.conversing import Conversations
 from germane.stores.relational.everyone import everyone
 from germane.stores.relational.filtering import filtered, places_for
@@ -124,8 +125,12 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
         """The memories of these ids whatever their status, in the order asked; None where there is none."""
         with self._connections.reading(agent) as connection:
-            number = self._agent(connection, agent).number
-            return tuple(_get(connection, number, agent, each) for each in ids)
+            known = connection.run("agent", {"name": agent})
+            # The first is asked for with the agent, before any answer is looked at.
+            first = [_asked(connection, agent, each) for each in ids[:1]]
+            self._known(known)
+            rest = (_asked(connection, agent, each) for each in ids[1:])
+            return tuple(_memory(each, agent) for each in chain(first, rest))
 
     def find(
         self,
@@ -304,7 +309,11 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         if create:
             _check_name(name)
             connection.run("add_agent", {"name": name})
-        row = connection.run("agent", {"name": name}).fetchone()
+        return self._known(connection.run("agent", {"name": name}))
+
+    def _known(self, asked: Rows) -> _Agent:
+        """The same by what the query `agent` finds."""
+        row = asked.fetchone()
         if row is None:
             return _Agent()
         number, seq, language, learns, judged, tokenizer, model, dimension = row
@@ -323,11 +332,13 @@ def _check_name(agent: str) -> None:
         raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
 
 
-def _get(connection: Connection, number: int, agent: str, memory_id: str) -> Memory | None:
+def _asked(connection: Connection, agent: str, memory_id: str) -> Rows | None:
     raw = try_id_bytes(memory_id)
-    if raw is None:
-        return None
-    row = connection.run("record_by_id", {"agent": number, "id": raw}).fetchone()
+    return None if raw is None else connection.run("record_by_id", {"agent": agent, "id": raw})
+
+
+def _memory(asked: Rows | None, agent: str) -> Memory | None:
+    row = None if asked is None else asked.fetchone()
     return None if row is None else memory_of(row, agent)
 
 

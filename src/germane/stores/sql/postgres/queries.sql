@@ -36,6 +36,10 @@ FROM states WHERE agent = number_of(%(name)s);
 -- is NULL where the policies keep the rest from who asks.
 SELECT agent, seq, name, language FROM agents LEFT JOIN states USING (agent) ORDER BY agent;
 
+-- name: agent_figures
+-- How many memories each agent has, of any status, and when one of them was last written.
+SELECT agent, count(*), max(updated_at) FROM memories GROUP BY agent;
+
 -- name: add_agent
 -- Give a new agent its number.
 SELECT add_agent(%(name)s);
@@ -233,13 +237,13 @@ JOIN texts ON texts.agent = %(agent)s AND texts.num = asked.num
 ORDER BY asked.place;
 
 -- name: record_by_id
--- A whole memory by its id.
+-- A whole memory by its id and its agent's name.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
        access_count, accessed_at, supersedes, superseded_by, stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories JOIN texts USING (agent, num)
-WHERE memories.agent = %(agent)s AND id = %(id)s;
+WHERE memories.agent = number_of(%(agent)s) AND id = %(id)s;
 
 -- name: find_newest
 -- A page of memories, latest created first; the page before ended at (edge_time, edge_id).
@@ -576,17 +580,14 @@ DELETE FROM held WHERE working_set = %(working_set)s AND num = %(num)s AND agent
 SELECT num, place, entered_at, touched_at, touches, pinned, recalled FROM held
 WHERE agent = %(agent)s AND working_set = %(working_set)s;
 
--- name: moved_ids
--- Which memories of a working set were moved since a cache last looked.
-SELECT id, former FROM moves
-WHERE agent = %(agent)s AND number > %(since)s AND working_set = %(working_set)s AND id IS NOT NULL;
-
 -- name: held_rows_moved
--- Those of them that it holds now.
-SELECT DISTINCT held.num, place, entered_at, touched_at, touches, held.pinned, recalled
-FROM moves JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-JOIN held ON held.agent = moves.agent AND held.working_set = moves.working_set AND held.num = memories.num
-WHERE moves.agent = %(agent)s AND number > %(since)s AND moves.working_set = %(working_set)s;
+-- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
+SELECT DISTINCT moves.id, moves.former,
+       held.num, place, entered_at, touched_at, touches, held.pinned, recalled
+FROM moves LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
+LEFT JOIN held ON held.agent = moves.agent AND held.working_set = moves.working_set AND held.num = memories.num
+WHERE moves.agent = %(agent)s AND number > %(since)s AND moves.working_set = %(working_set)s
+  AND moves.id IS NOT NULL;
 
 -- name: features
 -- What the index knows of some memories, in their order.

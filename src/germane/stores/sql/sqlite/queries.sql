@@ -33,6 +33,10 @@ FROM agents WHERE agents.name = :name;
 -- Every agent's number, name and language, for what has to be done to all of them.
 SELECT agent, seq, name, language FROM agents ORDER BY agent;
 
+-- name: agent_figures
+-- How many memories each agent has, of any status, and when one of them was last written.
+SELECT agent, count(*), max(updated_at) FROM memories GROUP BY agent;
+
 -- name: add_agent
 -- Give a new agent its number, and never that of one that was removed.
 INSERT INTO agents (agent, name)
@@ -232,13 +236,13 @@ FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN tex
 WHERE +memories.agent = :agent;
 
 -- name: record_by_id
--- A whole memory by its id.
+-- A whole memory by its id and its agent's name.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
        access_count, accessed_at, supersedes, superseded_by, stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories CROSS JOIN texts USING (num)
-WHERE memories.agent = :agent AND id = :id;
+WHERE memories.agent = (SELECT agent FROM agents WHERE name = :agent) AND id = :id;
 
 -- name: find_newest
 -- A page of memories, latest created first; the page before ended at (:edge_time, :edge_id).
@@ -568,17 +572,13 @@ DELETE FROM held WHERE working_set = :working_set AND num = :num AND agent = :ag
 SELECT num, place, entered_at, touched_at, touches, pinned, recalled FROM held
 WHERE agent = :agent AND working_set = :working_set;
 
--- name: moved_ids
--- Which memories of a working set were moved since a cache last looked.
-SELECT id, former FROM moves
-WHERE agent = :agent AND number > :since AND working_set = :working_set AND id IS NOT NULL;
-
 -- name: held_rows_moved
--- Those of them that it holds now.
-SELECT DISTINCT held.num, place, entered_at, touched_at, touches, held.pinned, recalled
-FROM moves CROSS JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-CROSS JOIN held ON held.working_set = moves.working_set AND held.num = memories.num
-WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set;
+-- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
+SELECT DISTINCT moves.id, moves.former,
+       held.num, place, entered_at, touched_at, touches, held.pinned, recalled
+FROM moves LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
+LEFT JOIN held ON held.working_set = moves.working_set AND held.num = memories.num
+WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set AND moves.id IS NOT NULL;
 
 -- name: features
 -- What the index knows of some memories.
