@@ -82,8 +82,7 @@ class LedgerIn:
     def point(self, agent: str) -> Mapping[str, int]:
         """How far the agent's memories have come: equal points, equal memories."""
         with self._connections.reading(agent) as connection:
-            values = {"agent": _number(connection, agent)}
-            row = connection.run("point", values).fetchone()
+            row = connection.run("point", {"agent": agent}).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
     def altered(self, agent: str, point: Mapping[str, int]) -> tuple[Alteration, ...]:

@@ -52,7 +52,7 @@ SELECT max(number) FROM assemblies WHERE agent = %(agent)s;
 
 -- name: point
 -- How far an agent's store has come.
-SELECT seq, judged, attested, lived, learning FROM states WHERE states.agent = %(agent)s;
+SELECT seq, judged, attested, lived, learning FROM states WHERE states.agent = number_of(%(agent)s);
 
 -- name: altered
 -- What happened after the change `seq` to the memories that were there then, and which were added.

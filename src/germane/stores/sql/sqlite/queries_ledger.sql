@@ -59,7 +59,7 @@ SELECT max(number) FROM assemblies WHERE agent = :agent;
 
 -- name: point
 -- How far an agent's store has come.
-SELECT seq, judged, attested, lived, learning FROM agents WHERE agents.agent = :agent;
+SELECT seq, judged, attested, lived, learning FROM agents WHERE agents.name = :agent;
 
 -- name: altered
 -- What happened after the change :seq to the memories that were there then, and which were added.
