@@ -51,7 +51,7 @@ JOIN memories ON memories.agent = life_events.agent AND memories.num = life_even
 JOIN agents ON agents.agent = life_events.by
 LEFT JOIN memories AS others ON others.agent = life_events.agent AND others.num = life_events.other
 WHERE life_events.agent = %(agent)s AND number > %(since)s
-  AND (%(nums)s::text IS NULL OR life_events.num = ANY (numbers_of(%(nums)s::text)))
+  AND (%(nums)s::text IS NULL OR life_events.num = ANY (ARRAY(SELECT unnest(numbers_of(%(nums)s::text)))))
 ORDER BY number LIMIT nullif(%(limit)s::bigint, -1);
 
 -- name: merge_memory
