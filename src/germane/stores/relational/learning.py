@@ -27,7 +27,6 @@ __all__ = [
     "key_of",
     "set_learning",
     "stamp_of",
-    "state_of",
     "unlearn",
 ]
 
@@ -48,7 +47,7 @@ def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
-    learns = state_of(connection, agent).on
+    learns = _state_of(connection, agent).on
     _, counts = _keep(connection, agent, num, change, change.parts if learns else None)
     if counts:
         at = microseconds(change.at, name="at")
@@ -63,12 +62,6 @@ def keep_showing(connection: Connection, agent: int, num: int, showing: Example,
     """
     new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_JUDGED))
     return new
-
-
-def state_of(connection: Connection, agent: int) -> LearningState:
-    """Whether an agent learns; one that isn't known doesn't."""
-    row = connection.run("learning", {"agent": agent}).fetchone()
-    return LearningState(on=bool(row and row[0]), stamp=stamp_of(agent, row[1]) if row else 0)
 
 
 def stamp_of(agent: int, told: int) -> int:
@@ -119,6 +112,12 @@ def key_of(context: str) -> bytes:
             "germane.model.learning.context_key makes them."
         )
     return key
+
+
+def _state_of(connection: Connection, agent: int) -> LearningState:
+    """Whether an agent learns; one that isn't known doesn't."""
+    row = connection.run("learning", {"agent": agent}).fetchone()
+    return LearningState(on=bool(row and row[0]), stamp=stamp_of(agent, row[1]) if row else 0)
 
 
 def _keep(
