@@ -37,6 +37,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Opening a memory": ("open", "Engine", "reembed"),
     "Whole stores": (
         "copy_store", "CopyReport", "AgentCopy", "store_status", "DatabaseStatus", "VectorIndex",
+        "store_agents", "AgentFigures",
         "migrate_store", "reindex_store", "vacuum_store", "erase_purged", "Erasure", "index_vectors",
         "distribute_store", "remove_agent", "Removal",
     ),

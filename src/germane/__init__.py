@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from germane.model.compaction import Compaction
     from germane.model.context import Context, Item
     from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
-    from germane.model.database import DatabaseStatus, Erasure, VectorIndex
+    from germane.model.database import AgentFigures, DatabaseStatus, Erasure, VectorIndex
     from germane.model.diffs import diff
     from germane.model.draft import Doubt, Draft, Remembered
     from germane.model.experience import Experience
@@ -127,6 +127,7 @@ if TYPE_CHECKING:
         index_vectors,
         migrate_store,
         reindex_store,
+        store_agents,
         store_status,
         vacuum_store,
     )
@@ -142,6 +143,7 @@ __all__ = [
     "Added",
     "AgeBasis",
     "AgentCopy",
+    "AgentFigures",
     "Alteration",
     "Altered",
     "Anchored",
@@ -318,6 +320,7 @@ __all__ = [
     "register_counter",
     "reindex_store",
     "remove_agent",
+    "store_agents",
     "store_status",
     "vacuum_store",
 ]

@@ -29,7 +29,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.model.compaction": "Compaction",
         "germane.model.context": "Context Item",
         "germane.model.conversation": "Anchored DerivedQuery LeftOut Selection",
-        "germane.model.database": "DatabaseStatus Erasure VectorIndex",
+        "germane.model.database": "AgentFigures DatabaseStatus Erasure VectorIndex",
         "germane.model.diffs": "diff",
         "germane.model.draft": "Doubt Draft Remembered",
         "germane.model.experience": "Experience",
@@ -69,7 +69,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.verbs.copying": "CopyReport copy_store",
         "germane.verbs.ledger": "Ledger",
         "germane.verbs.operating": """
-            distribute_store erase_purged index_vectors migrate_store reindex_store store_status vacuum_store
+            distribute_store erase_purged index_vectors migrate_store reindex_store store_agents store_status
+            vacuum_store
         """,
         "germane.verbs.recall": "Recalled",
         "germane.verbs.reembed": "reembed",

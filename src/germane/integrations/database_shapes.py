@@ -8,9 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from germane import DatabaseStatus
+    from collections.abc import Iterable
 
-__all__ = ["status_shape"]
+    from germane import AgentFigures, DatabaseStatus
+
+__all__ = ["agents_shape", "status_shape"]
+
+
+def agents_shape(agents: Iterable[AgentFigures]) -> list[dict[str, Any]]:
+    """The agents of `germane db agents --json`."""
+    return [
+        {
+            "name": each.name,
+            "memories": each.memories,
+            "written_at": None if each.written_at is None else each.written_at.isoformat(),
+        }
+        for each in agents
+    ]
 
 
 def status_shape(status: DatabaseStatus) -> dict[str, Any]:

@@ -7,13 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from germane.model.stats import EmbeddingIdentity
 
-__all__ = ["DatabaseStatus", "Erasure", "Tell", "VectorIndex"]
+__all__ = ["AgentFigures", "DatabaseStatus", "Erasure", "Tell", "VectorIndex"]
 
 Tell = Callable[[int, int], None]
 """Called with how much of a piece of work is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFigures:
+    """An agent of a store: how many memories it has, of any status, and when one was last written.
+
+    A space is listed among them as `space:` and its name. `memories` is None where the user may not see them,
+    `written_at` then too, and where there are none.
+    """
+
+    name: str
+    memories: int | None
+    written_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, StoreUnavailable
-from germane.model.database import DatabaseStatus, Erasure
-from germane.stores.opening import exists, is_address
+from germane.model.database import AgentFigures, DatabaseStatus, Erasure
+from germane.stores.opening import exists, is_address, open_store
 from germane.stores.operating import operations_on
+from germane.stores.relational.listing import listed
 from germane.verbs.embedding import Progress
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "index_vectors",
     "migrate_store",
     "reindex_store",
+    "store_agents",
     "store_status",
     "vacuum_store",
 ]
@@ -34,6 +36,19 @@ def store_status(location: str | Path) -> DatabaseStatus:
     Raises StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
     """
     return operations_on(_there(location)).status()
+
+
+def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
+    """Whose memories a store holds, how many, and when each last wrote one; in order of their first write.
+
+    Spaces are among them. A user of PostgreSQL who may see one agent at a time gets the names alone. Raises
+    StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
+    """
+    store = open_store(_there(location), embedding=None, read_only=True)
+    try:
+        return store.doing(listed)
+    finally:
+        store.close()
 
 
 def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None = None) -> tuple[str, ...]:

@@ -144,6 +144,9 @@ COMMANDS: Mapping[str, Command] = {
         "inspecting", "Look for damage in the store. Ends with 1 if there is any, and says what to do."
     ),
     "db status": Command("databases", "What a store is kept in, by which schema, and how much it holds."),
+    "db agents": Command(
+        "databases", "Whose memories a store holds, how many, and when each last wrote one."
+    ),
     "db migrate": Command("databases", "Make a store, or bring it to the schema of this version."),
     "db copy": Command(
         "copying", "Copy a store to another one, in either direction between a file and PostgreSQL."

@@ -15,7 +15,7 @@ from germane import InvalidInput
 from germane.integrations.cli.inspecting import size_of
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE
 from germane.integrations.cli.options import Database, Json
-from germane.integrations.cli.output import print_json, print_text
+from germane.integrations.cli.output import print_json, print_table, print_text, warn
 from germane.integrations.cli.progress import progress_of
 from germane.model.columns import table
 from germane.stores.opening import location_of
@@ -73,6 +73,38 @@ def _status(
         print_json(status_shape(status))
     else:
         print_text("\n".join(table(_rows(status))))
+
+
+def _list_agents(
+    *,
+    database: Database = DEFAULT_DATABASE,
+    agent: AnyAgent = DEFAULT_AGENT,  # noqa: ARG001 - As above.
+    as_json: Json = False,
+) -> None:
+    """Whose memories a store holds, how many, and when each last wrote one.
+
+    Spaces are among them, as `space:` and their name.
+    """
+    found = germane.store_agents(database)
+    if as_json:
+        from germane.integrations.database_shapes import agents_shape  # noqa: PLC0415 - For programs alone.
+
+        print_json({"location": location_of(database), "agents": agents_shape(found)})
+        return
+    rows = [
+        (
+            each.name,
+            "?" if each.memories is None else f"{each.memories:,}",
+            f"{each.written_at:%Y-%m-%d %H:%M}" if each.written_at else "",
+        )
+        for each in found
+    ]
+    print_table(("agent", "memories", "last written"), rows, right=(1,))
+    if any(each.memories is None for each in found):
+        warn(
+            "Note: this user may see one agent at a time, so only the names are shown. Use the address of "
+            "the user who owns the tables."
+        )
 
 
 def _migrate(
@@ -237,6 +269,7 @@ def _agents(count: int) -> str:
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "db status": _status,
+    "db agents": _list_agents,
     "db migrate": _migrate,
     "db reindex": _reindex,
     "db vacuum": _vacuum,

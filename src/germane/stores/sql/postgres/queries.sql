@@ -37,8 +37,8 @@ FROM states WHERE agent = number_of(%(name)s);
 SELECT agent, seq, name, language FROM agents LEFT JOIN states USING (agent) ORDER BY agent;
 
 -- name: agent_figures
--- How many memories each agent has, of any status, and when one of them was last written.
-SELECT agent, count(*), max(updated_at) FROM memories GROUP BY agent;
+-- How many memories an agent has, of any status, and when one of them was last written.
+SELECT count(*), max(updated_at) FROM memories WHERE agent = %(agent)s;
 
 -- name: add_agent
 -- Give a new agent its number.

@@ -34,8 +34,8 @@ FROM agents WHERE agents.name = :name;
 SELECT agent, seq, name, language FROM agents ORDER BY agent;
 
 -- name: agent_figures
--- How many memories each agent has, of any status, and when one of them was last written.
-SELECT agent, count(*), max(updated_at) FROM memories GROUP BY agent;
+-- How many memories an agent has, of any status, and when one of them was last written.
+SELECT count(*), max(updated_at) FROM memories WHERE agent = :agent;
 
 -- name: add_agent
 -- Give a new agent its number, and never that of one that was removed.
