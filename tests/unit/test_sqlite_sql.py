@@ -30,6 +30,8 @@ OWNED = (
     r"|messages|message_lex|anchors|lives|life_events|assemblies|assembled)\b"
 )
 
+BY_NAME = r"\(SELECT agent FROM agents WHERE name = :agent\)"
+
 
 def connect() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -48,7 +50,7 @@ def test_every_statement_names_its_agent() -> None:
             # What is joined to an agent's row by its num belongs to that agent.
             read = len(re.findall(rf"\b(?:FROM|UPDATE|INTO)\s+{OWNED}", part))
             joined = len(re.findall(rf"\bJOIN\s+{OWNED}", part))
-            named = len(re.findall(r"\+?(?:\w+\.)?\bagent = (?::agent|\w+\.agent)", part))
+            named = len(re.findall(rf"\+?(?:\w+\.)?\bagent = (?::agent|\w+\.agent|{BY_NAME})", part))
             named += len(re.findall(r"INSERT INTO \w+ \([^)]*\bagent\b", part))
             if named < max(read, min(joined, 1)):
                 wanting.append(name)
