@@ -116,7 +116,7 @@ if TYPE_CHECKING:
         Validating,
     )
     from germane.ranking.decay import Decay
-    from germane.stores.relational.copying import AgentCopy
+    from germane.stores.relational.agents.copying import AgentCopy
     from germane.tokens import get_counter, register_counter
     from germane.verbs.conversation import Conversation
     from germane.verbs.copying import CopyReport, copy_store

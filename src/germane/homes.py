@@ -63,7 +63,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
             Recording Scorer Sharing Store Summarizer TokenCounter Validating
         """,
         "germane.ranking.decay": "Decay",
-        "germane.stores.relational.copying": "AgentCopy",
+        "germane.stores.relational.agents.copying": "AgentCopy",
         "germane.tokens": "get_counter register_counter",
         "germane.verbs.conversation": "Conversation",
         "germane.verbs.copying": "CopyReport copy_store",

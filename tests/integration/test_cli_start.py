@@ -28,26 +28,26 @@ TO_CONVERSE = {
     "germane.conversation.groups",
     "germane.model.log",
     "germane.model.message",
-    "germane.stores.relational.talking",
+    "germane.stores.relational.conversations.talking",
     "germane.verbs.conversation",
     "germane.verbs.request",
 }
 TO_HOLD = {
     "germane.model.holding",
     "germane.ranking.strategies",
-    "germane.stores.relational.sets",
+    "germane.stores.relational.working_sets.sets",
     "germane.verbs.working_set",
 }
 TO_SHARE = {
     "germane.engine.space",
     "germane.model.space",
     "germane.spaces",
-    "germane.stores.relational.sharing",
+    "germane.stores.relational.shared.sharing",
     "germane.verbs.sharing",
 }
 TO_ASK = {"germane.ranking.relevance", "germane.retrieval.when", "germane.verbs.question"}
 TO_PACK = {"germane.packing.fit", "germane.pipeline", "germane.plans.layered", "germane.verbs.assemble"}
-TO_WRITE = {"germane.model.change", "germane.stores.relational.writing", "germane.verbs.remember"}
+TO_WRITE = {"germane.model.change", "germane.stores.relational.writes.writing", "germane.verbs.remember"}
 SELDOM = TO_CONVERSE | TO_HOLD | TO_SHARE
 
 

@@ -13,7 +13,7 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreBusy, StoreUnavailable
-from germane.stores.postgres.operations import PostgresOperations
+from germane.stores.postgres.operating.operations import PostgresOperations
 from support.postgres_server import Server, database_of, missing
 
 NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import germane
-from germane.stores.postgres.connections import Connections
-from germane.stores.postgres.schema import grant, migrate
+from germane.stores.postgres.connecting.connections import Connections
+from germane.stores.postgres.operating.schema import grant, migrate
 from germane.stores.sql import migrations
 from support.postgres_schema import PARTITIONS, script
 from support.postgres_server import Server

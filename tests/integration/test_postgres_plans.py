@@ -13,7 +13,7 @@ import pytest
 
 from germane.model.query import Filter, TimeRange
 from germane.model.scope import GLOBAL
-from germane.stores.postgres.connection import PostgresConnection
+from germane.stores.postgres.connecting.connection import PostgresConnection
 from germane.stores.relational.filtering import filtered
 from germane.stores.sql import queries, schema, statements
 from germane.testing.builders import START

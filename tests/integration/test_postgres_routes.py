@@ -16,8 +16,8 @@ import pytest
 from germane.model.memory import Outcome, Status
 from germane.model.query import Filter, TimeRange
 from germane.model.scope import GLOBAL, Scope
-from germane.stores.postgres.batches import batched
-from germane.stores.postgres.numbers import numbered as without_look_ups
+from germane.stores.postgres.connecting.batches import batched
+from germane.stores.postgres.connecting.numbers import numbered as without_look_ups
 from germane.stores.relational.filtering import filtered
 from germane.stores.sql import queries, schema
 from support.postgres_rows import fill

@@ -12,9 +12,9 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreUnavailable
-from germane.stores.postgres.connections import _SIZE, Connections
-from germane.stores.postgres.distributing import steps
-from germane.stores.postgres.numbers import numbered
+from germane.stores.postgres.connecting.connections import _SIZE, Connections
+from germane.stores.postgres.connecting.numbers import numbered
+from germane.stores.postgres.operating.distributing import steps
 from germane.stores.sql import queries
 from support.cluster import pretend
 from support.postgres_schema import DISTRIBUTED

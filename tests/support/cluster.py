@@ -13,7 +13,7 @@ import psycopg
 
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.distributing import steps
+from germane.stores.postgres.operating.distributing import steps
 from germane.testing.contract import OpenStore
 
 __all__ = ["opener_of", "pretend"]

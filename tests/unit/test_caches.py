@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from germane.stores.relational.caches import Caches
-from germane.stores.relational.resident import ResidentCache
+from germane.stores.relational.searches.caches import Caches
+from germane.stores.relational.searches.resident import ResidentCache
 
 
 class Sized(ResidentCache):

@@ -14,7 +14,7 @@ import germane
 import germane.aio
 from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
 from germane.model.change import Insert, Judge
-from germane.stores.relational.learning import MOST_JUDGED
+from germane.stores.relational.experience.learning import MOST_JUDGED
 from germane.stores.sqlite import SqliteStore
 from germane.testing.builders import make_memory
 from germane.testing.fakes import FixedClock, HashEmbedder

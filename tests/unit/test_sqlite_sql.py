@@ -78,7 +78,7 @@ def test_every_query_is_commented_and_used() -> None:
     files = (folder / "sqlite").glob("queries*.sql")
     text = "".join(path.read_text(encoding="utf-8") for path in files)
     assert re.findall(r"-- name: (\w+)\n(?!-- \w)", text) == []
-    modules = [each for room in ("relational", "sqlite") for each in (folder.parent / room).glob("*.py")]
+    modules = [each for room in ("relational", "sqlite") for each in (folder.parent / room).rglob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in modules)
     unused = [
         name

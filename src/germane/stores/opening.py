@@ -75,7 +75,7 @@ def location_of(location: str | Path) -> str:
     if not is_address(location):
         return str(location)
     try:
-        from germane.stores.postgres import pool  # noqa: PLC0415 - The driver is an extra.
+        from germane.stores.postgres.connecting import pool  # noqa: PLC0415 - The driver is an extra.
     except ModuleNotFoundError as error:
         raise without_driver() from error
     return pool.location_of(str(location))

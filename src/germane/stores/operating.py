@@ -42,7 +42,7 @@ def operations_on(location: str | Path) -> Operations:
     """Those for the store at a location. Raises MissingExtra where the driver isn't installed."""
     if is_address(location):
         try:
-            from germane.stores.postgres.operations import PostgresOperations  # noqa: PLC0415 - An extra.
+            from germane.stores.postgres.operating.operations import PostgresOperations  # noqa: PLC0415 - An extra.
         except ModuleNotFoundError as error:
             raise without_driver() from error
         return PostgresOperations(str(location))

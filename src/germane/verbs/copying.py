@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from germane.errors import InvalidInput, NotFound, StoreUnavailable
 from germane.stores.opening import exists, location_of, open_store
-from germane.stores.relational.carrying import PARTS
+from germane.stores.relational.agents.carrying import PARTS
+from germane.stores.relational.agents.copying import AgentCopy, copy_agent, numbers_of, settle_names
 from germane.stores.relational.connection import Connections
-from germane.stores.relational.copying import AgentCopy, copy_agent, numbers_of, settle_names
 from germane.stores.relational.store import RelationalStore
 from germane.verbs.embedding import Progress
 

@@ -12,11 +12,11 @@ from germane.errors import InvalidInput, StoreUnavailable
 from germane.model.database import AgentFigures, DatabaseStatus, Erasure
 from germane.stores.opening import exists, is_address, open_store
 from germane.stores.operating import operations_on
-from germane.stores.relational.listing import listed
+from germane.stores.relational.agents.listing import listed
 from germane.verbs.embedding import Progress
 
 if TYPE_CHECKING:
-    from germane.stores.postgres.operations import PostgresOperations
+    from germane.stores.postgres.operating.operations import PostgresOperations
 
 __all__ = [
     "distribute_store",
@@ -131,7 +131,7 @@ def _server(location: str, what: str) -> PostgresOperations:
             "(postgresql://…); `germane db copy` moves a file there."
         )
     operations_on(location)  # It says what is missing where the driver isn't there.
-    from germane.stores.postgres.operations import PostgresOperations  # noqa: PLC0415 - The driver is an extra.
+    from germane.stores.postgres.operating.operations import PostgresOperations  # noqa: PLC0415 - The driver is an extra.
 
     return PostgresOperations(location)
 

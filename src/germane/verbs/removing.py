@@ -14,7 +14,7 @@ from germane.errors import NotAMember, PurgeNotConfirmed, StoreBusy, StoreUnavai
 from germane.model.names import tenant_of
 from germane.model.space import Leave
 from germane.stores.opening import exists, is_address, open_store
-from germane.stores.relational import removing
+from germane.stores.relational.agents import removing
 from germane.stores.relational.store import RelationalStore
 from germane.verbs.checks import checked_agent
 from germane.verbs.embedding import Progress
@@ -136,7 +136,7 @@ class _Work:
     def _unindex(self, name: str) -> None:
         """Take away what an agent with very many vectors may have besides its rows."""
         if is_address(self.location):
-            from germane.stores.postgres.operations import PostgresOperations  # noqa: PLC0415 - An extra.
+            from germane.stores.postgres.operating.operations import PostgresOperations  # noqa: PLC0415 - An extra.
 
             PostgresOperations(str(self.location)).unindex(name)
 

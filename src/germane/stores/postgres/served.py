@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from germane.model.vector import Vector
 from germane.retrieval.postings import Postings
 from germane.retrieval.vectors import VectorRows
-from germane.stores.postgres.halfvecs import unpacked
-from germane.stores.postgres.vector_indexes import WORTH_IT, marked
-from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache
+from germane.stores.postgres.connecting.halfvecs import unpacked
+from germane.stores.postgres.operating.vector_indexes import WORTH_IT, marked
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.rows import span
+from germane.stores.relational.searches.cache import ROWS_AT_ONCE, AgentCache
 
 __all__ = ["IndexedCosines", "ServedCache", "ServedCosines"]
 

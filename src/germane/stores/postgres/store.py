@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from germane.model.stats import EmbeddingIdentity, Finding
-from germane.stores.postgres.again import retrying
-from germane.stores.postgres.connections import Connections
-from germane.stores.postgres.schema import prepare, version_of
+from germane.stores.postgres.connecting.again import retrying
+from germane.stores.postgres.connecting.connections import Connections
+from germane.stores.postgres.operating.schema import prepare, version_of
 from germane.stores.postgres.served import ServedCache
-from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.connection import Connection
-from germane.stores.relational.resident import ResidentCache
+from germane.stores.relational.searches.cache import AgentCache
+from germane.stores.relational.searches.resident import ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
 from germane.stores.sqlite import SqliteStore

@@ -15,9 +15,9 @@ from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry
 from germane.model.memory import Level
 from germane.model.trace import Reason
 from germane.stores.recorded import asked_json, fields_of
+from germane.stores.relational.agents.past import POINT, last_of
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.learning import key_of
-from germane.stores.relational.past import POINT, last_of
+from germane.stores.relational.experience.learning import key_of
 from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
 
 __all__ = ["MOST_ASSEMBLIES", "LedgerIn"]

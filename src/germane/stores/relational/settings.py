@@ -12,8 +12,8 @@ from germane.errors import EmbedderMismatch, StoreUnavailable
 from germane.model.stats import EmbeddingIdentity
 from germane.retrieval.terms import TOKENIZER, index_terms
 from germane.stores.indexed import indexed_text
+from germane.stores.relational.agents.everyone import everyone
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.everyone import everyone
 from germane.stores.relational.rows import span
 
 __all__ = [

@@ -17,21 +17,21 @@ from germane.model.memory import Memory
 from germane.model.query import Filter, Found, Order, Query
 from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
 from germane.retrieval.stemming import stemmer
-from germane.stores.relational.cache import AgentCache
-from germane.stores.relational.caches import Caches
+from germane.stores.relational.agents.everyone import everyone
 from germane.stores.relational.checking import check_agent
 from germane.stores.relational.connection import Connection, Connections, Rows
-from germane.stores.relational.conversing import Conversations
-from germane.stores.relational.everyone import everyone
+from germane.stores.relational.conversations.conversing import Conversations
+from germane.stores.relational.conversations.kept_talks import KeptTalks
+from germane.stores.relational.experience.learning import examples_of, set_learning, stamp_of, unlearn
+from germane.stores.relational.experience.lives import Lives
+from germane.stores.relational.experience.validating import evidence_of
 from germane.stores.relational.filtering import filtered, places_for
-from germane.stores.relational.holding import WorkingSets
-from germane.stores.relational.kept_talks import KeptTalks
-from germane.stores.relational.learning import examples_of, set_learning, stamp_of, unlearn
-from germane.stores.relational.lives import Lives
 from germane.stores.relational.recording import Recordings
-from germane.stores.relational.resident import ResidentCache
 from germane.stores.relational.rows import memory_of, moment, span, try_id_bytes
-from germane.stores.relational.searching import search
+from germane.stores.relational.searches.cache import AgentCache
+from germane.stores.relational.searches.caches import Caches
+from germane.stores.relational.searches.resident import ResidentCache
+from germane.stores.relational.searches.searching import search
 from germane.stores.relational.settings import (
     check_embedding,
     check_language,
@@ -41,9 +41,9 @@ from germane.stores.relational.settings import (
     store_embedding,
     stored_embedding,
 )
-from germane.stores.relational.spaces import Spaces
-from germane.stores.relational.validating import evidence_of
+from germane.stores.relational.shared.spaces import Spaces
 from germane.stores.relational.weighing import weights_of
+from germane.stores.relational.working_sets.holding import WorkingSets
 
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
@@ -97,7 +97,8 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         """
         if not changes:
             return ()
-        from germane.stores.relational import embedded, writing  # noqa: PLC0415 - Most processes only read.
+        from germane.stores.relational import embedded  # noqa: PLC0415 - Most processes only read.
+        from germane.stores.relational.writes import writing  # noqa: PLC0415 - As above.
 
         purges = writing.purges(changes)
         with self._connections.writing(agent) as connection:
@@ -268,7 +269,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
 
     def _fill_past(self, target: SqliteConnection, agent: str, point: Mapping[str, int]) -> None:
         """Fill an empty store in memory with the agent's memories as they were at a point."""
-        from germane.stores.relational.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+        from germane.stores.relational.agents.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
 
         with self._connections.reading(agent) as connection:
             copy_past(connection, target, self._agent(connection, agent).number, point)

@@ -3,7 +3,7 @@
 -- Whatever reads or writes an agent's rows names the agent, and joins carry it on, so that each statement finds
 -- all of its rows in one partition or shard. No value is ever formatted into a statement: where a filter is
 -- allowed, {filter} is replaced by conditions named `where_...` below.
--- Vectors come and go as `germane.stores.postgres.halfvecs` reads and writes them: float16 in little endian.
+-- Vectors come and go as `germane.stores.postgres.connecting.halfvecs` reads and writes them: float16 in little endian.
 
 -- name: record_migration
 -- Note that a migration is done, in its own transaction.

@@ -1,0 +1,255 @@
+"""What a process keeps in memory of one agent, so that a search reads little from the database.
+
+Level: stores (imports retrieval and what is above it). A cache only: the database is the truth, and
+every use begins by catching up with the agent's change log inside the reading transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from itertools import chain
+from threading import RLock
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.memory import Memory
+from germane.model.query import Filter, Found, Order, Slice
+from germane.model.vector import Vector
+from germane.retrieval.postings import Postings
+from germane.retrieval.sessions import Sessions
+from germane.stores.relational.connection import Connection
+from germane.stores.relational.filtering import filtered, places_for
+from germane.stores.relational.rows import memory_of, span
+from germane.stores.relational.searches.columns import Columns
+from germane.stores.signals import Cosines
+
+__all__ = ["ROWS_AT_ONCE", "AgentCache", "as_array"]
+
+_MOST_MASKS: Final = 32
+_MOST_SEARCHES: Final = 4
+_MOST_FOUND: Final = 5000  # Candidates of one search; its records are held besides those of the cache.
+ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
+_MOST_RECORD_BYTES: Final = 64 << 20
+_RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
+
+# Past this share of purged memories the arrays are loaded anew.
+_DEAD_SHARE = 4
+_FEW_DEAD = 1000
+
+# With more changes than this, and than memories, loading anew is the shorter way.
+_MANY_CHANGES = 1000
+
+# The changes that move a memory's row and so may move it into or out of a filter.
+_MOVED = frozenset({"see", "supersede", "status"})
+
+
+class AgentCache(ABC):
+    """The arrays, filters' results and records of one agent, as of one change.
+
+    Where its terms and vectors are compared is for each database to say. Hold `lock` from before the
+    reading transaction begins until the results are used: then the snapshot can't be older than the cache.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.lock = RLock()
+        self.name = name
+        self.agent = 0
+        self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
+        self._seq = 0
+        self.columns = Columns()
+        self._masks: dict[Filter, NDArray[np.bool_]] = {}
+        self._records: dict[int, Memory] = {}
+        self._record_bytes = 0
+        self._sessions: Sessions | None = None
+        self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
+        self._found: dict[Hashable, tuple[Found, int]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the cache takes."""
+        masks = sum(mask.nbytes for mask in self._masks.values())
+        found = _RECORD_BYTES * sum(count for _, count in self._found.values())
+        return self.columns.nbytes + masks + self._record_bytes + found
+
+    @abstractmethod
+    def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
+        """An index that holds at least the postings of these terms, and the counts of the whole one."""
+
+    @abstractmethod
+    def compared(self, connection: Connection, vector: Vector) -> Cosines:
+        """How near the agent's vectors are to this one of the same length."""
+
+    def catch_up(self, connection: Connection, seq: int) -> None:
+        """Become as the snapshot is, whose latest change of this agent is `seq`."""
+        if (self.agent, seq) == (self._loaded, self._seq):
+            return
+        try:
+            if self._seq and self.agent == self._loaded and not self._is_worn():
+                self._follow(connection)
+            else:
+                self._empty()
+                self._load(connection)
+        except BaseException:
+            # Half caught up is of no use to anybody; the next use begins from nothing.
+            self._empty()
+            raise
+        self._loaded, self._seq = self.agent, seq
+        self._sessions = None
+        self._firsts = {}
+        self._found = {}
+
+    def known(self, asked: Hashable) -> Found | None:
+        """What was kept of a search for this since the last change, if anything was."""
+        known = self._found.get(asked)
+        return None if known is None else known[0]
+
+    def keep(self, asked: Hashable, found: Found) -> None:
+        """Keep what a search found until the next change: an agent at one task asks the same many times."""
+        count = sum(map(len, found.slices))
+        if count > _MOST_FOUND:
+            return
+        if len(self._found) >= _MOST_SEARCHES:
+            del self._found[next(iter(self._found))]
+        self._found[asked] = found, count
+
+    def sessions(self, connection: Connection) -> Sessions | None:
+        """The order of the active memories in their sessions; None where there are no sessions.
+
+        What is forgotten or superseded is nobody's neighbour: it must not lift what stands beside it.
+        """
+        if self._sessions is None:
+            self._sessions = self.columns.sessions(self.admitted(connection, Filter()))
+        return self._sessions
+
+    def admitted(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
+        """By ordinal, which memories the filter admits."""
+        mask = self._masks.pop(where, None)
+        if mask is None:
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            query, values = filtered(
+                connection.dialect, "admitted", where, places_for(connection, self.agent, where)
+            )
+            rows = connection.run_text(query, values | span(self.agent))
+            mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
+        self._masks[where] = mask
+        if len(self._masks) > _MOST_MASKS:
+            del self._masks[next(iter(self._masks))]
+        return mask
+
+    def first(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
+        """The ordinals of a slice that an order fills, ascending by id; no question changes them."""
+        found = self._firsts.get((part, where))
+        if found is None:
+            mask = self.admitted(connection, where)
+            mask = mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
+            found = self.columns.first(mask, part.order or Order.NEWEST, part.limit)
+            found = found[np.argsort(self.columns.ids[found])]
+            if len(self._firsts) >= _MOST_MASKS:
+                del self._firsts[next(iter(self._firsts))]
+            self._firsts[part, where] = found
+        return found
+
+    def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
+        """The memories of these ordinals. What was read first is let go first, where many are held."""
+        kept = self._records
+        found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
+        if len(found) < len(ordinals):
+            missing = [ordinal for ordinal in ordinals if ordinal not in found]
+            nums = self.columns.nums[missing].tolist()
+            ordinal_of = dict(zip(nums, missing, strict=True))
+            values = {"agent": self.agent, "nums": json.dumps(nums)}
+            for row in connection.run("records", values):
+                memory = memory_of(row, self.name)
+                found[ordinal_of[row[0]]] = kept[ordinal_of[row[0]]] = memory
+                self._record_bytes += _size(memory)
+            while self._record_bytes > _MOST_RECORD_BYTES and kept:
+                self._drop_record(next(iter(kept)))
+        return found
+
+    def _empty(self) -> None:
+        self._seq = 0
+        self.columns = Columns()
+        self._masks = {}
+        self._records = {}
+        self._record_bytes = 0
+        self._sessions = None
+        self._firsts = {}
+        self._found = {}
+
+    def _is_worn(self) -> bool:
+        return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
+
+    def _follow(self, connection: Connection) -> None:
+        values = {"agent": self.agent, "seq": self._seq}
+        changes = connection.run("changes", values).fetchall()
+        if len(changes) > max(_MANY_CHANGES, self.columns.used) or any(num == 0 for num, _ in changes):
+            self._empty()
+            self._load(connection)
+            return
+        added = {num for num, what in changes if what == "insert"}
+        purged = {num for num, what in changes if what == "purge"}
+        self._remove(purged)
+        if added:
+            self._add(connection, span(self.agent, above=self._seq))
+        moved = {num for num, what in changes if what in _MOVED} - purged
+        for ordinal in self.columns.ordinals(as_array(moved - added)).tolist():
+            self._drop_record(ordinal)
+        embedded = {num for num, what in changes if what == "vector"} - purged
+        self._renew_masks(connection, ((moved | added) - purged) | embedded)
+        self._embedded(connection, embedded, added - purged)
+
+    @abstractmethod
+    def _load(self, connection: Connection) -> None:
+        """Become as the snapshot is, from nothing."""
+
+    @abstractmethod
+    def _add(self, connection: Connection, place: dict[str, int]) -> None:
+        """Take in the memories of these nums, which are new."""
+
+    def _lose(self, ordinal: int) -> None:  # noqa: B027 - Not every cache keeps more of it.
+        """Let go of what is kept of a memory that was purged."""
+
+    def _embedded(  # noqa: B027 - As above.
+        self, connection: Connection, renewed: set[int], added: set[int]
+    ) -> None:
+        """Note that these memories have other vectors now, or none, and that those may have their first."""
+
+    def _remove(self, nums: set[int]) -> None:
+        for ordinal in self.columns.ordinals(as_array(nums)).tolist():
+            self.columns.remove(ordinal)
+            self._lose(ordinal)
+            self._drop_record(ordinal)
+            for mask in self._masks.values():
+                mask[ordinal] = False
+
+    def _renew_masks(self, connection: Connection, nums: set[int]) -> None:
+        renewed = self.columns.ordinals(as_array(nums))
+        for where, old in list(self._masks.items()):
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            mask[: len(old)] = old
+            mask[renewed] = False
+            query, values = filtered(
+                connection.dialect, "admitted_among", where, places_for(connection, self.agent, where)
+            )
+            values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+            admitted = {num for (num,) in connection.run_text(query, values)}
+            mask[self.columns.ordinals(as_array(admitted))] = True
+            self._masks[where] = mask
+
+    def _drop_record(self, ordinal: int) -> None:
+        memory = self._records.pop(ordinal, None)
+        if memory is not None:
+            self._record_bytes -= _size(memory)
+
+
+def _size(memory: Memory) -> int:
+    return _RECORD_BYTES + 2 * len(memory.content)
+
+
+def as_array(nums: set[int]) -> NDArray[np.int64]:
+    """Nums in ascending order."""
+    return np.fromiter(sorted(nums), dtype=np.int64, count=len(nums))

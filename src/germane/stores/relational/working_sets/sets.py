@@ -1,0 +1,275 @@
+"""Working sets: written in one transaction, read from what a process keeps of them.
+
+Level: stores (imports model and errors). What is kept is a cache only: every read begins by comparing
+two numbers with the store's, and follows the logs of moves and changes where they differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from threading import Lock, RLock
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from germane.errors import InvalidInput
+from germane.model.held import Held
+from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
+from germane.model.memory import Memory
+from germane.stores.relational.connection import Connection, Connections
+from germane.stores.relational.rows import id_text, memory_of, moment, try_id_bytes
+from germane.stores.relational.working_sets.moving import KEPT_TOUCHES, Moving, Noted
+
+__all__ = ["HeldIn", "Kept"]
+
+_LONGEST_NAME: Final = 1000
+_MOST_SETS: Final = 64
+"""Sets that a process keeps in memory."""
+_MANY_MOVES: Final = 1000
+"""With more moves than this, reading the set anew is the shorter way; fewer are never pruned."""
+
+# The changes that alter what a held memory's record says, or what it is compared by.
+_ALTERED = frozenset({"see", "supersede", "status", "vector"})
+
+
+class HeldIn:
+    """The working sets of one store, as these connections may use them, each as `WorkingSets` says.
+
+    `kept` is what the process keeps of them; hold `guard` while it is looked at.
+    """
+
+    def __init__(
+        self, connections: Connections, kept: OrderedDict[tuple[str, str], Kept], guard: Lock
+    ) -> None:
+        self._connections = connections
+        self._kept = kept
+        self._guard = guard
+
+    def hold(
+        self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
+    ) -> tuple[Move, ...] | None:
+        """Apply all changes to a set in one transaction, in order, or none of them; returns the moves."""
+        for text in (owner, by or owner, name):
+            _check_name(text)
+        with self._connections.writing(owner) as connection:
+            state, actor = _states(connection, (owner, by or owner), name)
+            if seen is not None and seen != state.set_moved:
+                return None
+            if not changes:
+                return ()
+            if not (state.working_set and actor.agent):
+                state, actor = _begun(connection, (owner, by or owner), name)
+            moving = Moving(connection, state.agent, by=actor.agent, owner=owner, before=state.moved)
+            moving.apply(state.working_set, name, changes)
+            moving.finish()
+            return tuple(_move(name, by or owner, each) for each in moving.noted)
+
+    def held(self, owner: str, name: str) -> HeldSet:
+        """A set as it is now, from one snapshot of the store; an empty one where there is none."""
+        with self._guard:
+            kept = self._kept.setdefault((owner, name), Kept(owner, name))
+            self._kept.move_to_end((owner, name))
+            if len(self._kept) > _MOST_SETS:
+                self._kept.popitem(last=False)
+        with kept.lock, self._connections.reading(owner) as connection:
+            return kept.caught_up(connection)
+
+    def working_sets(self, owner: str) -> tuple[str, ...]:
+        """The names of the sets of an owner that anything was ever done to, in order."""
+        with self._connections.reading(owner) as connection:
+            agent = _state(connection, owner, "").agent
+            return tuple(name for (name,) in connection.run("working_sets", {"agent": agent}))
+
+    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+        """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        with self._connections.reading(owner) as connection:
+            return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
+
+    def moved(self, owner: str) -> int:
+        """The number of the owner's latest move."""
+        with self._connections.reading(owner) as connection:
+            row = connection.run("moved", {"owner": owner}).fetchone()
+            return int(row[0]) if row else 0
+
+    def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
+        """What the index knows of these memories, in the order asked; None where there is no memory."""
+        with self._connections.reading(owner) as connection:
+            agent = _state(connection, owner, "").agent
+            keys = ({"agent": agent, "id": try_id_bytes(each)} for each in ids)
+            nums = [row[0] for key in keys for row in connection.run("num", key)]
+            wanted = {"agent": agent, "nums": json.dumps(nums)}
+            rows = connection.run("features", wanted)
+            found = {id_text(raw): _features(hashes, vector) for raw, hashes, vector in rows}
+        return tuple(found.get(each) for each in ids)
+
+
+class _State(NamedTuple):
+    """The numbers of an owner and of one of its sets; 0 for what isn't there."""
+
+    agent: int = 0
+    seq: int = 0
+    moved: int = 0
+    working_set: int = 0
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    set_moved: int = 0
+
+
+class Kept:
+    """One set as of one move and one change of its owner. Hold `lock` while it catches up."""
+
+    def __init__(self, owner: str, name: str) -> None:
+        self.lock = RLock()
+        self._owner = owner
+        self._name = name
+        self._state = _State()
+        self._entries: dict[int, Held] = {}
+        self._set = HeldSet(name=name)
+
+    def caught_up(self, connection: Connection) -> HeldSet:
+        """The set as the snapshot has it."""
+        state = _state(connection, self._owner, self._name)
+        if state.agent != self._state.agent:
+            # One who was removed and comes again has another number, and nothing of before.
+            self._state, self._entries, self._set = _State(), {}, HeldSet(name=self._name)
+        known = self._state
+        if (state.seq, state.set_moved) == (known.seq, known.set_moved):
+            return self._set
+        # Half caught up is of no use to anybody; after an error the next read begins from nothing.
+        entries, self._entries, self._state = self._entries, {}, _State()
+        few_moves = known.working_set and state.moved - known.moved <= min(_MANY_MOVES, KEPT_TOUCHES)
+        if few_moves and state.seq - known.seq <= _MANY_MOVES + len(entries):
+            altered = self._follow(connection, state, known, entries)
+        else:
+            altered = self._load(connection, state, entries)
+        if altered or state.set_moved != known.set_moved:
+            self._set = HeldSet(
+                name=self._name,
+                max_tokens=state.max_tokens,
+                moved=state.set_moved,
+                items=tuple(sorted(entries.values(), key=_order)),
+            )
+        self._entries, self._state = entries, state
+        return self._set
+
+    def _load(self, connection: Connection, state: _State, entries: dict[int, Held]) -> bool:
+        entries.clear()
+        values = {"agent": state.agent, "working_set": state.working_set}
+        rows = connection.run("held_rows", values).fetchall()
+        memories = self._records(connection, state.agent, [row[0] for row in rows])
+        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
+        return True
+
+    def _follow(self, connection: Connection, state: _State, known: _State, entries: dict[int, Held]) -> bool:
+        """Bring the entries up to date by the two logs; returns whether a record of theirs was altered."""
+        altered: set[int] = set()
+        if state.seq != known.seq:
+            since = {"agent": state.agent, "seq": known.seq}
+            changes = connection.run("changes", since).fetchall()
+            if any(num == 0 for num, _ in changes):
+                return self._load(connection, state, entries)
+            altered = {num for num, what in changes if what in _ALTERED}
+        values = {"agent": state.agent, "working_set": state.working_set, "since": known.set_moved}
+        rows = []
+        memories: dict[int, Memory] = {}
+        if state.set_moved != known.set_moved:
+            moved = connection.run("held_rows_moved", values).fetchall()
+            ids = {id_text(raw) for raw, former, *_ in moved for raw in (raw, former) if raw is not None}
+            gone = [num for num, one in entries.items() if one.memory.id in ids]
+            memories = {num: entries.pop(num).memory for num in gone}
+            rows = list({row[0]: row for _, _, *row in moved if row[0] is not None}.values())
+        here = altered & entries.keys()
+        wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
+        memories |= self._records(connection, state.agent, [*here, *wanted])
+        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
+        for num in here:
+            entries[num] = entries[num].evolve(
+                memory=memories[num], tokens=memories[num].renditions.full.tokens
+            )
+        return bool(here)
+
+    def _records(self, connection: Connection, agent: int, nums: Iterable[int]) -> dict[int, Memory]:
+        wanted = json.dumps(list(nums))
+        if wanted == "[]":
+            return {}
+        rows = connection.run("records", {"agent": agent, "nums": wanted})
+        return {row[0]: memory_of(row, self._owner) for row in rows}
+
+
+def _order(held: Held) -> int:
+    return held.order
+
+
+def _held(row: Sequence[Any], memory: Memory) -> Held:
+    _, place, entered_at, touched_at, touches, pinned, recalled = row
+    return Held(
+        memory=memory,
+        entered_at=moment(entered_at),
+        touched_at=moment(touched_at),
+        order=place,
+        tokens=memory.renditions.full.tokens,
+        touches=touches,
+        pinned=bool(pinned),
+        recalled=bool(recalled),
+    )
+
+
+def _features(hashes: bytes, vector: bytes | None) -> Features:
+    found = None if vector is None else np.frombuffer(vector, dtype="<f2").astype(np.float32)
+    return Features(hashes=np.frombuffer(hashes, dtype="<u4"), vector=found)
+
+
+def _state(connection: Connection, owner: str, name: str) -> _State:
+    return _states(connection, (owner,), name)[0]
+
+
+def _states(connection: Connection, owners: Sequence[str], name: str) -> list[_State]:
+    """For each owner its numbers, and those of its set of that name."""
+    asked = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
+    return [_state_of(each.fetchone()) for each in asked]
+
+
+def _state_of(row: tuple[Any, ...] | None) -> _State:
+    if row is None:
+        return _State()
+    return _State(*row) if row[3] is not None else _State(*row[:3])
+
+
+def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_State]:
+    """The same of an owner and an actor who are made known, and a set that is made."""
+    for each in dict.fromkeys(owners):
+        connection.run("add_agent", {"name": each})
+    agent = _state(connection, owners[0], name).agent
+    values = {"agent": agent, "set_name": name, "max_tokens": DEFAULT_MAX_TOKENS}
+    connection.run("add_working_set", values)
+    return _states(connection, owners, name)
+
+
+def _moves(connection: Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
+    values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
+    return tuple(
+        _move(name, by, Noted(number, what, raw, former, at))
+        for number, name, what, raw, former, by, at in connection.run("moves", values)
+    )
+
+
+def _move(name: str, by: str, noted: Noted) -> Move:
+    return Move(
+        number=noted.number,
+        working_set=name,
+        kind=MoveKind(noted.what),
+        memory_id=None if noted.id is None else id_text(noted.id),
+        former_id=None if noted.former is None else id_text(noted.former),
+        by=by,
+        at=moment(noted.at),
+    )
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > _LONGEST_NAME:
+        raise InvalidInput(
+            f"name={name[:50]!r} is no name of a set or an owner. Use 1 to {_LONGEST_NAME} characters."
+        )
