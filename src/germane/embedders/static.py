@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,10 @@ class StaticEmbedder:
             return sums
         vectors, pieces = _loaded()
         for places, ids, starts in _groups(texts, pieces):
-            sums[places] = np.add.reduceat(vectors.rows(ids), starts, axis=0)
+            rows = vectors.rows(ids)
+            # One text after the other, which is several times as fast as `reduceat` over all of them.
+            for place, (start, end) in zip(places, pairwise([*starts, len(ids)]), strict=True):
+                np.add.reduce(rows[start:end], axis=0, out=sums[place])
         lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
         sums /= np.where(lengths > 0, lengths, 1)
         return sums
