@@ -14,7 +14,7 @@ import germane
 from commandline import run
 from germane import StoreBusy, StoreUnavailable
 from germane.stores.postgres.operating.operations import PostgresOperations
-from support.postgres_server import Server, database_of, missing
+from support.postgres_server import Server, contents, database_of, missing
 
 NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")
 
@@ -77,8 +77,7 @@ def secret_of(store: str, *, agent: str = "ada") -> tuple[bytes, ...]:
 
 def files_with(server: Server, needle: bytes) -> set[str]:
     """The files of the server that hold these bytes, by their places in its data directory."""
-    files = [each for each in server.data.rglob("*") if each.is_file()]
-    return {str(each.relative_to(server.data)) for each in files if needle in each.read_bytes()}
+    return {str(each.relative_to(server.data)) for each, held in contents(server.data) if needle in held}
 
 
 def files_of(store: str) -> dict[str, str]:

@@ -20,7 +20,7 @@ from germane.model.names import removed_name
 from germane.stores.opening import location_of, open_store
 from germane.stores.waking import Waking
 from support.postgres_rows import ROWS, fill
-from support.postgres_server import Server, database_of
+from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces
 
 
@@ -312,8 +312,7 @@ def test_a_server_keeps_no_byte_once_it_is_erased(postgres_database: str, postgr
     assert said.endswith("To leave no bytes either: germane db vacuum --erase\n")
     germane.erase_purged(postgres_database)
     postgres_server.run("CHECKPOINT")
-    base = postgres_server.data / "base"
-    raw = [each.read_bytes() for each in base.rglob("*") if each.is_file()]
+    raw = [held for _, held in contents(postgres_server.data / "base")]
     for word in (b"adalovelace", b"raseodymium", b"dysprosium", b"promethium", b"gadolinium", b"terbium"):
         assert not any(word in each for each in raw), word
 

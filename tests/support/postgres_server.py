@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-__all__ = ["Server", "as_nobody", "database_of", "missing", "own"]
+__all__ = ["Server", "as_nobody", "contents", "database_of", "missing", "own"]
 
 # Nothing that a test proves needs a disk that survives a loss of power, and all else is kept small.
 _SETTINGS = {
@@ -266,3 +266,14 @@ def as_nobody() -> dict[str, Any]:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every file under a folder of a server that runs, with what it holds."""
+    # The server removes files and folders of its own at any time; what they held is gone then.
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            path = Path(inside, name)
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    yield path, path.read_bytes()
