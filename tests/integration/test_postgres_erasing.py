@@ -14,7 +14,8 @@ import germane
 from commandline import run
 from germane import StoreBusy, StoreUnavailable
 from germane.stores.postgres.operating.operations import PostgresOperations
-from support.postgres_server import Server, contents, database_of, missing
+from support.databases import running
+from support.postgres_server import Server, contents, database_of
 
 NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")
 
@@ -22,16 +23,7 @@ NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbs
 @pytest.fixture(scope="module")
 def tidy_server() -> Iterator[Server]:
     """A server that never used a segment of its log again, but removes those that it is done with."""
-    why = missing()
-    if why:
-        pytest.skip(why)
-    server = Server(settings={"wal_recycle": "off", "max_prepared_transactions": "2"})
-    try:
-        server.create()
-        server.start()
-        yield server
-    finally:
-        server.stop()
+    yield from running(wal_recycle="off", max_prepared_transactions="2")
 
 
 @pytest.fixture

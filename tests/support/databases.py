@@ -16,22 +16,28 @@ __all__ = [
     "postgres_server",
     "postgres_store",
     "postgres_store_database",
+    "running",
 ]
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    """The server of this worker. A test that kills it starts it again before it ends."""
+def running(**settings: str) -> Iterator[Server]:
+    """A server with these settings, which runs until it is done with; skips where none can be had."""
     why = missing()
     if why:
         pytest.skip(why)
-    server = Server()
+    server = Server(settings=settings)
     try:
         server.create()
         server.start()
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """The server of this worker. A test that kills it starts it again before it ends."""
+    yield from running()
 
 
 @pytest.fixture
