@@ -35,7 +35,7 @@ _MOST_TURNS = {
 _MOST_TURNS_TO_READ = {
     "recall": 3,
     "recall from a space": 4,
-    "assemble": 5,
+    "assemble": 3,
     "look at a working set": 2,
     "look at a shared set": 3,
     "add to a working set": 9,

@@ -170,8 +170,9 @@ class Found:
     dialogue. `stored` counts the agent's memories before,
     `admitted` after the filter, so that an empty result can say why. `failed` holds, by the place of a
     slice, the error of one that could not be searched while others were; a store leaves it empty.
-    `learning` is how the agent's learning stood, where the store tells it. `picked` says that the query's
-    `pick` was heeded: there is one slice then, of what it named, in its order.
+    `learning` is how the agent's learning stood, where the store tells it, and `stamp` how far its memories
+    had come: equal stamps, equal memories. `picked` says that the query's `pick` was heeded: there is one
+    slice then, of what it named, in its order.
     """
 
     slices: tuple[Sequence[Candidate], ...]
@@ -182,6 +183,7 @@ class Found:
     by_relevance: bool = True
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
     learning: LearningState | None = field(default=None, compare=False)
+    stamp: tuple[int, ...] | None = field(default=None, compare=False)
     picked: bool = False
 
 

@@ -56,6 +56,22 @@ class SearchContract:
         assert found.lexical_bound > 0
         assert (found.stored, found.admitted, found.by_relevance) == (2, 2, True)
 
+    def test_the_stamp_moves_with_the_memories_of_its_agent_only(self, store: Store) -> None:
+        redis = make_memory("Redis is the cache")
+        insert(store, redis)
+
+        def stamp(question: str) -> tuple[int, ...] | None:
+            return store.search(AGENT, ask(question)).stamp
+
+        before = stamp("redis")
+        if before is None:
+            pytest.skip("The store doesn't tell.")
+        store.apply("other", [Insert(memory=make_memory("Redis is slow", agent="other"))])
+        assert stamp("redis") == stamp("something else") == before
+        assert store.search("other", ask("redis")).stamp != before
+        store.apply(AGENT, [SetStatus(memory_id=redis.id, status=Status.FORGOTTEN, at=START)])
+        assert stamp("redis") != before
+
     def test_subject_tags_and_metadata_are_found_too(self, store: Store) -> None:
         memories = [
             make_memory("a", subject="zebra"),

@@ -13,47 +13,39 @@ from germane.model.plan import Plan
 from germane.model.query import Found, Slice
 from germane.model.trace import Note
 from germane.ranking.calibration import FEWEST
-from germane.verbs.judged import Sought
 from germane.verbs.session import Session
 
 __all__ = ["advised", "judgement_of", "sought_for", "split_off", "told_sections"]
 
 
-def sought_for(session: Session, plan: Plan) -> Sought | Exception | None:
-    """What a search has to bring for a plan whose sections advise; None for others.
-
-    Or why that can't be known.
-    """
-    if not any(section.advises for section in plan.sections):
-        return None
-    try:
-        return session.known_judgement.sought(session.store, session.agent, session.kinds)
-    except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
-        return error
+def sought_for(session: Session, plan: Plan) -> tuple[Slice, ...]:
+    """What a search has to bring besides for a plan whose sections advise: a slice or nothing."""
+    sought = session.known_judgement.sought(session.agent, session.kinds) if _advises(plan) else None
+    return () if sought is None else (sought,)
 
 
 def split_off(
-    session: Session, sought: Sought | Exception | None, found: Found, slices: tuple[Slice, ...]
+    session: Session, plan: Plan, found: Found, sought: tuple[Slice, ...]
 ) -> tuple[Found, Judgement | Exception | None]:
-    """What was found without the last slice where that was for the judgement; and the judgement."""
-    if not isinstance(sought, Sought):
-        return found, sought
-    if sought.slice is None:
-        return found, sought.known
-    place = len(slices) - 1
+    """What was found without the last slice where that was `sought` for the judgement; and the judgement.
+
+    There is none for a plan without a section that advises.
+    """
+    if not sought:
+        return found, judgement_of(session, found=found) if _advises(plan) else None
+    place = len(found.slices) - 1
     failed = {number: error for number, error in found.failed.items() if number != place}
-    decisions = (one.memory for one in found.slices[place])
     rest = replace(found, slices=found.slices[:place], failed=failed)
     if place in found.failed:
         return rest, found.failed[place]
-    return rest, session.known_judgement.told(session.agent, sought, decisions)
+    return rest, session.known_judgement.told(session.agent, found, place)
 
 
-def judgement_of(session: Session) -> Judgement | Exception:
-    """The judgement by a search of its own, or why there is none."""
+def judgement_of(session: Session, *, found: Found | None = None) -> Judgement | Exception:
+    """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
     try:
-        return session.known_judgement.of(session.store, session.agent, session.kinds)
-    except Exception as error:  # noqa: BLE001 - As above.
+        return session.known_judgement.of(session.store, session.agent, session.kinds, found=found)
+    except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
         return error
 
 
@@ -87,3 +79,7 @@ def told_sections(plan: Plan, found: Found) -> frozenset[str]:
     """The sections for which memories were found."""
     gathering = [section for section in plan.sections if section.gathers]
     return frozenset(section.name for section, part in zip(gathering, found.slices, strict=False) if part)
+
+
+def _advises(plan: Plan) -> bool:
+    return any(section.advises for section in plan.sections)

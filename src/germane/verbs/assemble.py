@@ -25,7 +25,6 @@ from germane.verbs.associating import associated
 from germane.verbs.checks import checked_words
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
-from germane.verbs.judged import Sought
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, query_of, understand
@@ -119,14 +118,12 @@ def _gathered(
     )
     sought = [framing.searches or section.order is not None for section in sections]
     judging = sought_for(session, framing.plan)
-    wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always)
-    if isinstance(judging, Sought) and judging.slice is not None:
-        wanted = (*wanted, judging.slice)
+    wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
     if framing.plan.by_meaning:
         asked = replace(asked, question=replace(asked.question, when=None))
     gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
     asked = replace(asked, notes=gathered.notes)
-    found, judgement = split_off(session, judging, found, wanted)
+    found, judgement = split_off(session, framing.plan, found, judging)
     if not all(sought):
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)

@@ -80,7 +80,10 @@ def _without_relevance(found: Found, slices: tuple[Slice, ...]) -> Found:
 
 
 def _united(found: Sequence[Found]) -> Found:
-    """One result of several, its words' signals in units of what a full match is worth in each of them."""
+    """One result of several, its words' signals in units of what a full match is worth in each of them.
+
+    The stamp is that of the first, the agent's own.
+    """
     scaled = [_scaled(one) for one in found]
     return Found(
         slices=tuple(_each_once(parts) for parts in zip(*(one.slices for one in scaled), strict=True)),
@@ -90,6 +93,7 @@ def _united(found: Sequence[Found]) -> Found:
         admitted=sum(one.admitted for one in found),
         by_relevance=all(one.by_relevance for one in scaled),
         failed={place: error for one in reversed(found) for place, error in one.failed.items()},
+        stamp=found[0].stamp,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -65,6 +66,7 @@ class _Agent(NamedTuple):
     language: str | None = None
     learning: LearningState = LearningState(on=False, stamp=0)
     embedding: EmbeddingIdentity | None = None
+    stamp: tuple[int, ...] = ()
 
 
 class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC):
@@ -178,14 +180,14 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             cache.catch_up(connection, known.seq)
             found = search(connection, cache, query, embedding=known.embedding, learning=known.learning)
         self._caches.settle(agent)
-        return found
+        return replace(found, stamp=known.stamp)
 
     def stats(self, agent: str) -> StoreStats:
         """Figures about this agent's memories and the store that holds them."""
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
-            number, _, language, _, embedding = self._agent(connection, agent)
+            number, _, language, _, embedding, _ = self._agent(connection, agent)
             rows = connection.run("counts", span(number)).fetchall()
             (vectors,) = connection.run("count_vectors", span(number)).fetchone()
             (waiting,) = connection.run("count_unembedded", span(number)).fetchone()
@@ -317,11 +319,12 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         row = asked.fetchone()
         if row is None:
             return _Agent()
-        number, seq, language, learns, judged, tokenizer, model, dimension = row
+        number, seq, language, *counted, tokenizer, model, dimension = row
+        judged, *_, learns = counted
         check_tokenizer(tokenizer, self._connections.location)
         settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
         learning = LearningState(on=bool(learns), stamp=stamp_of(number, judged))
-        return _Agent(number, seq, language, learning, stored_embedding(settings))
+        return _Agent(number, seq, language, learning, stored_embedding(settings), (number, seq, *counted))
 
     def _cache(self, agent: str) -> AgentCache:
         """The agent's cache, to be used by this call."""

@@ -21,9 +21,9 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 DELETE FROM settings WHERE name = :name;
 
 -- name: agent
--- The agent's number, latest change and language, whether it learns and its latest judgement, and the settings
--- that a process has to agree with.
-SELECT agents.agent, agents.seq, agents.language, agents.learning, agents.judged,
+-- The agent's number, latest change and language; the latest judgement, outcome and event, and whether it learns;
+-- and the settings that a process has to agree with.
+SELECT agents.agent, seq, language, judged, attested, lived, learning,
        (SELECT value FROM settings WHERE name = 'tokenizer'),
        (SELECT value FROM settings WHERE name = 'embedding_name'),
        (SELECT value FROM settings WHERE name = 'embedding_dimension')
