@@ -45,10 +45,15 @@ class StaticEmbedder:
             return sums
         vectors, pieces = _loaded()
         for places, ids, starts in _groups(texts, pieces):
-            rows = vectors.rows(ids)
+            if len(places) == 1:
+                np.add.reduce(vectors.rows(ids), axis=0, out=sums[places[0]])
+                continue
+            # Several texts have many pieces in common, and each is unpacked once.
+            distinct, which = np.unique(ids, return_inverse=True)
+            rows = vectors.rows(distinct)
             # One text after the other, which is several times as fast as `reduceat` over all of them.
             for place, (start, end) in zip(places, pairwise([*starts, len(ids)]), strict=True):
-                np.add.reduce(rows[start:end], axis=0, out=sums[place])
+                np.add.reduce(rows[which[start:end]], axis=0, out=sums[place])
         lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
         sums /= np.where(lengths > 0, lengths, 1)
         return sums
