@@ -69,12 +69,9 @@ def words(text: str) -> list[str]:
 
 def forms(word: str) -> Iterator[Form]:
     """Every form of a word that `words` found. A word of underscores alone has none."""
-    if word.isascii() and (word.islower() or word.istitle()) and word.isalpha():
-        # Nearly all words of a text come this way.
-        yield Form(word.lower(), stemmed=True)
-        return
-    if word.isascii() and word.isdecimal():
-        yield Form(word)
+    plain = _plain(word)
+    if plain is not None:
+        yield plain
         return
     if word.endswith(("++", "#")):
         # C++ and C# are names; the same marks behind a longer word are operators.
@@ -85,8 +82,28 @@ def forms(word: str) -> Iterator[Form]:
     yield from _of_path(word)
 
 
+def _plain(word: str) -> Form | None:
+    """The one form of a word that is all small ASCII letters, but for its first, or all ASCII digits.
+
+    The levels below would find the same; nearly all words come this way, and nearly all parts of others.
+    """
+    if word.isascii():
+        if word.isalpha() and (word.islower() or word.istitle()):
+            return Form(word.lower(), stemmed=True)
+        if word.isdecimal():
+            return Form(word)
+    return None
+
+
+_BETWEEN_SEGMENTS = re.compile(r"[/\\@]")
+_BETWEEN_PARTS = re.compile(r"[-_,]")
+_VERSION = re.compile(r"v[0-9]+(?:\.[0-9]+)+")
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
+_HYPHEN_OF_A_NAME = re.compile(r"(?<!\d)-|-(?!\d)")
+
+
 def _of_path(word: str) -> Iterator[Form]:
-    segments = [each for each in re.split(r"[/\\@]", word) if each.strip("_")]
+    segments = [each for each in _BETWEEN_SEGMENTS.split(word) if each.strip("_")]
     if len(segments) > 1:
         yield Form(_fold("/".join(segments)) if "@" not in word else _fold(word))
     for segment in segments:
@@ -102,22 +119,26 @@ def _of_dotted(word: str) -> Iterator[Form]:
             # An abbreviation: e.g, U.S.A, p.m; its letters alone mean nothing.
             yield Form(whole.replace(".", ""))
             return
-        if re.fullmatch(r"v[0-9]+(?:\.[0-9]+)+", whole):
+        if _VERSION.fullmatch(whole):
             yield Form(whole[1:])
     for piece in pieces:
         yield from _of_hyphenated(piece)
 
 
 def _of_hyphenated(word: str) -> Iterator[Form]:
-    if "," in word and re.fullmatch(r"[0-9]{1,3}(?:,[0-9]{3})+", word):
+    if "," in word and _THOUSANDS.fullmatch(word):
         word = word.replace(",", "")
-    pieces = [each for each in re.split(r"[-_,]", word) if each.strip("'")]
+    pieces = [each for each in _BETWEEN_PARTS.split(word) if each.strip("'")]
     if len(pieces) > 1:
         # All styles of one name share a whole form, but 2023-05 and 20-2305 must stay apart.
-        joined = re.sub(r"(?<!\d)-|-(?!\d)", "", "-".join(pieces)).replace("'", "")
+        joined = _HYPHEN_OF_A_NAME.sub("", "-".join(pieces)).replace("'", "")
         yield Form(_fold(joined), stemmed=joined.isalpha())
     for piece in pieces:
-        yield from _of_contracted(piece)
+        plain = _plain(piece)
+        if plain is not None:
+            yield plain
+        else:
+            yield from _of_contracted(piece)
 
 
 def _of_contracted(word: str) -> Iterator[Form]:
