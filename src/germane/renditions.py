@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from itertools import chain, zip_longest
 from typing import Any
 
 import regex
@@ -55,6 +54,7 @@ def renditions_of(
     content longer than a summary is shortened by it; what it returns is cut to length like any
     other text, so a talkative model can't break the level's bound.
     """
+    counter = _CountedOnce(counter)
     values = _values_of(fields)
     full = _fill(kind.full, values)
     full_tokens = counter.count(full)
@@ -73,6 +73,21 @@ def renditions_of(
         full=Rendition(text=full, tokens=full_tokens),
         counter=counter.name,
     )
+
+
+class _CountedOnce:
+    """Counts each text of one memory once: that a rendition fits is often asked of a text counted before."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.name, self.margin = counter.name, counter.margin
+        self._count = counter.count
+        self._counts: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        known = self._counts.get(text)
+        if known is None:
+            known = self._counts[text] = self._count(text)
+        return known
 
 
 def render_title(kind: Kind, fields: Mapping[str, Any], fallback: str) -> str:
@@ -128,7 +143,7 @@ def _within(
 ) -> str:
     """The filled template in at most `limit` tokens; fixed pieces stay, later ones give way first."""
     pieces = [(piece, _piece(piece, values)) for piece in template]
-    texts = [_keep_edges(_one_line(_MARKUP.sub("", text)), text) if one_line else text for _, text in pieces]
+    texts = [_keep_edges(_one_line(_without_markup(text)), text) if one_line else text for _, text in pieces]
     whole = "".join(texts).strip()
     if counter.count(whole) <= limit:
         return whole
@@ -140,7 +155,7 @@ def _within(
         if piece.fixed:
             kept.append(text)
             continue
-        short = _keep_edges(shorten(_MARKUP.sub("", text), spare, counter), text)
+        short = _keep_edges(shorten(_without_markup(text), spare, counter), text)
         spare -= counter.count(short)
         kept.append(short)
     shown = "".join(kept).strip()
@@ -177,10 +192,17 @@ def _as_text(value: object) -> str:
 
 
 def _first_line(text: str) -> str:
-    return _MARKUP.sub("", text.strip().split("\n", 1)[0]).strip()
+    return _without_markup(text.strip().split("\n", 1)[0]).strip()
+
+
+def _without_markup(text: str) -> str:
+    return _MARKUP.sub("", text) if "#" in text else text
 
 
 def _one_line(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        # The only white space in it are spaces, and most texts are such.
+        return " ".join(text.split())
     return _SPACES.sub(" ", text).strip()
 
 
@@ -198,15 +220,13 @@ def _fill(template: Template, values: Mapping[str, str]) -> str:
 
 
 def _piece(piece: Piece, values: Mapping[str, str]) -> str:
-    literals, names = _parsed(piece.text)
-    found = [values.get(name, "") for name in names]
-    if not all(found):
-        return ""
-    return "".join(chain.from_iterable(zip_longest(literals, found, fillvalue="")))
+    form, names = _parsed(piece.text)
+    found = tuple([values.get(name, "") for name in names])
+    return form % found if all(found) else ""
 
 
 @cache
-def _parsed(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The literal parts of a piece, and the fields between them."""
+def _parsed(text: str) -> tuple[str, tuple[str, ...]]:
+    """A piece with `%s` for each of its fields, and the fields' names."""
     parts = _FIELD.split(text)
-    return tuple(parts[::2]), tuple(parts[1::2])
+    return "%s".join(literal.replace("%", "%%") for literal in parts[::2]), tuple(parts[1::2])

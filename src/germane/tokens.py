@@ -31,7 +31,7 @@ from germane.tokens_claude import claude_counter, claude_estimate
 from germane.tokens_estimate import BytesDiv4Floor, EstimateCounter
 from germane.tokens_exact import ExactCounter
 
-__all__ = ["COUNTERS", "CachedCounter", "get_counter", "register_counter", "spendable"]
+__all__ = ["COUNTERS", "CachedCounter", "get_counter", "register_counter", "spendable", "uncached"]
 
 COUNTERS = ("o200k", "cl100k", "claude", "claude-4.8", "claude-4", "estimate", "bytes_div_4_floor")
 """The names of the counters that germane brings; `register_counter` adds others."""
@@ -101,6 +101,11 @@ def spendable(budget: int, counter: TokenCounter) -> int:
     return math.floor(budget / (1 + Fraction(str(margin))))
 
 
+def uncached(counter: TokenCounter) -> TokenCounter:
+    """The counter without what it remembers, for texts that nobody will ask it for again."""
+    return counter.inside if isinstance(counter, CachedCounter) else counter
+
+
 class CachedCounter:
     """Remembers the counts of the texts seen last: same name, margin and counts as the counter inside.
 
@@ -119,6 +124,11 @@ class CachedCounter:
         self._longest = longest
         self._counts: OrderedDict[bytes, int] = OrderedDict()
         self._lock = Lock()
+
+    @property
+    def inside(self) -> TokenCounter:
+        """The counter that counts what isn't remembered."""
+        return self._counter
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from germane.testing.fakes import WordCounter
-from germane.tokens import COUNTERS, CachedCounter, get_counter, spendable
+from germane.tokens import COUNTERS, CachedCounter, get_counter, spendable, uncached
 
 # Hypothesis leaves lone surrogates out of its texts; a `str` can hold them all the same.
 ANY_TEXT = st.one_of(
@@ -98,6 +98,14 @@ def test_a_cache_counts_a_text_once_until_it_is_forgotten() -> None:
     for text in ("a", "b", "a", "c", "a", "b", "too long", "too long"):
         cached.count(text)
     assert counted == ["a", "b", "c", "b", "too long", "too long"]
+
+
+def test_a_counter_without_its_cache_remembers_nothing() -> None:
+    inner = WordCounter()
+    cached = CachedCounter(inner)
+    assert uncached(cached).count("a b") == cached.count("a b") == 2
+    assert uncached(cached) is uncached(inner) is inner
+    assert len(cached) == 1
 
 
 @given(budget=st.integers(0, 10**9), margin=st.integers(0, 300).map(lambda percent: percent / 100))

@@ -149,3 +149,34 @@ def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> Non
     for rendition in (made.micro, made.summary, made.full):
         assert O200K.count(rendition.text) == rendition.tokens
     assert "\n" not in made.micro.text
+
+
+@given(
+    st.text()
+    | st.text(st.characters(max_codepoint=127))
+    | st.text(st.sampled_from("ab \t\n\x0b\x1c\x1f\xa0"))
+)
+def test_a_title_is_on_one_line(text: str) -> None:
+    shown = render_title(Kind(name="ticket"), {}, text)
+    assert shown == regex.sub(r"\s+", " ", text).strip()
+
+
+def test_a_percent_sign_in_a_template_is_shown_as_it_is() -> None:
+    kind = Kind(name="ticket", full=(Piece("100 %s done: {content} %% {share}%"),))
+    made = renditions_of(kind, {"content": "all %d", "share": 7}, O200K)
+    assert made.full.text == "100 %s done: all %d %% 7%"
+
+
+def test_each_text_is_counted_once_for_the_renditions_of_a_memory() -> None:
+    counted: list[str] = []
+
+    class Listening(WordCounter):
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    for content in ("A few words.", LONG):
+        counted.clear()
+        renditions_of(BUILT_IN.require("fact"), {"content": content}, Listening())
+        assert content.strip() in counted
+        assert len(counted) == len(set(counted))

@@ -41,6 +41,8 @@ MAX_CONTENT = 10_000_000
 """Characters in one memory; more than that is a file, to be imported in parts."""
 
 _SHOWN = 60
+# Made once: `json.dumps` makes one for each call that doesn't want ASCII.
+_in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -179,8 +181,13 @@ def checked_word(words: type[Word], value: object, *, name: str) -> Word:
 def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Metadata that JSON can hold, as JSON will give it back, and that nobody can change."""
     try:
-        held = json.loads(json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False))
-        checked_text(json.dumps(held, ensure_ascii=False), name="metadata")
+        given = dict(metadata)
+        if not given:
+            return MappingProxyType(given)
+        text = _in_json(given)
+        held = json.loads(text)
+        if not text.isascii():
+            checked_text(_in_json(held), name="metadata")
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise

@@ -22,6 +22,7 @@ from germane.model.memory import Memory, Outcome, Renditions, Status, Trust
 from germane.model.scope import Scope
 from germane.model.stage import Standing
 from germane.renditions import renditions_of
+from germane.tokens import uncached
 from germane.verbs.checks import (
     checked_content,
     checked_flag,
@@ -41,6 +42,9 @@ __all__ = ["adopt", "draft_of", "keep", "memory_of", "renew_renditions"]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
+
+# Made once: `json.dumps` makes one for each call that doesn't want ASCII.
+_in_json = json.JSONEncoder(ensure_ascii=False).encode
 
 _NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
 
@@ -205,13 +209,14 @@ def _renditions(
         "outcome": outcome,
         "confidence": confidence,
     }
-    made = renditions_of(kind, values, session.counter, session.summarizer)
+    # Contexts don't count what is counted here, and it would push out what they do.
+    made = renditions_of(kind, values, uncached(session.counter), session.summarizer)
     return told_outdated(made, metadata, session.counter)
 
 
 def _content_hash(*parts: str | None) -> str:
     """What makes two memories the same one: kind, content, subject, scope and source."""
-    return hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()[:32]
+    return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
 
 
 def _remembered(applied: Applied) -> Remembered:

@@ -38,6 +38,8 @@ AGENT_SHIFT: Final = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# Made once: `json.dumps` makes one for each call that doesn't want ASCII.
+_in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _STATUS = {each.value: each for each in Status}
@@ -132,7 +134,7 @@ def texts_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
         None if renditions.full.text == memory.content else renditions.full.text,
         renditions.full.tokens,
         renditions.counter,
-        json.dumps(memory.tags, ensure_ascii=False) if memory.tags else "[]",
+        _in_json(memory.tags) if memory.tags else "[]",
         _json(memory.metadata),
     )
 
@@ -208,7 +210,7 @@ def _json(metadata: Mapping[str, Any]) -> str:
     if not metadata:
         return "{}"
     try:
-        return json.dumps(_plain(metadata, "metadata"), ensure_ascii=False, allow_nan=False)
+        return _in_json(_plain(metadata, "metadata"))
     except RecursionError as error:
         raise InvalidInput("metadata is nested too deeply, or holds itself. Make it flatter.") from error
 
