@@ -11,7 +11,6 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,19 +28,20 @@ from germane.model.slate import Slate
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
 from germane.model.work import KindsFirst, Work
 from germane.packing.account import entries_of, uses_of
-from germane.packing.blocks import Choice, Fitted
+from germane.packing.blocks import Fitted, LeftOut
 from germane.packing.costs import ContentCosts, Costs, RenditionCosts
 from germane.packing.fit import fit
-from germane.packing.layout import blocks_of, items_of
+from germane.packing.layout import blocks_of, items_of, lines_of
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import render
 from germane.packing.warnings import notes_of_kinds
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind
-from germane.ranking.composite import Boosts, with_associations
+from germane.ranking.by_relevance import Scoring, by_relevance
+from germane.ranking.composite import Boosts
 from germane.ranking.diversity import of_each
 from germane.ranking.emptiness import RECENCY, emptiness_of
-from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.ranking.gate import LOW_CONFIDENCE, Gated
 from germane.ranking.kinds_first import in_precedence
 from germane.ranking.learning import learned_note
 from germane.ranking.order import in_order
@@ -125,7 +125,7 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
         frame=None if request.frame is None else request.frame.frame.name,
         frame_confidence=None if request.frame is None else request.frame.confidence,
     )
-    return Context(text=text, tokens=tokens, items=tuple(items_of(fitted)), trace=trace)
+    return Context(text=text, tokens=tokens, items=items_of(fitted), trace=trace)
 
 
 def _required(request: Request, found: Found) -> frozenset[str]:
@@ -161,39 +161,29 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
     passes the gate.
     """
     gathered = list(_gathered(request.plan, found))
-    relevant = [(section, each) for section, several in gathered if section.order is None for each in several]
-    order = rank(
-        [candidate for _, candidate in relevant],
-        lexical_bound=found.lexical_bound,
-        window_bound=found.window_bound,
+    scoring = Scoring(
         now=request.now,
         method=request.plan.fusion,
         scorer=request.scorer,
-        query=request.query,
         prefer=request.prefer,
         order=request.question.order if found.by_relevance else None,
         without=request.plan.without,
         weights=request.weights,
         boosts=_boosts(request),
+        associated=request.associated,
     )
-    if request.associated:
-        order = with_associations(order, request.associated)
-        required |= request.associated.keys()
-    passed = Gated(kept=order)
-    if request.gated:
-        passed = gate(
-            order,
-            prefer=request.prefer,
+    ranked = iter(
+        by_relevance(
+            [candidates for section, candidates in gathered if section.order is None],
+            scoring,
+            found=found,
+            query=request.query,
+            gated=request.gated,
             exempt=required,
-            few=found.admitted <= FEW,
-            information=request.query.information,
-            least_cosine=request.query.least_cosine,
         )
-    # A pinned memory of a kind that the plan doesn't show is a guest in another's section.
-    section_of = {candidate.memory.id: section.name for section, candidate in relevant}
-    kept, dropped = _by_section(passed.kept, section_of), _by_section(passed.dropped, section_of)
+    )
     return [
-        Gated(kept=kept[section.name], dropped=dropped[section.name], unsure=passed.unsure)
+        next(ranked)
         if section.order is None
         else Gated(kept=tuple(_always_shown(request, found, section, candidates, section.order)))
         for section, candidates in gathered
@@ -258,30 +248,22 @@ def _always_shown(
 
 def _parted(
     request: Request, section: Section, gated: Gated, required: frozenset[str]
-) -> tuple[Sequence[Ranked], Sequence[Ranked | Choice]]:
+) -> tuple[Sequence[Ranked], Sequence[LeftOut]]:
     """What of a section may stand in the context, and what may not, each with its reason.
 
     What is left out, and what a subject has too many of, only leaves a section that relevance fills.
     """
-    kept, dropped = gated.kept, list[Ranked | Choice](gated.dropped)
+    kept, dropped = gated.kept, [LeftOut(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
         return kept, dropped
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [Choice.left_out(one, out[one.memory.id]) for one in kept if one.memory.id in out]
+        dropped += [LeftOut((one,), out[one.memory.id]) for one in kept if one.memory.id in out]
         kept = tuple(one for one in kept if one.memory.id not in out)
     if section.alike is not None:
         kept, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
-        dropped += [Choice.left_out(one, Reason.ALIKE) for one in over]
+        dropped.append(LeftOut(over, Reason.ALIKE))
     return kept, dropped
-
-
-def _by_section(ranked: Sequence[Ranked], section_of: Mapping[str, str]) -> Mapping[str, tuple[Ranked, ...]]:
-    """What each section has of a ranking, in the same order."""
-    parted: defaultdict[str, list[Ranked]] = defaultdict(list)
-    for one in ranked:
-        parted[section_of[one.candidate.memory.id]].append(one)
-    return defaultdict(tuple, {name: tuple(several) for name, several in parted.items()})
 
 
 def _fit_to(
@@ -315,7 +297,7 @@ def _fit_to(
             needed = error.needed + request.budget - room
             raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
         text = render(blocks_of(fitted, costs.heading_text))
-        tokens = request.counter.count(text)
+        tokens = costs.whole(text, lines_of(fitted))
         excess = tokens - limit
         if excess <= 0 or plan.counts_content:
             return fitted, text, tokens

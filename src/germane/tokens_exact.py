@@ -11,7 +11,19 @@ from importlib import import_module
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["ExactCounter"]
+__all__ = ["ExactCounter", "apart_at_bullets"]
+
+
+def apart_at_bullets(text: str) -> list[str]:
+    """A text in parts, each but the first from a line's bullet on. `ExactCounter` counts them as the whole.
+
+    Both vocabularies cut a text into pieces before they look for tokens. A piece that holds line ends ends
+    with them, or with slashes after them, so that none holds a line end and a hyphen after it.
+    """
+    first, *others = text.split("\n- ")
+    if not others:
+        return [text]
+    return [f"{first}\n", *[f"- {other}\n" for other in others[:-1]], f"- {others[-1]}"]
 
 
 class ExactCounter:

@@ -16,7 +16,7 @@ from germane.places import closeness, closeness_to
 from germane.ranking.by_kind import by_kind
 from germane.ranking.gate import gate, outside
 from germane.ranking.in_columns import Signals, signals_of
-from germane.ranking.kinds_first import Known, Ranking, in_precedence, kinds_first
+from germane.ranking.kinds_first import ByKind, Known, in_precedence, kinds_first
 from germane.ranking.relevance import parts_of, rank
 from germane.testing.builders import make_memory
 
@@ -106,7 +106,7 @@ def test_the_order_is_that_of_precedence(
 ) -> None:
     work = Work(paths=PATHS, leanings={"m02": 0.5, "m03": -0.5})
 
-    def ranking(several: list[Candidate]) -> Ranking:
+    def ranking(several: list[Candidate]) -> ByKind:
         slate = Slate.of(several)
         return kinds_first(slate, HOW, known=Known.by_id(slate, relevant), work=work, now=NOW)
 

@@ -5,51 +5,75 @@ Level: packing (imports model). Pure.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
 
 from germane.model.deferred import Deferred
-from germane.model.trace import Entry, Ranked, Reason, SectionUse
-from germane.packing.blocks import Block, Choice, Fitted
+from germane.model.trace import Entry, Ranked, SectionUse
+from germane.packing.blocks import Block, Choice, Fitted, LeftOut
 from germane.packing.listing import label_of
 
 __all__ = ["entries_of", "uses_of"]
 
 
-def entries_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked | Choice]]) -> Sequence[Entry]:
+def entries_of(fitted: Fitted, dropped: Sequence[Sequence[LeftOut]]) -> Sequence[Entry]:
     """Per section what was tried, in rank order, and then what was left out before, each once.
 
-    `dropped` is what was left out before the fit, per section: by the gate, unless it says why. What the
-    entries say is settled here; they are written when they are read.
+    `dropped` is what was left out before the fit, per section. What the entries say is settled here; they are
+    written when they are read.
     """
-    sections: list[str] = []
-    choices: list[Choice | Ranked] = []
-    for block, left_out in zip(fitted.blocks, dropped, strict=True):
-        choices += block.choices
-        choices += left_out
-        sections += [block.section.name] * (len(block.choices) + len(left_out))
-    return Deferred(len(choices), lambda place: _entry(sections[place], choices[place]))
+    parts: list[tuple[str, Block | LeftOut]] = []
+    for block, several in zip(fitted.blocks, dropped, strict=True):
+        parts.append((block.section.name, block))
+        parts += [(block.section.name, part) for part in several]
+    starts = list(accumulate((_length(part) for _, part in parts), initial=0))
+
+    def entry(number: int) -> Entry:
+        part = bisect_right(starts, number) - 1
+        section, those = parts[part]
+        place = number - starts[part]
+        if isinstance(those, Block):
+            return _entry_of_choice(section, those.choices[place])
+        return _entry(section, those.ranked[place], reason=those.reason)
+
+    return Deferred(starts[-1], entry)
 
 
-def uses_of(fitted: Fitted, dropped: Sequence[Sequence[Ranked | Choice]]) -> tuple[SectionUse, ...]:
+def uses_of(fitted: Fitted, dropped: Sequence[Sequence[LeftOut]]) -> tuple[SectionUse, ...]:
     """What each section was given and used, and how many candidates stand in it and outside."""
-    return tuple(_use(block, len(left_out)) for block, left_out in zip(fitted.blocks, dropped, strict=True))
+    return tuple(
+        _use(block, sum(map(_length, several))) for block, several in zip(fitted.blocks, dropped, strict=True)
+    )
 
 
-def _entry(section: str, one: Choice | Ranked) -> Entry:
-    choice = one if isinstance(one, Choice) else Choice.left_out(one, Reason.NOT_RELEVANT)
-    memory, ranked = choice.memory, choice.ranked
+def _length(part: Block | LeftOut) -> int:
+    return len(part.choices if isinstance(part, Block) else part.ranked)
+
+
+def _entry_of_choice(section: str, choice: Choice) -> Entry:
+    return _entry(
+        section,
+        choice.ranked,
+        level=choice.line.level if choice.line is not None else None,
+        reason=choice.reason,
+        tokens=choice.tokens,
+        short_by=choice.short_by,
+    )
+
+
+def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
+    memory = ranked.memory
     return Entry(
         memory_id=memory.id,
         kind=memory.kind,
         section=section,
         score=ranked.score,
         parts=ranked.parts,
-        level=choice.line.level if choice.line is not None else None,
-        reason=choice.reason,
-        tokens=choice.tokens,
-        short_by=choice.short_by,
         label=label_of(memory),
         agent=memory.agent,
+        **became,
     )
 
 

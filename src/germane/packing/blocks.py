@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
 from germane.model.trace import Ranked, Reason
 from germane.packing.lines import Ladder, Line
-from germane.ranking.kinds_first import Ranking
+from germane.ranking.deferred import Ranking, memories_of
 
-__all__ = ["Block", "Choice", "Fitted", "empty_blocks"]
+__all__ = ["Block", "Choice", "Fitted", "LeftOut", "empty_blocks"]
 
 
 @dataclass(slots=True, eq=False)
@@ -36,13 +37,6 @@ class Choice:
     ladder: Ladder | None = field(default=None, init=False)
     asked: tuple[Level, ...] = field(default=(), init=False)
 
-    @classmethod
-    def left_out(cls, ranked: Ranked, reason: Reason) -> Choice:
-        """One that takes no part in any pass."""
-        made = cls((ranked,), 0, ranked.memory)
-        made.reason = reason
-        return made
-
     @property
     def ranked(self) -> Ranked:
         """The candidate with its score."""
@@ -53,6 +47,13 @@ class Choice:
         """The score, which may be known without the rest."""
         ranking = self.ranking
         return ranking.scores[self.place] if isinstance(ranking, Ranking) else ranking[self.place].score
+
+
+class LeftOut(NamedTuple):
+    """Candidates that take no part in any pass, and why."""
+
+    ranked: Sequence[Ranked]
+    reason: Reason
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,12 +119,7 @@ def empty_blocks(
 def _choices(
     section: Section, ranked: Sequence[Ranked], requires: Callable[[Section, Memory], bool] | None
 ) -> list[Choice]:
-    if isinstance(ranked, Ranking):
-        # Only what stands in the context, or is read of, is made.
-        memories: Sequence[Memory] = ranked.memories
-    else:
-        memories = [one.candidate.memory for one in ranked]
-    choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories)]
+    choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
     if requires is not None:
         for choice in choices:
             choice.required = requires(section, choice.memory)

@@ -5,6 +5,8 @@ Level: packing (imports kinds, protocols, model and errors). Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from germane.kinds import Kinds
 from germane.model.memory import Level, Memory
 from germane.model.plan import Section
@@ -12,6 +14,8 @@ from germane.packing.lines import Ladder, Line
 from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines
 from germane.protocols import TokenCounter
+from germane.tokens import uncached
+from germane.tokens_exact import ExactCounter, apart_at_bullets
 
 __all__ = ["ContentCosts", "Costs", "RenditionCosts"]
 
@@ -71,6 +75,17 @@ class Costs:
         """The tokens of a section's own text under its heading."""
         return self._counter.count(f"\n{section.heading}\n{section.text}\n")
 
+    def whole(self, text: str, lines: Iterable[Line]) -> int:
+        """The tokens of a whole text, in which these lines stand.
+
+        An exact counter isn't asked again for what it has counted of it: that would take as long as the fit.
+        """
+        if not isinstance(uncached(self._counter), ExactCounter):
+            return self._counter.count(text)
+        known = {f"{line.text}\n": line.tokens for line in lines}
+        parts = apart_at_bullets(text)
+        return sum([known[part] if part in known else self._counter.count(part) for part in parts])
+
     def _heading(self, section: Section, memory: Memory | None) -> tuple[str, int]:
         key = (section.name, None if memory is None else memory.id)
         known = self._headings.get(key)
@@ -91,6 +106,10 @@ class ContentCosts(Costs):
     """Costs where a memory's content is all that counts: no bullet, no heading, whatever the level."""
 
     way = "content"
+
+    def whole(self, text: str, lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+        """The text counts as it stands, whatever its lines were thought to take."""
+        return self._counter.count(text)
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         return self._counter.count(memory.content)
@@ -115,6 +134,10 @@ class RenditionCosts(Costs):
     """
 
     way = "renditions"
+
+    def whole(self, text: str, lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+        """The text counts as it stands, whatever its lines were thought to take."""
+        return self._counter.count(text)
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         rendition, counted = memory.renditions.at(level), memory.renditions.counter

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from germane.model.context import Item
+from germane.model.deferred import Deferred
 from germane.model.memory import Memory
 from germane.model.plan import Section
 from germane.packing.blocks import Block, Choice, Fitted
+from germane.packing.lines import Line
 from germane.packing.render import session_of
 
-__all__ = ["blocks_of", "items_of"]
+__all__ = ["blocks_of", "items_of", "lines_of"]
 
 
 def blocks_of(
@@ -44,21 +46,32 @@ def blocks_of(
     return written
 
 
-def items_of(fitted: Fitted) -> list[Item]:
-    """What stands in the text, in its order."""
-    return [
-        Item(
-            memory=choice.memory,
-            section=block.section.name,
-            level=choice.line.level,
-            text=choice.line.text,
-            tokens=choice.line.tokens,
-            score=choice.score,
-        )
+def items_of(fitted: Fitted) -> Sequence[Item]:
+    """What stands in the text, in its order; each is written when it is looked at."""
+    shown = [
+        (block.section.name, choice, choice.line)
         for block in fitted.blocks
         for choice in _shown(block)
         if choice.line is not None
     ]
+
+    def item(place: int) -> Item:
+        section, choice, line = shown[place]
+        return Item(
+            memory=choice.memory,
+            section=section,
+            level=line.level,
+            text=line.text,
+            tokens=line.tokens,
+            score=choice.score,
+        )
+
+    return Deferred(len(shown), item)
+
+
+def lines_of(fitted: Fitted) -> list[Line]:
+    """The lines of the text, in no order."""
+    return [choice.line for block in fitted.blocks for choice in block.choices if choice.line is not None]
 
 
 def _shown(block: Block) -> list[Choice]:

@@ -11,33 +11,33 @@ from collections.abc import Collection, Sequence
 from germane.model.memory import Memory
 from germane.model.plan import Alike
 from germane.model.trace import Ranked
+from germane.ranking.deferred import at_places, memories_of
 
 __all__ = ["likeness", "of_each"]
 
 
 def of_each(
     ranked: Sequence[Ranked], *, alike: Alike, most: int, exempt: Collection[str] = ()
-) -> tuple[tuple[Ranked, ...], tuple[Ranked, ...]]:
+) -> tuple[Sequence[Ranked], Sequence[Ranked]]:
     """The memories of a section with at most so many of those that are alike, and the others, in rank order.
 
     A memory that lacks what makes it alike is like none. What is `exempt` stays and counts as well.
     """
-    counts: Counter[str] = Counter()
-    for one in ranked:
-        if one.memory.id in exempt and (shared := likeness(one.memory, alike)) is not None:
-            counts[shared] += 1
-    kept: list[Ranked] = []
-    over: list[Ranked] = []
-    for one in ranked:
-        shared = likeness(one.memory, alike)
-        if shared is None or one.memory.id in exempt:
-            kept.append(one)
+    memories = memories_of(ranked)
+    likenesses = [likeness(one, alike) for one in memories]
+    stays = [one.id in exempt for one in memories]
+    counts = Counter(shared for shared, exempted in zip(likenesses, stays, strict=True) if exempted)
+    kept: list[int] = []
+    over: list[int] = []
+    for place, (shared, exempted) in enumerate(zip(likenesses, stays, strict=True)):
+        if shared is None or exempted:
+            kept.append(place)
         elif counts[shared] < most:
             counts[shared] += 1
-            kept.append(one)
+            kept.append(place)
         else:
-            over.append(one)
-    return tuple(kept), tuple(over)
+            over.append(place)
+    return at_places(ranked, kept), at_places(ranked, over)
 
 
 def likeness(memory: Memory, alike: Alike) -> str | None:

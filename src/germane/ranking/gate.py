@@ -104,23 +104,27 @@ def outside(
     information: float = 0.0,
     least_cosine: float = LEAST_COSINE,
     preferred: NDArray[np.bool_] | None = None,
+    exempt: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Which of these `gate` leaves out, none of them a turn; where all, it may keep the best nevertheless.
 
-    `preferred` are those of the time that the question names.
+    `preferred` are those of the time that the question names, `exempt` those that pass whatever they are.
     """
+    judged = signals.any if exempt is None else signals.any & ~exempt
     near = np.where(np.isnan(signals.semantic), 0.0, signals.semantic)
     covered = np.where(np.isnan(signals.coverage), 0.0, signals.coverage)
     meaning, has = near - _SHARED_WORDS * covered, covered
     if preferred is not None:
         lift = np.where(preferred, 1.0 + WHEN_BOOST, 1.0)
         near, meaning, has = lift * near, lift * meaning, lift * has
-    cosine = max(least_cosine, _OF_THE_BEST * float(near.max(initial=0.0)))
-    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has.max(initial=0.0)))
+    if not judged.any():
+        return judged
+    cosine = max(least_cosine, _OF_THE_BEST * float(near[judged].max()))
+    share = max(LEAST_COVERAGE, _OF_THE_BEST * float(has[judged].max()))
     alone = np.isnan(signals.semantic)
     if alone.all():
         share *= _WORDS_ALONE
-    unlike = signals.any & (meaning < cosine)
+    unlike = judged & (meaning < cosine)
     if not information:
         return unlike & (has < share)
     return unlike & ((has < share) | (~alone & (evidence_in_column(covered, information) <= 0)))

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.slate import Slate
-from germane.ranking.dialogue import TURN_SIGNALS
 
 __all__ = ["Signals", "signals_in", "signals_of"]
+
+_NAMES = ("lexical", "semantic", "coverage")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ class Signals:
 def signals_of(slates: Sequence[Slate]) -> Signals | None:
     """The signals of all these candidates, one slate after the other.
 
-    None where columns can't tell what they say: where one is infinite, or where there are turns of dialogue.
+    None where columns can't tell what they say: where one is infinite, or where there are others than these,
+    such as turns of dialogue have.
     """
     names = {name: None for slate in slates for name in slate.signals}
     return signals_in({name: _column(slates, name) for name in names}, sum(map(len, slates)))
@@ -50,10 +52,10 @@ def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signal
     """The same of `count` candidates whose signals are columns by name; NaN where one doesn't have it."""
     if any(np.isinf(column).any() for column in columns.values()):
         return None
-    if any(not np.isnan(columns[name]).all() for name in TURN_SIGNALS if name in columns):
+    if any(not np.isnan(column).all() for name, column in columns.items() if name not in _NAMES):
         return None
     nothing = np.full(count, np.nan)
-    lexical, semantic, coverage = (columns.get(name, nothing) for name in ("lexical", "semantic", "coverage"))
+    lexical, semantic, coverage = (columns.get(name, nothing) for name in _NAMES)
     return Signals(lexical=lexical, semantic=semantic, coverage=coverage)
 
 

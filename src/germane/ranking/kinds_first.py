@@ -19,20 +19,20 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.model.deferred import Deferred
 from germane.model.explanation import short_id
 from germane.model.memory import Memory
 from germane.model.slate import Slate
 from germane.model.trace import Note, Ranked
 from germane.model.work import KindsFirst, Work
 from germane.places import closeness, closeness_to
+from germane.ranking.deferred import Ranking
 
 __all__ = [
     "MOST_OUTCOME",
     "MOST_STALE",
     "NOTHING_KNOWN",
+    "ByKind",
     "Known",
-    "Ranking",
     "each_once",
     "in_precedence",
     "kinds_first",
@@ -88,19 +88,18 @@ NOTHING_KNOWN = Known(addends=(), parts=lambda _: {})
 """Where relevance isn't asked for, or says nothing."""
 
 
-class Ranking(Deferred[Ranked]):
-    """Candidates in rank order, each with its score and its parts, made when it is asked for.
+class ByKind(Ranking):
+    """A ranking by kinds, which tells who has a part without making any of them."""
 
-    `memories` and `scores` are theirs.
-    """
-
-    __slots__ = ("_places", "_rest", "memories", "scores")
+    __slots__ = ("_places", "_rest")
 
     def __init__(self, made: _Made, places: Sequence[int]) -> None:
         """`places` are those of the candidates, in rank order."""
-        super().__init__(len(places), lambda number: made.ranked(places[number]))
-        self.memories = [made.candidates.memories[place] for place in places]
-        self.scores = [made.scores[place] for place in places]
+        super().__init__(
+            [made.candidates.memories[place] for place in places],
+            [made.scores[place] for place in places],
+            lambda number: made.ranked(places[number]),
+        )
         self._places, self._rest = places, made.rest
 
     def having(self, part: str) -> list[Memory]:
@@ -129,7 +128,7 @@ class _Made:
 
 def kinds_first(
     candidates: Slate, how: KindsFirst, *, known: Known = NOTHING_KNOWN, work: Work, now: datetime
-) -> Ranking:
+) -> ByKind:
     """The candidates in the order of `in_precedence`, with the parts of their scores.
 
     The parts are `kind`, those of relevance, `path` (how closely its places fit the nearest path, from 0 to
@@ -149,7 +148,7 @@ def kinds_first(
     # The sum is exact, so that numbers of nothing don't change it.
     scores = kinds if len(addends) == 1 else list(map(math.fsum, zip(*addends, strict=True)))
     made = _Made(candidates=candidates, kinds=kinds, known=known, rest=rest, scores=scores)
-    return Ranking(made, _ordered(memories, priorities, _column(rest["path"], len(memories)), scores))
+    return ByKind(made, _ordered(memories, priorities, _column(rest["path"], len(memories)), scores))
 
 
 def _ordered(
@@ -272,7 +271,7 @@ def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: da
 
 
 def _having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
-    if isinstance(ranked, Ranking):
+    if isinstance(ranked, ByKind):
         return ranked.having(part)
     return [one.memory for one in ranked if part in one.parts]
 

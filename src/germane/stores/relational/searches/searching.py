@@ -69,7 +69,7 @@ def _searched(
     picked = _picked(connection, cache, query, chosen, signals=signals, found=found)
     if picked is not None:
         return replace(found, slices=(picked,), picked=True)
-    return replace(found, slices=_gathered(connection, cache, query, chosen, signals))
+    return replace(found, slices=_gathered(connection, cache, chosen, signals))
 
 
 def _signals(
@@ -171,34 +171,21 @@ def _picked(
 def _gathered(
     connection: Connection,
     cache: AgentCache,
-    query: Query,
     chosen: Sequence[NDArray[np.int64]],
     signals: Sequence[Signal],
 ) -> tuple[Sequence[Candidate], ...]:
     """The candidates of each slice, with each signal that the query asks for.
 
-    Those that an order chose stay columns until they are looked at: few of them have to do with the question.
+    They stay columns until they are looked at: most are judged by their signals alone.
     """
     together = _distinct(chosen)
     values = {signal.name: signal.values(together) for signal in signals}
-    ordinals: list[int] = together.tolist()
-    records = cache.records(connection, ordinals)
-    of_relevance = [each for part, each in zip(query.slices, chosen, strict=True) if part.order is None]
-    ranked = _distinct(of_relevance)
-    places = np.searchsorted(together, ranked)
-    slate = Slate(
-        tuple(map(records.__getitem__, ranked.tolist())),
-        {name: column[places] for name, column in values.items()},
-    )
-    candidates = dict(zip(ranked.tolist(), slate, strict=True))
+    records = cache.records(connection, together.tolist())
     slices: list[Sequence[Candidate]] = []
-    for part, each in zip(query.slices, chosen, strict=True):
-        if part.order is None:
-            slices.append(tuple(map(candidates.__getitem__, each.tolist())))
-        else:
-            places = np.searchsorted(together, each)
-            columns = {name: column[places] for name, column in values.items()}
-            slices.append(Slate(tuple(map(records.__getitem__, each.tolist())), columns))
+    for each in chosen:
+        places = np.searchsorted(together, each)
+        columns = {name: column[places] for name, column in values.items()}
+        slices.append(Slate(tuple(map(records.__getitem__, each.tolist())), columns))
     return tuple(slices)
 
 
