@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from germane.errors import InvalidInput
+from germane.model.making import maker
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
@@ -46,6 +47,14 @@ _STATUS = {each.value: each for each in Status}
 _TRUST = {each.value: each for each in Trust}
 _STAGE: dict[str | None, Stage | None] = {None: None, **{each.value: each for each in Stage}}
 _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each for each in Outcome}}
+
+_memory = maker(
+    Memory,
+    *("id", "agent", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
+    *("source", "pinned", "created_at", "updated_at", "chain", "version", "content_hash"),
+    *("seen_count", "access_count", "accessed_at", "supersedes", "superseded_by", "stage"),
+    *("content", "renditions", "tags", "metadata"),
+)
 
 
 def span(agent: int, *, above: int = 0) -> dict[str, int]:
@@ -84,7 +93,7 @@ def microseconds(when: datetime, *, name: str) -> int:
 
 def moment(number: int) -> datetime:
     """The time that `microseconds` gave the number for."""
-    return _EPOCH + timedelta(microseconds=number)
+    return _EPOCH + timedelta(0, 0, number)
 
 
 def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
@@ -154,40 +163,42 @@ def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
     (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[24:32]
     (tags, metadata) = row[32:]
     memory_id = id_text(raw)
-    return Memory(
-        id=memory_id,
-        agent=agent,
-        kind=kind,
-        content=content,
-        renditions=Renditions(
-            micro=Rendition(text=micro, tokens=micro_tokens),
-            summary=Rendition(text=summary, tokens=summary_tokens),
-            full=Rendition(text=content if full is None else full, tokens=full_tokens),
-            counter=counter,
-        ),
-        created_at=moment(created_at),
-        updated_at=moment(updated_at),
-        chain=memory_id if chain == raw else id_text(chain),
-        version=version,
-        status=_STATUS[status],
-        scope=Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
-        subject=subject,
-        tags=tuple(json.loads(tags)) if tags != "[]" else (),
-        importance=importance,
-        confidence=confidence,
-        outcome=_OUTCOME[outcome],
-        trust=_TRUST[trust],
-        source=source,
-        pinned=bool(pinned),
-        metadata=MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
-        content_hash=content_hash,
-        seen_count=seen_count,
-        access_count=access_count,
-        accessed_at=None if accessed_at is None else moment(accessed_at),
-        supersedes=supersedes and id_text(supersedes),
-        superseded_by=superseded_by and id_text(superseded_by),
-        stage=_STAGE[stage],
+    renditions = Renditions(
+        micro=Rendition(text=micro, tokens=micro_tokens),
+        summary=Rendition(text=summary, tokens=summary_tokens),
+        full=Rendition(text=content if full is None else full, tokens=full_tokens),
+        counter=counter,
     )
+    values = (
+        memory_id,
+        agent,
+        kind,
+        _STATUS[status],
+        Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
+        subject,
+        importance,
+        confidence,
+        _OUTCOME[outcome],
+        _TRUST[trust],
+        source,
+        bool(pinned),
+        moment(created_at),
+        moment(updated_at),
+        memory_id if chain == raw else id_text(chain),
+        version,
+        content_hash,
+        seen_count,
+        access_count,
+        None if accessed_at is None else moment(accessed_at),
+        supersedes and id_text(supersedes),
+        superseded_by and id_text(superseded_by),
+        _STAGE[stage],
+        content,
+        renditions,
+        tuple(json.loads(tags)) if tags != "[]" else (),
+        MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
+    )
+    return _memory(values)
 
 
 def _check(memory: Memory) -> None:
