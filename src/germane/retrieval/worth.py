@@ -59,7 +59,7 @@ _TALK = regex.compile(
          |catch)\b""",
     flags=_FLAGS | regex.VERBOSE,
 )
-_MARKS = regex.compile(r"[\p{P}\p{S}\s\d]+")
+_SAYING = regex.compile(r"[^\p{P}\p{S}\s\d]")
 
 _META = regex.compile(
     r"""^\W*(?:sorry,?\ (?:but\ )?|i(?:'|’)?m\ sorry,?\ (?:but\ )?|unfortunately,?[ ]
@@ -151,7 +151,7 @@ def doubt_about(text: str) -> Doubt | None:
     if len(text) > _LONGEST:
         return None
     words = text.strip()
-    if not _MARKS.sub("", words) or _is_empty_talk(words):
+    if not _SAYING.search(words) or _is_empty_talk(words):
         return Doubt.EMPTY_TALK
     if _META.match(words):
         return Doubt.META_ANSWER
@@ -161,4 +161,4 @@ def doubt_about(text: str) -> Doubt | None:
 
 
 def _is_empty_talk(text: str) -> bool:
-    return _TALK.match(text) is not None and not _MARKS.sub("", _FILLER.sub(" ", text))
+    return _TALK.match(text) is not None and not _SAYING.search(_FILLER.sub(" ", text))
