@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from uuid import UUID
 
 __all__ = ["IdSequence"]
 
@@ -34,4 +33,6 @@ class IdSequence:
             self._last = max(self._last + 1, int(now.timestamp() * 1000) << _COUNTER_BITS)
             moment, counter = self._last >> _COUNTER_BITS, self._last & ((1 << _COUNTER_BITS) - 1)
         bits = moment << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | self._random_bits(_TAIL_BITS)
-        return str(UUID(int=bits))
+        # As `str(UUID(int=bits))` has it, in a third of the time.
+        digits = bits.to_bytes(16, "big").hex()
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -33,9 +33,10 @@ class Form(NamedTuple):
     index_only: bool = False
 
 
-_CONNECTED = r"(?:[-'./\\@]|(?<=[0-9]),(?=[0-9]{3}(?![0-9])))"
+# Each word ends with a try of this, so the comma comes first, and what looks around it after.
+_CONNECTED = r"(?:[-'./\\@]|,(?<=[0-9],)(?=[0-9]{3}(?![0-9])))"
 _ENDING = r"(?:\+\+|\#(?![0-9A-Za-z]))?"
-_ASCII_WORD = re.compile(rf"[0-9A-Za-z_]+(?:{_CONNECTED}[0-9A-Za-z_]+)*{_ENDING}")
+_ASCII_WORD = re.compile(rf"[0-9A-Za-z_]++(?:{_CONNECTED}[0-9A-Za-z_]++)*+{_ENDING}")
 _ANY_WORD = rf"[\p{{L}}\p{{N}}_][\p{{L}}\p{{M}}\p{{N}}_]*(?:{_CONNECTED}[\p{{L}}\p{{M}}\p{{N}}_]+)*{_ENDING}"
 
 # Typography that stands for ASCII, or for nothing. Trade marks would otherwise become letters.
