@@ -54,6 +54,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         scope: options.Scopes = None,
         source: options.SourceFilter = None,
         meta: options.MetaFilter = None,
+        with_space: options.WithSpaces = None,
         since: options.Since = None,
         until: options.Until = None,
         min_importance: options.MinImportance = None,
@@ -79,6 +80,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             since=since,
             until=until,
             min_importance=min_importance,
+            spaces=with_space or (),
             record=record,
             **asked,
         )

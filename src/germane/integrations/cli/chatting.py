@@ -194,6 +194,7 @@ def _request(
     tools: _Tools = None,
     memory: _Memory = None,
     space: _Space = None,
+    with_space: options.WithSpaces = None,
     query: Query = None,
     counter: CounterName = None,
     cache: _Cache = False,
@@ -206,6 +207,7 @@ def _request(
 
     With --json, `arguments` are what the provider's client takes; without, the account for people.
     """
+    beside = _beside(space, with_space)
     with (open_to_change if record else open_to_read)(database, agent) as engine:
         made = (engine if space is None else engine.space(space)).request(
             _named(engine, session),
@@ -218,11 +220,22 @@ def _request(
             query=query,
             counter=counter,
             record=record or None,
+            **beside,
         )
     if as_json:
         print_json({"session": session, **request_shape(made, cache=cache)})
     else:
         print_text(made.explain().rstrip("\n"))
+
+
+def _beside(space: str | None, with_space: Sequence[str] | None) -> dict[str, Any]:
+    """The spaces that take part, where an engine makes the request. A space takes none."""
+    if space is not None and with_space:
+        raise InvalidInput(
+            f"--space {space} shows that space alone, and --with-space what the agent and others hold. Use "
+            "one of them."
+        )
+    return {"spaces": with_space} if with_space else {}
 
 
 def _named(engine: Engine, session: str) -> Conversation:

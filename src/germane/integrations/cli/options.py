@@ -47,6 +47,7 @@ __all__ = [
     "Target",
     "TrustName",
     "Until",
+    "WithSpaces",
 ]
 
 _TIME = "ISO 8601; without an offset it is UTC"
@@ -97,6 +98,10 @@ Scopes = Annotated[
     typer.Option(
         "--scope", metavar="SCOPE", help="Only memories of this scope, such as task:T-42. Repeatable."
     ),
+]
+WithSpaces = Annotated[
+    list[str] | None,
+    typer.Option("--with-space", metavar="SPACE", help="What this space holds takes part too. Repeatable."),
 ]
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help=f"Only memories made at or after it ({_TIME}).")

@@ -5,13 +5,13 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import Filter, Level
+from germane import Filter, InvalidInput, Level
 from germane.integrations.cli import options
 from germane.integrations.cli.holding import Into, enter, tell_entered
 from germane.integrations.cli.opening import (
@@ -61,6 +61,7 @@ def _recall(
     ] = None,
     source: options.SourceFilter = None,
     meta: options.MetaFilter = None,
+    with_space: options.WithSpaces = None,
     superseded: Annotated[
         bool, typer.Option("--include-superseded", help="Old versions of memories too.")
     ] = False,
@@ -72,6 +73,7 @@ def _recall(
     as_json: options.Json = False,
 ) -> None:
     """The memories that have most to do with a question, best first."""
+    _check_owner(into, with_space)
     opened = open_to_read if into is None else open_to_change
     with opened(database, agent, now=moment_of(now, name="--now")) as engine:
         recalled = engine.recall(
@@ -87,6 +89,7 @@ def _recall(
             include_superseded=superseded,
             where=Filter(source=source, metadata=fields_of(meta or ())),
             ranker=ranker,
+            spaces=with_space or (),
         )
         entered = None if into is None else enter(engine.working_set(into), recalled)
     print_recalled(recalled, entered, agent=agent, as_json=as_json)
@@ -142,6 +145,14 @@ def print_recalled(
     _print_ranked(recalled, agent)
     if entered is not None:
         tell_entered(entered)
+
+
+def _check_owner(into: str | None, with_space: Sequence[str] | None) -> None:
+    if into is not None and with_space:
+        raise InvalidInput(
+            f"--into {into} takes in the agent's own memories, and --with-space brings others'. Use one of "
+            "them."
+        )
 
 
 def _print_ranked(recalled: Recalled, agent: str) -> None:
