@@ -33,7 +33,7 @@ from germane.packing.costs import ContentCosts, Costs, RenditionCosts
 from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, items_of, lines_of
 from germane.packing.remembered import RememberedLines
-from germane.packing.render import render
+from germane.packing.render import written_lines
 from germane.packing.warnings import notes_of_kinds
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind
@@ -296,11 +296,11 @@ def _fit_to(
             # What the margin and the rounds before took off is needed on top.
             needed = error.needed + request.budget - room
             raise BudgetTooSmall(budget=request.budget, needed=needed, required=error.required) from None
-        text = render(blocks_of(fitted, costs.heading_text))
-        tokens = costs.whole(text, lines_of(fitted))
+        written = written_lines(blocks_of(fitted, costs.heading_text))
+        tokens = costs.whole(written, lines_of(fitted))
         excess = tokens - limit
         if excess <= 0 or plan.counts_content:
-            return fitted, text, tokens
+            return fitted, "".join(written), tokens
         if room == 0:
             raise BudgetTooSmall(budget=request.budget, needed=request.budget + excess, required=())
         room = max(0, room - excess)

@@ -7,23 +7,29 @@ counts nothing pays nothing. Why this package: docs/decisions/0002-token-countin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from threading import Lock
 from typing import Protocol
 
-__all__ = ["ExactCounter", "apart_at_bullets"]
+__all__ = ["ExactCounter", "parts_apart"]
+
+_JOINED = ("", "/")
 
 
-def apart_at_bullets(text: str) -> list[str]:
-    """A text in parts, each but the first from a line's bullet on. `ExactCounter` counts them as the whole.
+def parts_apart(lines: Iterable[str]) -> list[str]:
+    """Lines with their line ends, joined where need be, so that `ExactCounter` counts the parts as the whole.
 
     Both vocabularies cut a text into pieces before they look for tokens. A piece that holds line ends ends
-    with them, or with slashes after them, so that none holds a line end and a hyphen after it.
+    with them, unless white space or slashes come next: any other line begins a part.
     """
-    first, *others = text.split("\n- ")
-    if not others:
-        return [text]
-    return [f"{first}\n", *[f"- {other}\n" for other in others[:-1]], f"- {others[-1]}"]
+    parts: list[str] = []
+    for line in lines:
+        if parts and (line[:1] in _JOINED or line[:1].isspace()):
+            parts[-1] += line
+        else:
+            parts.append(line)
+    return parts
 
 
 class ExactCounter:

@@ -1,8 +1,6 @@
-"""A text is as long as its parts are, where each part but the first begins with a line's bullet."""
+"""The tokens of a whole text are those of its parts, where it is cut before what no token joins."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -13,9 +11,11 @@ from germane.model.memory import Level
 from germane.packing.costs import Costs
 from germane.packing.lines import Line
 from germane.packing.remembered import RememberedLines
+from germane.packing.render import render, written_lines
+from germane.protocols import TokenCounter
 from germane.testing.fakes import WordCounter
 from germane.tokens import CachedCounter, get_counter
-from germane.tokens_exact import apart_at_bullets
+from germane.tokens_exact import parts_apart
 
 # What the vocabularies' patterns take together with a line end, or with what comes after one.
 PIECES = st.sampled_from(
@@ -29,38 +29,41 @@ TEXTS = st.lists(PIECES, max_size=30).map("".join) | st.text(max_size=60)
 
 
 @pytest.mark.parametrize("name", ["o200k", "cl100k"])
-@given(before=TEXTS, after=TEXTS)
-def test_parts_count_as_the_whole(name: str, before: str, after: str) -> None:
-    counter, text = get_counter(name), f"{before}\n- {after}"
-    parts = apart_at_bullets(text)
-    assert "".join(parts) == text
-    assert all(part.startswith("- ") and "\n- " not in part for part in parts[1:])
-    assert sum(map(counter.count, parts)) == counter.count(text)
+@given(texts=st.lists(TEXTS, max_size=6))
+def test_parts_count_as_the_whole(name: str, texts: list[str]) -> None:
+    counter, lines = get_counter(name), [f"{text}\n" for text in texts]
+    parts = parts_apart(lines)
+    assert "".join(parts) == "".join(lines)
+    assert sum(map(counter.count, parts)) == counter.count("".join(lines))
+
+
+def test_a_bullet_and_a_heading_begin_parts_and_what_a_token_may_join_does_not() -> None:
+    lines = ["## One\n", "- two.\n", "  three\n", "\n", "/four\n", "- five\n\n", "### Six\n"]
+    assert parts_apart(lines) == ["## One\n", "- two.\n  three\n\n/four\n", "- five\n\n", "### Six\n"]
 
 
 @pytest.mark.parametrize("counter", [get_counter("o200k"), CachedCounter(get_counter("o200k"))])
-@given(texts=st.lists(TEXTS, min_size=1, max_size=5), between=st.lists(TEXTS, min_size=5, max_size=5))
+@given(
+    blocks=st.lists(
+        st.tuples(st.just("") | TEXTS, st.lists(TEXTS | TEXTS.map("- {}".format), max_size=3)), max_size=4
+    )
+)
 def test_a_whole_is_counted_by_the_lines_that_are_known(
-    counter: CachedCounter, texts: list[str], between: list[str]
+    counter: TokenCounter, blocks: list[tuple[str, list[str]]]
 ) -> None:
-    written = list(_written(texts, between))
-    lines = [
-        Line(level=Level.FULL, text=each, tokens=counter.count(f"{each}\n"))
-        for each in written
-        if each.startswith("- ")
+    known = [
+        Line(level=Level.FULL, text=line, tokens=counter.count(f"{line}\n"))
+        for _, lines in blocks
+        for line in lines
     ]
-    text = "\n".join(written)
-    assert Costs(counter, Kinds(), RememberedLines()).whole(text, lines) == counter.count(text)
+    costs = Costs(counter, Kinds(), RememberedLines())
+    assert costs.whole(written_lines(blocks), known) == counter.count(render(blocks))
+    assert render(blocks) == "\n\n".join(
+        "\n".join([heading, *lines] if heading else lines) for heading, lines in blocks
+    )
 
 
 def test_only_an_exact_counter_is_trusted_with_parts() -> None:
     line = Line(level=Level.FULL, text="- one two", tokens=1000)
     costs = Costs(WordCounter(), Kinds(), RememberedLines())
-    assert costs.whole("- one two\n- three", [line]) == WordCounter().count("- one two\n- three")
-
-
-def _written(texts: list[str], between: list[str]) -> Iterator[str]:
-    for text, other in zip(texts, between, strict=False):
-        yield f"- {text}"
-        yield other
-        yield f"- {text}"
+    assert costs.whole(["- one two\n", "- three"], [line]) == WordCounter().count("- one two\n- three")

@@ -5,7 +5,7 @@ Level: packing (imports kinds, protocols, model and errors). Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from germane.kinds import Kinds
 from germane.model.memory import Level, Memory
@@ -15,7 +15,7 @@ from germane.packing.remembered import RememberedLines
 from germane.packing.render import heading_of, item_lines
 from germane.protocols import TokenCounter
 from germane.tokens import uncached
-from germane.tokens_exact import ExactCounter, apart_at_bullets
+from germane.tokens_exact import ExactCounter, parts_apart
 
 __all__ = ["ContentCosts", "Costs", "RenditionCosts"]
 
@@ -75,15 +75,15 @@ class Costs:
         """The tokens of a section's own text under its heading."""
         return self._counter.count(f"\n{section.heading}\n{section.text}\n")
 
-    def whole(self, text: str, lines: Iterable[Line]) -> int:
-        """The tokens of a whole text, in which these lines stand.
+    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:
+        """The tokens of the whole text that is written, in which these lines stand.
 
         An exact counter isn't asked again for what it has counted of it: that would take as long as the fit.
         """
         if not isinstance(uncached(self._counter), ExactCounter):
-            return self._counter.count(text)
+            return self._counter.count("".join(written))
         known = {f"{line.text}\n": line.tokens for line in lines}
-        parts = apart_at_bullets(text)
+        parts = parts_apart(written)
         return sum([known[part] if part in known else self._counter.count(part) for part in parts])
 
     def _heading(self, section: Section, memory: Memory | None) -> tuple[str, int]:
@@ -107,9 +107,9 @@ class ContentCosts(Costs):
 
     way = "content"
 
-    def whole(self, text: str, lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
         """The text counts as it stands, whatever its lines were thought to take."""
-        return self._counter.count(text)
+        return self._counter.count("".join(written))
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         return self._counter.count(memory.content)
@@ -135,9 +135,9 @@ class RenditionCosts(Costs):
 
     way = "renditions"
 
-    def whole(self, text: str, lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
         """The text counts as it stands, whatever its lines were thought to take."""
-        return self._counter.count(text)
+        return self._counter.count("".join(written))
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - As of all costs.
         rendition, counted = memory.renditions.at(level), memory.renditions.counter

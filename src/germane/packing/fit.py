@@ -144,7 +144,7 @@ class _Packer:
                 if choice.required:
                     line = min(self._lines(block.section, choice), key=lambda line: line.tokens, default=None)
                     if line is not None:
-                        self._place(block, choice, line)
+                        self._place(block, choice, line, self._heading(block, choice))
                         named.append(choice.memory.id)
         needed = sum(block.used for block in blocks)
         if needed > budget:
@@ -230,7 +230,7 @@ class _Packer:
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return
-        heading = self._heading(block, choice)
+        heading = 0 if block.plain and block.shown else self._heading(block, choice)
         if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.
             choice.short_by = choice.tokens + heading - max(0, room)
@@ -245,7 +245,7 @@ class _Packer:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
                 return
             if line.tokens + heading <= room:
-                self._place(block, choice, line)
+                self._place(block, choice, line, heading)
                 return
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
@@ -285,8 +285,8 @@ class _Packer:
                 choice.line, choice.tokens = line, line.tokens
                 return
 
-    def _place(self, block: Block, choice: Choice, line: Line) -> None:
-        block.used += line.tokens + self._heading(block, choice)
+    def _place(self, block: Block, choice: Choice, line: Line, heading: int) -> None:
+        block.used += line.tokens + heading
         block.shown += 1
         if (session := session_of(block.section, choice.memory)) is not None:
             block.sessions.add(session)

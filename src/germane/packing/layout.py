@@ -5,7 +5,7 @@ Level: packing (imports model). Pure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from germane.model.context import Item
@@ -35,13 +35,8 @@ def blocks_of(
             )
         elif block.open:
             lines = [section.text] if block.shows_text else []
-            session = None
-            for choice in _shown(block):
-                its = session_of(section, choice.memory)
-                if its is not None and its != session:
-                    lines.append(heading_text(section, choice.memory))
-                session = its
-                lines.append(_text(choice))
+            shown = _shown(block)
+            lines += _under_dates(section, shown, heading_text) if section.by_session else map(_text, shown)
             written.append((section.heading, lines))
     return written
 
@@ -72,6 +67,19 @@ def items_of(fitted: Fitted) -> Sequence[Item]:
 def lines_of(fitted: Fitted) -> list[Line]:
     """The lines of the text, in no order."""
     return [choice.line for block in fitted.blocks for choice in block.choices if choice.line is not None]
+
+
+def _under_dates(
+    section: Section, shown: Sequence[Choice], heading_text: Callable[[Section, Memory], str]
+) -> Iterator[str]:
+    """The lines of a section, each session's under its date."""
+    session = None
+    for choice in shown:
+        its = session_of(section, choice.memory)
+        if its is not None and its != session:
+            yield heading_text(section, choice.memory)
+        session = its
+        yield _text(choice)
 
 
 def _shown(block: Block) -> list[Choice]:

@@ -21,7 +21,7 @@ from germane.model.memory import Level, Memory, Status
 from germane.model.plan import Section
 from germane.renditions import render_title
 
-__all__ = ["fence", "heading_of", "item_lines", "render", "session_of"]
+__all__ = ["fence", "heading_of", "item_lines", "render", "session_of", "written_lines"]
 
 _BULLET, _INDENT = "- ", "  "
 _SUPERSEDED = "(superseded by a newer version)"
@@ -43,7 +43,19 @@ _TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
 
 def render(blocks: Sequence[tuple[str, Sequence[str]]]) -> str:
     """The text of a context: each block a heading and its lines, blocks parted by a blank line."""
-    return "\n\n".join("\n".join([heading, *lines] if heading else list(lines)) for heading, lines in blocks)
+    return "".join(written_lines(blocks))
+
+
+def written_lines(blocks: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """The lines of that text with their line ends, the last of a block with the blank line after it."""
+    written: list[str] = []
+    for heading, lines in blocks:
+        *others, last = [heading, *lines] if heading or not lines else lines
+        written += [f"{line}\n" for line in others]
+        written.append(f"{last}\n\n")
+    if written:
+        written[-1] = written[-1].removesuffix("\n\n")
+    return written
 
 
 def fence(text: str) -> list[str]:
@@ -64,7 +76,8 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
         lines[0] = f"{lines[0]} {_SUPERSEDED}"
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
-    return "\n".join([_BULLET + lines[0].strip(), *(_INDENT + line for line in lines[1:])])
+    first, *others = lines
+    return "\n".join([_BULLET + first.strip(), *[_INDENT + line for line in others]])
 
 
 def _fenced(line: str) -> str:
