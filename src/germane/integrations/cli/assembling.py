@@ -65,6 +65,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         as_json: options.Json = False,
     ) -> None:
         asked = {"budget": budget, "plan": plan, "frame": frame, "counter": counter}
+        among = {"kinds": kind or (), "tags": tag or (), "scopes": scope or (), "spaces": with_space or ()}
         context = _context(
             database,
             agent,
@@ -73,16 +74,13 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
             frames=frames,
             talk=talk,
             pins=pin or (),
-            kinds=kind or (),
-            tags=tag or (),
-            scopes=scope or (),
             where=Filter(source=source, metadata=fields_of(meta or ())),
             since=since,
             until=until,
             min_importance=min_importance,
-            spaces=with_space or (),
             record=record,
             **asked,
+            **among,
         )
         show(context, agent, as_json=as_json)
 
