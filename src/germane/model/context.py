@@ -33,7 +33,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The result of an assembly. `tokens` is the count of `text` as it stands, headings and all."""
+    """The result of an assembly. `tokens` is the count of `text` as it stands, headings and all.
+
+    `items` may be written when they are first looked at; they equal a tuple of the same items.
+    """
 
     text: str
     tokens: int
