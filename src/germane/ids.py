@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
-__all__ = ["IdSequence"]
+__all__ = ["IdSequence", "id_text"]
 
 _COUNTER_BITS, _TAIL_BITS = 12, 62
 
@@ -33,6 +33,10 @@ class IdSequence:
             self._last = max(self._last + 1, int(now.timestamp() * 1000) << _COUNTER_BITS)
             moment, counter = self._last >> _COUNTER_BITS, self._last & ((1 << _COUNTER_BITS) - 1)
         bits = moment << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | self._random_bits(_TAIL_BITS)
-        # As `str(UUID(int=bits))` has it, in a third of the time.
-        digits = bits.to_bytes(16, "big").hex()
-        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return id_text(bits.to_bytes(16, "big"))
+
+
+def id_text(raw: bytes) -> str:
+    """The canonical form of an id's 16 bytes: as `str(UUID(bytes=raw))`, in a third of its time."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

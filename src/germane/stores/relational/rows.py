@@ -1,6 +1,6 @@
 """Memories as rows of numbers, bytes and text, and rows as memories.
 
-Level: stores (imports model).
+Level: stores (imports model and ids).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from germane.errors import InvalidInput
+from germane.ids import id_text
 from germane.model.making import maker
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
 from germane.model.scope import GLOBAL, Scope
@@ -76,12 +77,6 @@ def id_bytes(text: str, *, name: str = "id") -> bytes:
 def try_id_bytes(text: str) -> bytes | None:
     """The 16 bytes of an id, or None for what can't be the id of any memory."""
     return bytes.fromhex(text.replace("-", "")) if _CANONICAL.fullmatch(text) else None
-
-
-def id_text(raw: bytes) -> str:
-    """The canonical form of an id's 16 bytes."""
-    digits = raw.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
 def microseconds(when: datetime, *, name: str) -> int:
