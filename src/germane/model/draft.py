@@ -12,6 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from germane.model.copies import State, restore, state_of
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.scope import GLOBAL, Scope
 
@@ -48,6 +49,12 @@ class Draft:
     pinned: bool = False
     created_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __getstate__(self) -> State:
+        return state_of(self)
+
+    def __setstate__(self, state: State) -> None:
+        restore(self, state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

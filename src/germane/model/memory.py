@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from germane.errors import InvalidInput
 from germane.model.columns import cut, line_of
+from germane.model.copies import State, restore, state_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
@@ -132,6 +133,12 @@ class Memory:
         # Its renditions say the same text again three times over, and that may be long.
         said = cut(line_of(self.content), _SHOWN)
         return f"<germane.Memory {self.id} of {self.agent!r}, {self.kind}, {self.status}: {said!r}>"
+
+    def __getstate__(self) -> State:
+        return state_of(self)
+
+    def __setstate__(self, state: State) -> None:
+        restore(self, state)
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
