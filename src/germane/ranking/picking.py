@@ -17,6 +17,7 @@ from germane.model.learning import LearningState, Weights
 from germane.model.picking import Seen
 from germane.model.query import Candidate, Query, TimeRange
 from germane.model.trace import Ranked
+from germane.ranking.composite import sums_of
 from germane.ranking.gate import FEW, outside
 from germane.ranking.in_columns import Signals, signals_in
 from germane.ranking.relevance import parts_of
@@ -70,11 +71,12 @@ class Best:
             weights=self.weights,
             preferred=preferred,
         )
-        parts = _by_place({name: column[places] for name, column in columns.items()})
-        scores = np.array([math.fsum(each.values()) for each in parts])
+        scores = sums_of({name: column[places] for name, column in columns.items()}, len(places))
         best = _first(scores, seen.created[places], seen.ids[places], self._limit)
-        self._scores, self._parts = scores[best].tolist(), [parts[place] for place in best.tolist()]
-        return places[best]
+        chosen = places[best]
+        self._scores = scores[best].tolist()
+        self._parts = _by_place({name: column[chosen] for name, column in columns.items()})
+        return chosen
 
     def ranked(self, candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
         """The candidates that were picked last, in their order, with their scores."""
