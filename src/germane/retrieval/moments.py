@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import warnings
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from importlib import import_module
 from threading import Lock
 from typing import Any, TypeAlias
@@ -207,12 +208,17 @@ def _period(moment: datetime, period: str) -> Span:
     return _day(start)
 
 
+def _parsed(text: str, now: datetime) -> Span | None:
+    """Ask `dateparser`. It counts from the day's noon, so that the same is asked for a whole day."""
+    return _asked(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
+
+
 _PARSING = Lock()
 
 
-def _parsed(text: str, now: datetime) -> Span | None:
-    """Ask `dateparser`. Its settings are kept for good, so the moment it counts from is the day's noon."""
-    noon = datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None)
+# A parse takes about a millisecond, and what is asked has been written in one of a few ways by now.
+@lru_cache(maxsize=1000)
+def _asked(text: str, noon: datetime) -> Span | None:
     # Its warnings are about its own use of the standard library. The filters are the process's, so
     # two threads must not change and restore them at once.
     with _PARSING, warnings.catch_warnings():
