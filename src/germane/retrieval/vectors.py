@@ -151,6 +151,11 @@ class Compared:
         found: NDArray[np.float32] = np.einsum("ij,j->i", self._rows, self._asked)
         return found
 
+    @cached_property
+    def _exact(self) -> NDArray[np.float64]:
+        # By row, what was asked for so far, which is asked for again: first to choose by, then to be told.
+        return np.full(len(self._rows), np.nan)
+
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
         """At least the `limit` nearest admitted documents; more where rounding might decide."""
         rows = self._row_of[np.flatnonzero(admitted[: len(self._row_of)])]
@@ -167,8 +172,11 @@ class Compared:
         inside = np.flatnonzero(ordinals < len(self._row_of))
         rows = self._row_of[ordinals[inside]]
         present = rows >= 0
-        products = self._rows[rows[present]] * self._asked
-        found[inside[present]] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
+        rows = rows[present]
+        new = rows[np.isnan(self._exact[rows])]
+        products = self._rows[new] * self._asked
+        self._exact[new] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
+        found[inside[present]] = self._exact[rows]
         return found
 
     def rough(self, count: int) -> NDArray[np.float64]:
