@@ -131,6 +131,16 @@ def test_another_process_that_decides_changes_it_too(tmp_path: Path) -> None:
         assert before != note(engine) == other.calibration().advice
 
 
+def test_a_namesake_of_an_agent_that_was_removed_has_a_note_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with opened(*decided(12), at=path) as engine:
+        before = note(engine)
+        germane.remove_agent(path, engine.agent, confirm=True)
+        # As many changes as the other had, so that only whose they are tells them apart.
+        engine.remember_many(decided(12, failed=12))
+        assert before != note(engine) == engine.calibration().advice
+
+
 def test_another_agents_decisions_say_nothing_of_this_one(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     with opened(*decided(12), at=path), germane.open(path, agent="other", embedder=None) as other:
