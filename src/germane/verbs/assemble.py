@@ -53,6 +53,11 @@ def assemble(
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
     conversation: str | Conversation | None = None,
+    guidance: bool = False,
+    gate: bool | None = None,
+    dates: bool = True,
+    sources: bool = True,
+    ids: bool = False,
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
@@ -63,8 +68,15 @@ def assemble(
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     framing = framed(
-        session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
+        session,
+        query,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        dated=asked.question.when is not None,
+        guidance=guidance,
     )
+    framing = replace(framing, plan=framing.plan.showing(dates=dates, sources=sources, ids=ids))
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
@@ -79,7 +91,8 @@ def assemble(
         pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        gated=framing.plan.gate and scorer is None and found.by_relevance,
+        gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
+        gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*asked.notes, *framing.notes, *failures(plan, found, session.kinds), *unadvised),
