@@ -169,6 +169,7 @@ def _figures(figures: Figures) -> dict[str, Any]:
     return {
         "evidence_recall": round(figures.evidence_recall, _PLACES),
         "all_evidence": round(figures.all_evidence, _PLACES),
+        "shown_recall": round(figures.shown_recall, _PLACES),
         "interval": [round(end, _PLACES) for end in figures.interval],
         "questions": figures.questions,
         "evidence": figures.evidence,
@@ -185,6 +186,7 @@ def _overall(results: Sequence[Result]) -> str:
         "evidence",
         "95 %",
         "all",
+        "shown",
         *(f"R@{k}" for k in DEPTHS),
         "MRR",
         "tokens",
@@ -197,6 +199,7 @@ def _overall(results: Sequence[Result]) -> str:
             percent(result.overall.evidence_recall),
             "–".join(percent(end) for end in result.overall.interval),
             percent(result.overall.all_evidence),
+            percent(result.overall.shown_recall),
             *(percent(result.overall.recall_at[k]) for k in DEPTHS),
             percent(result.overall.mrr),
             f"{result.tokens:.0f}",

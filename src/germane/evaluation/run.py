@@ -201,13 +201,19 @@ def _answered(
         started = perf_counter()
         text = reader.assemble(asked.question, budget)
         seconds = perf_counter() - started
+        whole = held_pieces(text, asked, needles)
+        shown = reader.shown if isinstance(reader, GermaneReader) else frozenset()
         answers[budget] = Answer(
             number=asked.number,
             corpus=asked.corpus,
             half=asked.half,
             category=asked.category,
             evidence=len(asked.pieces),
-            held=sum(held_pieces(text, asked, needles)),
+            held=sum(whole),
+            shown=sum(
+                held or not shown.isdisjoint(piece.ids)
+                for held, piece in zip(whole, asked.pieces, strict=True)
+            ),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -262,6 +268,7 @@ def _figures(answers: Sequence[Answer], seed: int) -> Figures:
         evidence=sum(each.evidence for each in answers),
         found=sum(each.held for each in answers),
         evidence_recall=mean(shares),
+        shown_recall=mean([each.shown_share for each in answers]),
         all_evidence=mean([float(each.whole) for each in answers]),
         interval=bootstrap_interval(shares, seed=seed),
         recall_at={depth: mean([each.recall_at[depth] for each in answers]) for depth in DEPTHS},

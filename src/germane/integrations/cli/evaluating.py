@@ -36,6 +36,7 @@ def _eval(
     budgets: options.Budgets = _BUDGETS,
     baselines: options.Baselines = None,
     embedder: options.EmbedderName = None,
+    plans: options.Plans = [],  # noqa: B006 - typer reads the default and never changes it.
     compare: options.Compared = None,
     ablate: options.Ablate = False,
     limit: options.Limit = None,
@@ -51,17 +52,17 @@ def _eval(
 ) -> int:
     """Measure how much of the evidence stands in the context.
 
-    For each question: the share of the turns that answer it which stand whole in the text, beside
-    other retrievers. Conversations and probes are measured in stores of their own, in memory;
-    questions in JSON lines about the store of --db and --agent, which is only read. Exits with 1
-    when a floor is missed.
+    For each question: the share of the turns that answer it which stand whole in the text of the default
+    `assemble` call, beside other plans and retrievers. Conversations and probes are measured in stores of
+    their own, in memory; questions in JSON lines about the store of --db and --agent, which is only read.
+    Exits with 1 when a floor is missed.
     """
     from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
 
     floors = _floors(min_recall, min_all)
     asked = _asked(limit, embedder, database, agent)
     numbers = numbers_of(budgets, name="--budgets")
-    names = _retrievers(baselines, compare, alone=ablate)
+    names = _retrievers(baselines, compare, plans, alone=ablate)
     with _progress(quiet=as_json) as told:
         if why is not None or why_missing is not None:
             lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
@@ -69,8 +70,9 @@ def _eval(
         report = evaluation.evaluate(
             file, budgets=numbers, retrievers=names, ablate=ablate, progress=told, **asked
         )
-    if compare is not None:
-        report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in compare))
+    pairs = [] if compare is None else [compare]
+    for first, second in dict.fromkeys([*pairs, *((_ITSELF, f"plan={plan}") for plan in plans)]):
+        report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in (first, second)))
     gate = evaluation.judged(report, floors, retriever=report.results[0].retriever)
     _write(report, gate, plot=plot, html=html)
     return _tell(report, gate, as_json=as_json)
@@ -101,11 +103,15 @@ def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:
     ]
 
 
-def _retrievers(baselines: str | None, compare: tuple[str, str] | None, *, alone: bool) -> list[str] | None:
-    """Who takes part; None for all that can."""
-    configurations = [_ITSELF] if compare is None else list(compare)
+def _retrievers(
+    baselines: str | None, compare: tuple[str, str] | None, plans: Sequence[str], *, alone: bool
+) -> list[str] | None:
+    """The names of what is measured; None for every retriever that is installed."""
+    configurations = [_ITSELF] if compare is None or plans else []
+    configurations += [*(compare or ()), *(f"plan={plan}" for plan in plans)]
+    configurations = list(dict.fromkeys(configurations))
     if baselines is None:
-        return configurations if alone or compare is not None else None
+        return configurations if alone or compare is not None or plans else None
     named = [name.strip() for name in baselines.split(",") if name.strip() and name.strip() != _NOBODY]
     return list(dict.fromkeys([*configurations, *named]))
 

@@ -20,6 +20,7 @@ __all__ = [
     "Limit",
     "MinAll",
     "MinRecall",
+    "Plans",
     "Plot",
     "QuestionFile",
     "Why",
@@ -43,7 +44,7 @@ Baselines = Annotated[
         "--baselines",
         metavar="NAMES",
         help="What to compare with: names parted by commas, or none; all that are installed if not said, "
-        "and none beside --compare or --ablate.",
+        "and none beside --plan, --compare or --ablate.",
     ),
 ]
 EmbedderName = Annotated[
@@ -53,6 +54,14 @@ EmbedderName = Annotated[
         metavar="NAME",
         help="static, onnx or none: what germane and the peers that need vectors embed with; static if not "
         "said, and for a store the one that it has.",
+    ),
+]
+Plans = Annotated[
+    list[str],
+    typer.Option(
+        "--plan",
+        metavar="NAME",
+        help="Measure this plan too, compared in pairs with the default call; repeatable.",
     ),
 ]
 Compared = Annotated[
