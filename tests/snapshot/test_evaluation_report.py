@@ -1,5 +1,6 @@
 """What a report looks like to programs and to people."""
 
+# ruff: noqa: E501 - A row of the table is one line.
 from __future__ import annotations
 
 import json

@@ -15,6 +15,7 @@ from germane.engine import Engine, open_engine
 from germane.errors import InvalidInput
 from germane.evaluation.corpus import Corpus, Retriever
 from germane.evaluation.greedy import Packed
+from germane.evaluation.records import all_memories, open_records, record_key
 from germane.kinds import BUILT_IN
 from germane.model.context import Context
 from germane.model.plan import Plan
@@ -159,12 +160,17 @@ class GermaneReader:
         self.engine = _opened(corpus, configuration)
         if corpus.stored is not None:
             self.ids = {each: each for each in corpus.ids}
+            return
+        if corpus.records is not None:
+            own = dict(zip(corpus.keys, corpus.ids, strict=True))
+            memories = all_memories(self.engine)
+            self.ids = {each.id: own[key] for each in memories if (key := record_key(each)) in own}
         else:
             stored = self.engine.remember_many(corpus.drafts)
-            if self.engine.stats().pending:
-                # A slow embedder works in the background; nothing is measured before it is done.
-                self.engine.embed_pending()
-            self.ids = {each.memory.id: own for each, own in zip(stored, corpus.ids, strict=True)}
+            self.ids = {each.memory.id: own_id for each, own_id in zip(stored, corpus.ids, strict=True)}
+        if self.engine.stats().pending:
+            # A slow embedder works in the background; nothing is measured before it is done.
+            self.engine.embed_pending()
 
     def recall(self, question: str, limit: int) -> Sequence[str]:
         """The corpus's ids, best first, by what the configuration ranks with."""
@@ -214,6 +220,8 @@ class GermaneReader:
 def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
     named = configuration.embedder != _AS_GIVEN
     embedder = embedder_named(configuration.embedder) if named else corpus.embedder
+    if corpus.records is not None:
+        return open_records(corpus.records, now=corpus.now, embedder=embedder, counter=corpus.counter)
     if corpus.stored is None:
         return open_engine(
             ":memory:",

@@ -18,7 +18,7 @@ from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text, warn
 
 if TYPE_CHECKING:
-    from germane.evaluation import Floor, Judged, Losses, Report
+    from germane.evaluation import Floor, Judged, Losses, Records, Report
 
 __all__ = ["COMMANDS", "numbers_of"]
 
@@ -31,8 +31,10 @@ _EXPLAINED_AT = 1000
 
 
 def _eval(
-    file: options.QuestionFile,
+    file: options.QuestionFile = None,
     *,
+    records: options.RecordsSource = None,
+    demo: options.DemoData = False,
     budgets: options.Budgets = _BUDGETS,
     baselines: options.Baselines = None,
     embedder: options.EmbedderName = None,
@@ -54,13 +56,14 @@ def _eval(
 
     For each question: the share of the turns that answer it which stand whole in the text of the default
     `assemble` call, beside other plans and retrievers. Conversations and probes are measured in stores of
-    their own, in memory; questions in JSON lines about the store of --db and --agent, which is only read.
-    Exits with 1 when a floor is missed.
+    their own, in memory, and so are records with questions about them; other questions in JSON lines are
+    about the store of --db and --agent, which is only read. Exits with 1 when a floor is missed.
     """
     from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
 
     floors = _floors(min_recall, min_all)
-    asked = _asked(limit, embedder, database, agent)
+    file, about = _about(file, records, demo=demo)
+    asked = {**_asked(limit, embedder, database, agent), "records": about}
     numbers = numbers_of(budgets, name="--budgets")
     names = _retrievers(baselines, compare, plans, alone=ablate)
     with _progress(quiet=as_json) as told:
@@ -92,6 +95,20 @@ def _asked(limit: int | None, embedder: str | None, database: str, agent: str) -
 
     said = {} if embedder is None else {"embedder": embedder_named(embedder)}
     return {"questions_limit": limit, "stored": Stored(database=database, agent=agent), **said}
+
+
+def _about(file: Path | None, source: str | None, *, demo: bool) -> tuple[Path, Records | None]:
+    """The file of questions, and what is imported to ask it about."""
+    from germane.evaluation import Records  # noqa: PLC0415 - Only this command needs it.
+
+    if demo and file is None and source is None:
+        from germane import demo as data  # noqa: PLC0415 - Only the demo needs it.
+
+        folder = Path(data.__file__).parent
+        return folder / "questions.jsonl", Records(source=folder / "memory.jsonl", now=data.DEMO_NOW)
+    if demo or file is None:
+        raise InvalidInput("Name either a FILE of questions, with --records where they need it, or --demo.")
+    return file, None if source is None else Records(source=source)
 
 
 def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:

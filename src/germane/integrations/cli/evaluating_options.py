@@ -15,6 +15,7 @@ __all__ = [
     "Baselines",
     "Budgets",
     "Compared",
+    "DemoData",
     "EmbedderName",
     "HtmlFile",
     "Limit",
@@ -23,17 +24,29 @@ __all__ = [
     "Plans",
     "Plot",
     "QuestionFile",
+    "RecordsSource",
     "Why",
     "WhyMissing",
 ]
 
 QuestionFile = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
         metavar="FILE",
-        help="Conversations and questions in LoCoMo's layout; or JSON lines (.jsonl), questions about the "
-        "store that --db names or probes that bring their memories.",
+        help="Conversations and questions in LoCoMo's layout; or JSON lines (.jsonl): questions about what "
+        "--records imports, questions about the store of --db, or probes that bring their memories.",
     ),
+]
+RecordsSource = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="SOURCE",
+        help="Import this folder or file into a store in memory, as germane import does, and ask about it.",
+    ),
+]
+DemoData = Annotated[
+    bool, typer.Option("--demo", help="Ask the demo's questions about the demo's memory; leave out FILE.")
 ]
 Budgets = Annotated[
     str, typer.Option("--budgets", metavar="N,N,...", help="The budgets to measure at, in o200k tokens.")
