@@ -18,7 +18,17 @@ from germane.model.copies import State, restore, state_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
-__all__ = ["STORED_LEVELS", "Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
+__all__ = [
+    "STORED_LEVELS",
+    "Level",
+    "Memory",
+    "Outcome",
+    "Rendition",
+    "Renditions",
+    "Status",
+    "Trust",
+    "as_utc",
+]
 
 
 _SHOWN = 60

@@ -38,6 +38,16 @@ _Waiting: TypeAlias = tuple[Block, Choice]
 
 _HARDLY_LONGER = 1.3
 """A text that is so little longer than its summary is shown whole where the summary would do."""
+_BREADTH = 0.25
+"""The share of a budget that brings candidates in before any is lengthened.
+
+Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
+in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
+"""
+_FEW = 40
+"""Tokens; about the shortest line of a memory with its day and source."""
+_NEAR_BEST = 0.7
+"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
 _OWN_WORDS = 0.05
 """The share of a budget that a section's own text may take where sections are filled by value."""
 
@@ -132,7 +142,10 @@ def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
 def _brief(block: Block, choice: Choice) -> Sequence[Level]:
     """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
     renditions = choice.memory.renditions
-    if Level.SUMMARY not in block.levels or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens:
+    if (
+        Level.SUMMARY not in block.levels
+        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+    ):
         return block.levels[:1]
     return (Level.SUMMARY,)
 
@@ -266,10 +279,10 @@ class _Packer:
     def by_value(self, blocks: Sequence[Block], budget: int) -> None:
         """Fill all sections together: first breadth, then depth, then what is left, best candidates first.
 
-        Sections that are shown whatever the question claim their shares. Half of the rest brings candidates
-        in, each at the shortest level that carries its point: every section's best within its share of that
-        half, then the best of all. The other half lengthens them in rank order, before weaker candidates come
-        in, and sections take what is left beyond their shares. Half measured best on four kinds of dialogue.
+        Sections that are shown whatever the question claim their shares. A quarter of the rest brings
+        candidates in, each at the shortest level that carries its point: every section's best within its share
+        of that part, then the best of all. What is left lengthens them in rank order, before weaker candidates
+        come in, and sections take what is left beyond their shares.
         """
         always = sorted(
             (block for block in blocks if block.section.order is not None),
@@ -278,8 +291,10 @@ class _Packer:
         queue = _in_rank_order([block for block in blocks if block.section.order is None])
         every = [*((block, choice) for block in always for choice in block.choices), *queue]
         for block in always:
+            if block.section.advises:
+                continue  # Advice has no claim: it stands where nothing else needs its tokens.
             self._claim(block, min(block.share - block.used, _left(blocks, budget)))
-        self._widen(queue, _left(blocks, budget) // 2)
+        self._widen(queue, int(_BREADTH * _left(blocks, budget)))
         self._deepen(every, _left(blocks, budget))
         self._fill_up(queue, blocks, budget)
         for block in always:
@@ -309,7 +324,9 @@ class _Packer:
         left = room
         for key, weight in weights.items() if len(weights) > 1 else ():
             claim = room * weight // max(1, sum(weights.values()))
-            left -= self._prefix([pair for pair in in_time if id(pair[0]) == key], claim)
+            least = _NEAR_BEST * in_time[0][1].score
+            claiming = [pair for pair in in_time if id(pair[0]) == key and pair[1].score >= least]
+            left -= self._prefix(claiming, claim)
         self._prefix(in_time, left)
 
     def _prefix(self, queue: Sequence[_Waiting], room: int) -> int:
@@ -338,15 +355,16 @@ class _Packer:
         """Bring in what was left out, in rank order, at the longest level that fits.
 
         A turn of dialogue comes in whole or not at all. Past the first other memory that doesn't fit, others
-        come in only while more than a tenth of the budget is free: so a larger budget doesn't lose a memory to
-        a better one that has just become short enough.
+        come in only while more than a few tokens are free: so a larger budget seldom loses a memory to a better
+        one that has just become short enough.
         """
         left, stopped = _left(blocks, budget), False
+        few = min(budget // 10, _FEW)
         for block, choice in queue:
             if choice.line is not None or choice.reason is not None:
                 continue
             before, turn = block.used, session_of(block.section, choice.memory) is not None
-            waits = stopped and not turn and left <= budget // 10
+            waits = stopped and not turn and left <= few
             room = 0 if waits else self._under_ceiling(block, left)
             if not self._passed_over(block, choice, room):
                 self._try(block, choice, room, block.levels[:1] if turn else block.levels)
@@ -385,9 +403,7 @@ class _Packer:
         ceiling = block.section.share.ceiling
         return room if ceiling is None else max(0, min(room, ceiling - block.used))
 
-    def _try(
-        self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None
-    ) -> bool:
+    def _try(self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None) -> bool:
         """Show a memory at the longest of these levels that fits, else of those that the overflow rule allows.
 
         Returns whether it is shown.

@@ -96,13 +96,17 @@ def item_lines(section: Section, memory: Memory, level: Level, text: str | None 
 
 
 def item_label(section: Section, memory: Memory) -> str:
-    """What ends an item: the day it was created, a short name of its source, a short id; each if shown."""
-    said = []
-    if section.dates and session_of(section, memory) is None:
-        said.append(memory.created_at.date().isoformat())
-    if section.sources and (source := short_source(memory.source)):
-        said.append(source)
-    label = f" ({', '.join(said)})" if said else ""
+    """What ends an item: the day it was created, a short name of its source, a short id; each if shown.
+
+    A memory under the date of its session needs neither day nor source.
+    """
+    parts = []
+    alone = session_of(section, memory) is None
+    if section.dates and alone:
+        parts.append(memory.created_at.date().isoformat())
+    if section.sources and alone and (source := short_source(memory.source)):
+        parts.append(source)
+    label = f" ({', '.join(parts)})" if parts else ""
     return f"{label} [{short_id(memory.id)}]" if section.ids else label
 
 
