@@ -150,9 +150,10 @@ class Reading(Refreshing):
 
         No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
         what the query says, or who chooses. What a running `conversation` (a text or one of the engine's)
-        contains is left out. `pins` are ids that must stand in it. Filters restrict what is ranked, not what
-        is always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a file
-        `changed` since ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
+        contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind all
+        else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a `task`,
+        by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills the
+        ledger. Raises BudgetTooSmall or InvalidInput.
         """
         where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
         where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)
