@@ -222,7 +222,7 @@ def _boosts(request: Request) -> Boosts | None:
         return None
     priorities = {
         kind: min(section.priority, 1.0)
-        for section in plan.sections
+        for section in reversed(plan.sections)  # Where several show a kind, the first says.
         if section.order is None
         for kind in section.kinds
     }

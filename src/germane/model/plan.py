@@ -94,24 +94,30 @@ class Share:
 class Section:
     """A named part of the output.
 
-    `heading` is the line written above it. `kinds` are shown here. With `order` set, the section
-    is always attempted and its memories come in that order, whatever the question; without, they
-    are the most relevant. `required` sections must be shown whole (at some level) or the assembly
-    fails, as must memories of `required_kinds`; a kind can require single memories too (a censor that
-    blocks). `limit` bounds how many
-    candidates are gathered, `items` how many are shown, `priority` says who gets left-over tokens
-    first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
-    stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
-    the memories of a session stand together, in the order of their times, under its date; those of
-    no session come before them. `style` says how memories are written; only bullets stand under
-    headings, and only a working set is written otherwise, in one section. With `reverse` the best
-    stands last in such a list; which memories stand there is the same. Of the memories that are `alike`
-    at most `each` are shown, the best ones; those that lack what makes them alike are like none. One that
-    `associates` takes in, where it would be empty, what is near to what the other sections show. With
-    `of_domain` memories that name another domain than the frame's in their metadata are not gathered. One
-    that `advises` says in one sentence how far the agent's confidence is to be trusted, as its text.
-    With `dates`, `sources` and `ids` each item ends with the day it was created, a short name of its source
-    and a short id that `Engine.expand` takes; under the date of a session there is no day.
+    `heading` is the line written above it; sections that follow each other under one heading share it. `kinds`
+    are shown here, of what `where` admits; without kinds, all that it admits. A memory that several sections
+    would show stands in the first of them.
+
+    With `order` set, the section is always attempted and its memories come in that order, whatever the question;
+    without, they are the most relevant. `required` sections must be shown or the assembly fails, as must
+    memories of `required_kinds`; a kind can require single memories too (a constraint that blocks), and these at
+    full length.
+
+    `limit` bounds how many candidates are gathered and `items` how many are shown; `priority` says who gets
+    left-over tokens first (higher first). `levels` are the lengths that may be shown, in the order in which they
+    are tried. Of the memories that are `alike` at most `each` are shown, the best ones; those that lack what
+    makes them alike are like none. One that `associates` takes in, where it would be empty, what is near to what
+    the other sections show. With `of_domain` memories that name another domain than the frame's in their
+    metadata are not gathered.
+
+    `text` is shown as it is (the frame's). One that `advises` says in one sentence how far the agent's confidence
+    is to be trusted, as its text. With `own_heading` each item stands under a heading of its own, made from
+    `heading` by filling `{title}`. With `by_session` the memories of a session stand together, in the order of
+    their times, under its date; those of no session come before them. `style` says how memories are written;
+    only bullets stand under headings, and only a working set is written otherwise, in one section. With `reverse`
+    the best stands last in such a list; which memories stand there is the same. With `dates`, `sources` and `ids`
+    each item ends with the day it was created, a short name of its source and a short id that `Engine.expand`
+    takes; under the date of a session there is neither day nor source.
     """
 
     name: str
@@ -206,12 +212,6 @@ class Plan:
         names = [section.name for section in self.sections]
         if not names or len(set(names)) != len(names):
             raise InvalidPlan(f"Plan {self.name!r} needs sections of different names; it has {names}.")
-        kinds = [kind for section in self.sections for kind in section.kinds]
-        doubled = sorted({kind for kind in kinds if kinds.count(kind) > 1})
-        if doubled:
-            raise InvalidPlan(
-                f"Plan {self.name!r} shows {', '.join(doubled)} in two sections; a memory stands in one."
-            )
         for section in self.sections:
             if not section.levels or section.limit < 1 or section.each < 1:
                 raise InvalidPlan(

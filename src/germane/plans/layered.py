@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from germane.errors import InvalidPlan
-from germane.kinds import Kinds
+from germane.kinds import USER, Kinds
 from germane.model.frame import Frame
 from germane.model.memory import Level
 from germane.model.plan import Alike, Plan, RollOver, Section, Share
-from germane.model.query import Order
+from germane.model.query import Filter, Order
 from germane.packing.allocate import allocate
 from germane.plans.complexity import Complexity, scaled
 from germane.plans.intent import Intent, limit_of
@@ -141,6 +141,13 @@ def layered(
                 required_kinds=kinds.in_section("identity"),
             ),
             replace(always("user", _ABOUT_USER, kinds), priority=2.5),
+            replace(
+                always("user", _ABOUT_USER, kinds),
+                name="user_facts",
+                priority=2.4,
+                kinds=kinds.in_section("facts"),
+                where=Filter(subject=USER),
+            ),
             replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
             frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
