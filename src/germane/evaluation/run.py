@@ -185,11 +185,14 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Differ
     variants = [whole.leaving_out(part) for part in parts]
     if "semantic" in parts:
         variants.append(replace(whole, embedder=_WORDS_ONLY.embedder))
-    run.expect(len(variants))
+    run.expect(1 + len(variants))
+    baseline = run.results(name, configured(whole, by_plan=True))
     return tuple(
         one
         for variant in variants
-        for one in differences(results[name], run.results(str(variant), configured(variant)), seed=run.seed)
+        for one in differences(
+            baseline, run.results(str(variant), configured(variant, by_plan=True)), seed=run.seed
+        )
     )
 
 
