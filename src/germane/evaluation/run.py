@@ -223,8 +223,8 @@ def _answered(
                 held or not shown.isdisjoint(piece.ids)
                 for held, piece in zip(whole, asked.pieces, strict=True)
             ),
-            answers=len(asked.answers),
-            answers_held=sum(holds_phrase(text, phrase) for phrase in asked.answers),
+            phrases=len(asked.phrases),
+            phrases_held=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -274,7 +274,7 @@ def _grouped(
 
 def _figures(answers: Sequence[Answer], seed: int) -> Figures:
     shares = [each.share for each in answers]
-    phrases = [each.answers_held / each.answers for each in answers if each.answers]
+    phrases = [each.phrases_held / each.phrases for each in answers if each.phrases]
     return Figures(
         questions=len(answers),
         evidence=sum(each.evidence for each in answers),
