@@ -217,7 +217,7 @@ def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> N
     for name in ("plan=relevance", "bm25"):
         result = report.result(name, 1000)
         assert [(each.held, each.evidence) for each in result.answers] == [(1, 1), (1, 1), (1, 2)]
-        assert [(each.answers_held, each.answers) for each in result.answers] == [(1, 1), (0, 0), (1, 2)]
+        assert [(each.phrases_held, each.phrases) for each in result.answers] == [(1, 1), (0, 0), (1, 2)]
         assert result.overall.answer_recall == 0.75
     assert "answer" in report.to_text()
 
@@ -271,13 +271,15 @@ def test_records_and_conversations_do_not_mix(folder: Path, tmp_path: Path) -> N
         evaluate(dialogues.write(tmp_path), records=Records(source=folder))
 
 
-def test_every_question_about_the_decision_records_has_its_answer_there() -> None:
-    questions = ROOT / "bench" / "data" / "decisions.jsonl"
-    records = Records(source=ROOT / "docs" / "decisions")
-    report = evaluate(questions, budgets=[4000], retrievers=["plan=relevance", "bm25"], records=records)
-    assert report.questions >= 20
+@pytest.mark.parametrize(("name", "folder"), [("decisions", "docs/decisions"), ("docs", "docs")])
+def test_every_question_about_this_project_has_its_answer_there(name: str, folder: str) -> None:
+    records = Records(source=ROOT / folder)
+    report = evaluate(
+        ROOT / "bench" / "data" / f"{name}.jsonl", budgets=[8000], retrievers=["bm25"], records=records
+    )
+    assert report.questions > 10
     assert report.evidence.missing == ()
-    assert report.result("plan=relevance", 4000).overall.answer_recall == 1.0
+    assert (report.results[0].overall.answer_recall or 0.0) > 0.8
 
 
 PROBES = [

@@ -137,24 +137,27 @@ class Configuration:
         return replace(plan, without=parts, gate=plan.gate and GATE not in self.without)
 
 
-def configured(configuration: Configuration) -> Retriever:
-    """The retriever that is germane in this configuration."""
-    return lambda corpus: GermaneReader(corpus, configuration)
+def configured(configuration: Configuration, *, by_plan: bool = False) -> Retriever:
+    """The retriever that is germane in this configuration; `by_plan` as for GermaneReader."""
+    return lambda corpus: GermaneReader(corpus, configuration, by_plan=by_plan)
 
 
 class GermaneReader:
     """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
 
     `parts` collects the names of the score parts that were seen: they say what there is to leave out.
-    `shown` holds the corpus's ids of the items of the last context, whole or shortened.
+    `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
+    the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
+    contexts may differ a little from those of the call by name, and what is left out is compared with it.
     """
 
-    def __init__(self, corpus: Corpus, configuration: Configuration) -> None:
+    def __init__(self, corpus: Corpus, configuration: Configuration, *, by_plan: bool = False) -> None:
         self.configuration = configuration
         self.parts: set[str] = set()
         self.shown: frozenset[str] = frozenset()
         self._plan = configuration.plan_of()
         self._gated = GATE not in configuration.without
+        self._by_plan = by_plan or bool(self._plan.without) or not self._gated
         self._ungrouped = Packed(corpus) if GROUPING in configuration.without else None
         self._places = {own: place for place, own in enumerate(corpus.ids)}
         self.engine = _opened(corpus, configuration)
@@ -192,7 +195,7 @@ class GermaneReader:
 
     def context(self, question: str, budget: int) -> Context:
         """The context with its account, assembled as a caller would: nothing is passed but what differs."""
-        if self._plan.without or not self._gated:
+        if self._by_plan:
             return self.engine.assemble(question, budget=budget, plan=self._plan)
         if self.configuration.plan is not None:
             return self.engine.assemble(question, budget=budget, plan=self.configuration.plan)

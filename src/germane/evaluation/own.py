@@ -199,7 +199,7 @@ def _line_names(fields: Mapping[str, Any], path: Path, number: int) -> list[str]
 def _asked(
     lines: Sequence[tuple[int, Mapping[str, Any]]],
     pieces_of: Callable[[int, Mapping[str, Any]], tuple[Piece, ...]],
-    answers_of: Callable[[int, Mapping[str, Any]], tuple[str, ...]] = lambda _number, _fields: (),
+    phrases_of: Callable[[int, Mapping[str, Any]], tuple[str, ...]] = lambda _number, _fields: (),
 ) -> tuple[Asked, ...]:
     """The questions that have evidence."""
     halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
@@ -217,7 +217,7 @@ def _asked(
             category=_category(fields.get("category")),
             pieces=pieces,
             half=half(place, fields),
-            answers=answers_of(number, fields),
+            phrases=phrases_of(number, fields),
         )
         for place, (number, fields, pieces) in enumerate(kept)
     )

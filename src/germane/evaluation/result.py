@@ -19,7 +19,7 @@ class Answer:
     """What came of one question at one budget: `held` of its `evidence` pieces stood whole in the context.
 
     `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those that stood whole. `answers_held` counts the phrases of `answers` that stood in it.
+    those that stood whole. Of its `phrases` that answer it, `phrases_held` stood in the context.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -36,8 +36,8 @@ class Answer:
     seconds: float
     recall_at: Mapping[int, float]
     reciprocal: float
-    answers: int = 0
-    answers_held: int = 0
+    phrases: int = 0
+    phrases_held: int = 0
 
     @property
     def share(self) -> float:

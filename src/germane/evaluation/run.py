@@ -185,11 +185,14 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Differ
     variants = [whole.leaving_out(part) for part in parts]
     if "semantic" in parts:
         variants.append(replace(whole, embedder=_WORDS_ONLY.embedder))
-    run.expect(len(variants))
+    run.expect(1 + len(variants))
+    baseline = run.results(name, configured(whole, by_plan=True))
     return tuple(
         one
         for variant in variants
-        for one in differences(results[name], run.results(str(variant), configured(variant)), seed=run.seed)
+        for one in differences(
+            baseline, run.results(str(variant), configured(variant, by_plan=True)), seed=run.seed
+        )
     )
 
 
@@ -220,8 +223,8 @@ def _answered(
                 held or not shown.isdisjoint(piece.ids)
                 for held, piece in zip(whole, asked.pieces, strict=True)
             ),
-            answers=len(asked.answers),
-            answers_held=sum(holds_phrase(text, phrase) for phrase in asked.answers),
+            phrases=len(asked.phrases),
+            phrases_held=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -271,7 +274,7 @@ def _grouped(
 
 def _figures(answers: Sequence[Answer], seed: int) -> Figures:
     shares = [each.share for each in answers]
-    phrases = [each.answers_held / each.answers for each in answers if each.answers]
+    phrases = [each.phrases_held / each.phrases for each in answers if each.phrases]
     return Figures(
         questions=len(answers),
         evidence=sum(each.evidence for each in answers),
