@@ -159,11 +159,11 @@ class Reading(Refreshing):
         context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
         nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
         `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids` ends
-        each item with an id that `expand` takes. What a running `conversation` (a text or one of the engine's)
-        contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind all
-        else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a `task`,
-        by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills the
-        ledger. Raises BudgetTooSmall or InvalidInput.
+        each item with an id that `expand` takes. What a running `conversation` (a text or one of the
+        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind
+        all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
+        `task`, by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills
+        the ledger. Raises BudgetTooSmall or InvalidInput.
         """
         where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
         where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)

@@ -19,7 +19,6 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
 __all__ = [
-    "STORED_LEVELS",
     "Level",
     "Memory",
     "Outcome",
@@ -100,9 +99,6 @@ class Renditions:
             return self.summary
         return self.full
 
-
-STORED_LEVELS = (Level.MICRO, Level.SUMMARY, Level.FULL)
-"""The levels that every memory is stored at."""
 
 # Asked for hundreds of times a context. On Python 3.11 finding a member in its enum takes as long as a call.
 _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY

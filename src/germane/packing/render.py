@@ -25,8 +25,8 @@ from germane.renditions import render_title
 __all__ = [
     "fence",
     "heading_of",
-    "item_lines",
     "item_label",
+    "item_lines",
     "render",
     "session_of",
     "short_source",
