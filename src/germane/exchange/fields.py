@@ -17,6 +17,10 @@ _MOST_VALUES = 10_000
 """Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
 
 
+_MOST_LEVELS = 100
+"""Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
+
+
 class FieldError(ValueError):
     """A field's value isn't what the field holds; the reader that catches it knows the file and line."""
 
@@ -97,9 +101,9 @@ def as_day(text: str | None) -> datetime | None:
 def plain(value: object) -> Any:
     """The value in types that JSON has: times as ISO text, other containers as lists.
 
-    Raises FieldError for a value that has too many parts.
+    Raises FieldError for a value that has too many parts or is nested too deeply.
     """
-    return _plain(value, [_MOST_VALUES])
+    return _plain(value, [_MOST_VALUES], _MOST_LEVELS)
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
@@ -108,8 +112,10 @@ def nearest(name: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _plain(value: object, left: list[int]) -> Any:
+def _plain(value: object, left: list[int], levels: int) -> Any:
     left[0] -= 1
+    if levels < 0:
+        raise FieldError(f"the fields are nested more than {_MOST_LEVELS} levels deep")
     if left[0] < 0:
         raise FieldError(f"the fields hold more than {_MOST_VALUES:,} values")
     if value is None or isinstance(value, bool | int | float | str):
@@ -117,8 +123,8 @@ def _plain(value: object, left: list[int]) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, left) for key, item in value.items()}
+        return {str(key): _plain(item, left, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        return [_plain(item, left) for item in items]
+        return [_plain(item, left, levels - 1) for item in items]
     return str(value)
