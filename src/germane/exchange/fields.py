@@ -7,11 +7,22 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-__all__ = ["FieldError", "as_day", "as_moment", "as_tags", "nearest", "number_of", "plain", "text_of"]
+__all__ = [
+    "FieldError",
+    "as_day",
+    "as_moment",
+    "as_tags",
+    "day_in",
+    "nearest",
+    "number_of",
+    "plain",
+    "text_of",
+]
 
 _MOST_VALUES = 10_000
 """Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
@@ -19,6 +30,19 @@ _MOST_VALUES = 10_000
 
 _MOST_LEVELS = 100
 """Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DAY = re.compile(
+    r"(?<![\d./-])(?:(?P<year>\d{4})(?P<mark>[./-])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
+    rf"|(?P<before>{_MONTH})\.?\s(?P<of>\d{{1,2}})(?:st|nd|rd|th)?,?\s(?P<later>\d{{4}})"
+    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?P<after>{_MONTH})\.?,?\s(?P<last>\d{{4}}))(?!\d)",
+    re.IGNORECASE,
+)
 
 
 class FieldError(ValueError):
@@ -88,6 +112,20 @@ def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
     if not assume_utc:
         raise FieldError(f"{name!r} has no time zone: {value!r}. Add an offset, such as Z or +02:00")
     return moment.replace(tzinfo=UTC)
+
+
+def day_in(text: str) -> str | None:
+    """The first day that a text names, in ISO form: 2024-05-01, 2024/5/1, 2024.5.1 or May 1, 2024."""
+    for match in _DAY.finditer(text):
+        month = match["month"] or match["before"] or match["after"]
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        year = match["year"] or match["later"] or match["last"]
+        day = match["day"] or match["of"] or match["first"]
+        try:
+            return date(int(year), number, int(day)).isoformat()
+        except ValueError:  # The 31st of February has the right form and is no day.
+            continue
+    return None
 
 
 def as_day(text: str | None) -> datetime | None:
