@@ -17,7 +17,7 @@ from germane.errors import InvalidInput, UnknownKind
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
+__all__ = ["BUILT_IN", "COMMIT", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,9 @@ class Kinds:
 _CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
+COMMIT = "commit"
+"""What was changed once. Histories hold thousands, so they come after every other kind."""
+
 PROFILE = ("rule", "person", "preference")
 """Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
 
@@ -210,6 +213,14 @@ BUILT_IN = Kinds().with_kinds(
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),
+        Kind(
+            name=COMMIT,
+            section="episodes",
+            priority=9,
+            micro=(Piece("{headline}"), Piece(" ({day})", fixed=True)),
+            summary=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+            full=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+        ),
         Kind(name="note", section="facts", priority=8),
     ]
 )

@@ -34,8 +34,8 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def shown(engine: Engine, **options: object) -> list[str]:
-    context = engine.assemble("", plan="scoped", budget=100_000, **options)  # type: ignore[arg-type]
+def shown(engine: Engine) -> list[str]:
+    context = engine.assemble("", plan="scoped", budget=100_000)
     return [item.memory.content.split("\n")[0] for item in context.items]
 
 

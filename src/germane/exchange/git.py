@@ -21,13 +21,14 @@ from germane.model.draft import Draft
 __all__ = ["COMMIT", "MOST_FILES", "ask_git", "read_git"]
 
 COMMIT = "commit"
-"""The tag of every commit."""
+"""The kind of every commit, and its tag."""
 
 MOST_FILES = 100
 """How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
 
 _FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
 _FIELDS = 5
+_SHORT = 12
 _CHUNK = 1 << 16
 
 _SETTINGS = (
@@ -69,8 +70,8 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     """The commits of the repository at `path`, newest first, read as they are asked for.
 
     For a folder inside a repository they are those that touched it. Merges are left out: what they
-    bring stands in the commits they merge. Each is of kind `changelog`, at its author's time, with
-    the message as content, its first line as subject, author and files as metadata, and
+    bring stands in the commits they merge. Each is of kind `commit`, at its author's time, with
+    the message as content, its first line as subject, author, day and files as metadata, and
     `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
     oldest commits changed isn't known.
 
@@ -97,16 +98,24 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
 def _draft(fields: list[str], files: list[str]) -> Draft:
     commit, seconds, author, subject, body = fields
     body = body.strip()
-    subject = subject.strip() or f"Commit {commit[:12]}"
-    metadata = {"commit": commit, "author": author, "files": files[:MOST_FILES], "files_changed": len(files)}
+    subject = subject.strip() or f"Commit {commit[:_SHORT]}"
+    at = _moment(seconds)
+    metadata = {
+        "commit": commit,
+        "short": commit[:_SHORT],
+        "author": author,
+        **({"day": at.date().isoformat()} if at else {}),
+        "files": files[:MOST_FILES],
+        "files_changed": len(files),
+    }
     return Draft(
         content=f"{subject}\n\n{body}" if body else subject,
-        kind="changelog",
+        kind=COMMIT,
         subject=subject,
         tags=(COMMIT,),
         trust=EXTERNAL,
         source=f"git:{commit}",
-        created_at=_moment(seconds),
+        created_at=at,
         metadata=metadata,
     )
 

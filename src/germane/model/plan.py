@@ -105,7 +105,8 @@ class Section:
     at most `each` are shown, the best ones; those that lack what makes them alike are like none. One that
     `associates` takes in, where it would be empty, what is near to what the other sections show. With
     `of_domain` memories that name another domain than the frame's in their metadata are not gathered. One
-    that `advises` says in one sentence how far the agent's confidence is to be trusted, as its text.
+    that `advises` says in one sentence how far the agent's confidence is to be trusted, as its text. One of
+    `leftover` is filled last, with what all other sections leave, and takes part in nothing else.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Section:
     own_heading: bool = False
     by_session: bool = False
     text: str = ""
+    leftover: bool = False
     style: Style = Style.BULLETS
     reverse: bool = False
     alike: Alike | None = None
