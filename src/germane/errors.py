@@ -80,15 +80,20 @@ class InvalidInput(GermaneError, ValueError):
 
 
 class UnknownKind(InvalidInput):
-    """No kind of that name is registered."""
+    """No kind of that name is registered; the message names the nearest that is."""
 
     def __init__(self, kind: str, known: tuple[str, ...]) -> None:
+        from difflib import get_close_matches  # noqa: PLC0415 - Only a slip needs it.
+
         self.kind = kind
         self.known = known
-        super().__init__(
-            f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. "
-            f"Register your own: germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])."
+        near = get_close_matches(str(kind).strip().casefold(), known, n=1, cutoff=0.7)
+        remedy = (
+            f"Did you mean {near[0]!r}?"
+            if near
+            else f"Register your own: germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])."
         )
+        super().__init__(f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. {remedy}")
 
 
 class NotWorthKeeping(InvalidInput):

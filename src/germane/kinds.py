@@ -18,7 +18,7 @@ from germane.errors import InvalidInput, UnknownKind
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "PROFILE", "USER", "Kind", "Kinds", "Piece", "Template", "subject_of"]
+__all__ = ["BUILT_IN", "COMMIT", "PROFILE", "USER", "Kind", "Kinds", "Piece", "Template", "subject_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +148,9 @@ class Kinds:
 _CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
+COMMIT = "commit"
+"""What was changed once. Histories hold thousands, so they come after every other kind."""
+
 PROFILE = ("rule", "person", "preference")
 """What is known of whom the agent works for: shown whatever the question, and answers questions as well."""
 
@@ -231,6 +234,14 @@ BUILT_IN = Kinds().with_kinds(
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),
+        Kind(
+            name=COMMIT,
+            section="episodes",
+            priority=9,
+            micro=(Piece("{headline}"), Piece(" ({day})", fixed=True)),
+            summary=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+            full=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+        ),
         Kind(name="note", section="facts", priority=8),
     ]
 )

@@ -197,7 +197,7 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     values["headline"] = _first_line(content)
     decision = _DECISION.search(content) if "Decision" in content else None
     rest = content.strip().partition("\n")[2].strip()
-    values["decision"] = (decision.group(1) or decision.group(2)).strip() if decision else rest
+    values["decision"] = ((decision and (decision.group(1) or decision.group(2))) or rest).strip()
     return values
 
 

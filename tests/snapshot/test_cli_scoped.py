@@ -59,7 +59,7 @@ def test_the_context_of_a_task_and_a_path(project: Path) -> None:
 
 def test_the_json_of_a_context_is_that_of_an_assembly(project: Path) -> None:
     db = project.parent / "team.db"
-    value = masked(run("context", "--path", "src/auth", "--json", db=db).json(), db=db)
+    value = masked(run("context", "--path", "src/auth", "--now", "2020-02-01", "--json", db=db).json(), db=db)
     assert list(value) == fields("`germane assemble`")
     assert [(entry["section"], entry["parts"]) for entry in value["trace"]["entries"]] == snapshot(
         [("global", {"kind": 80.0, "path": 1.0}), ("global", {"kind": 80.0})]

@@ -7,6 +7,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import germane
 from germane import InvalidInput, Kind, Piece, UnknownKind
 from germane.kinds import BUILT_IN
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
@@ -67,6 +68,14 @@ def test_a_decision_record_is_summarised_by_its_decision() -> None:
     assert made.micro.text == "Use one database [accepted]"
     assert made.summary.text == "Use one database [accepted]: Keep Postgres."
     assert made.full.text == content
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN])
+def test_a_heading_of_a_decision_may_have_nothing_below_it(kind: str) -> None:
+    for content in ("## Decision\n# #", "## Decision\n### Chosen\nRedis.", "Decision:\n\n", "# Decision"):
+        with germane.open(":memory:", embedder=None) as engine:
+            memory = engine.remember(content, kind=kind)
+            assert memory.renditions.full.text
 
 
 def test_a_procedure_lists_its_steps() -> None:

@@ -100,7 +100,8 @@ class Section:
 
     With `order` set, the section is always attempted and its memories come in that order, whatever the
     question; without, they are the most relevant. A `bounded` one shows beyond its share only what has to do
-    with the question, where the plan's tokens flow to the best. `required` sections must be shown or the
+    with the question, where the plan's tokens flow to the best. One of `leftover` is filled last, with what
+    all other sections leave, and takes part in nothing else. `required` sections must be shown or the
     assembly fails, as must memories of `required_kinds`; a kind can require single memories too (a constraint
     that blocks), and these at full length.
 
@@ -136,6 +137,7 @@ class Section:
     own_heading: bool = False
     by_session: bool = False
     text: str = ""
+    leftover: bool = False
     style: Style = Style.BULLETS
     reverse: bool = False
     alike: Alike | None = None

@@ -108,16 +108,22 @@ def fit(
         packer.by_value(blocks, budget)
         return Fitted(blocks=tuple(blocks), lent=lent)
     carried = 0
+    every, blocks = blocks, [block for block in blocks if not block.section.leftover]
+    room = budget - sum(block.used for block in every if block.section.leftover)
     for block in blocks:
         if plan.roll_over is RollOver.NEXT:
             block.flowed += carried
         packer.fill(block, block.share + block.flowed - block.used)
         carried = block.share + block.flowed - block.used
     if plan.roll_over is RollOver.PRIORITY:
-        packer.spread(blocks, budget - sum(block.used for block in blocks))
+        packer.spread(blocks, room - sum(block.used for block in blocks))
     if plan.backfill and precedence is not None:
-        packer.backfill(blocks, budget, precedence)
-    return Fitted(blocks=tuple(blocks), lent=lent)
+        packer.backfill(blocks, room, precedence)
+    for block in every:
+        if block.section.leftover:
+            packer.fill(block, budget - sum(each.used for each in every))
+            block.flowed = max(0, block.used - block.share)
+    return Fitted(blocks=tuple(every), lent=lent)
 
 
 def _shares(plan: Plan, budget: int) -> Sequence[int]:

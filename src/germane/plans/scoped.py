@@ -16,14 +16,17 @@ from fractions import Fraction
 from typing import Self
 
 from germane.errors import InvalidInput, InvalidPlan
-from germane.kinds import Kinds
+from germane.kinds import COMMIT, Kinds
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Filter
 from germane.model.scope import Scope
 from germane.model.work import KindsFirst
 
-__all__ = ["EXACT", "SCOPED", "Profile", "Scoped", "scoped"]
+__all__ = ["EXACT", "HISTORY", "SCOPED", "Profile", "Scoped", "scoped", "with_history"]
+
+HISTORY = "history"
+"""The section of commits."""
 
 DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
 RECORDED_PRIORITIES: Mapping[str, int] = {
@@ -157,15 +160,35 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
     )
 
 
+def with_history(plan: Plan, how: Scoped) -> Plan:
+    """The plan with a section for commits behind the others, which gets what all of them leave.
+
+    There may be thousands of commits, so they never take a token from what is known of another kind.
+    """
+    levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
+    history = Section(
+        name=HISTORY,
+        heading="## What Was Changed",
+        kinds=(COMMIT,),
+        share=Share(weight=0),
+        levels=levels,
+        overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
+        leftover=True,
+    )
+    return replace(plan, sections=(*plan.sections, history))
+
+
 def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
     own = RECORDED_PRIORITIES if how.exact else {kind.name: kind.priority for kind in kinds}
     for name in how.priorities:
         kinds.require(name)
     priorities = {**own, **how.priorities}
+    # Commits stand in a section of their own, so that unknown kinds come next after all others.
+    ranked = [priority for name, priority in priorities.items() if name != COMMIT]
     days = how.stale_after_days
     return KindsFirst(
         priorities=priorities,
-        others=max(priorities.values(), default=0) + 1,
+        others=max(ranked, default=0) + 1,
         relevance=how.relevance,
         stale_after=timedelta(days=days) if days > 0 and not how.exact else None,
     )

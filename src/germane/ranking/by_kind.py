@@ -19,6 +19,7 @@ from germane.model.slate import Slate
 from germane.model.work import KindsFirst, Work
 from germane.protocols import Scorer
 from germane.ranking.gate import Gated, gate, outside
+from germane.ranking.identifiers import identifiers_in
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.kinds_first import NOTHING_KNOWN, Known, each_once, kinds_first
 from germane.ranking.relevance import parts_of, rank
@@ -47,7 +48,8 @@ def by_kind(
     kept = each_once([Slate.of(section) for section in sections])
     known: Sequence[Known] = [NOTHING_KNOWN for _ in kept]
     if how.relevance and found.by_relevance:
-        signals = signals_of(kept) if gated and scorer is None else None
+        in_columns = gated and scorer is None and not identifiers_in(query.text)
+        signals = signals_of(kept) if in_columns else None
         alone = None if signals is None else _judged(kept, signals, query.least_cosine)
         if signals is not None and alone is not None:
             known = _known_at_once(

@@ -49,8 +49,8 @@ _A_KIND = 10.0
 """What a kind counts more than the next: more than all that can be said of a memory within its kind."""
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
-_UPDATED = attrgetter("candidate.memory.updated_at", "candidate.memory.id")
-_MEMORY_UPDATED = attrgetter("updated_at", "id")
+_ID = attrgetter("id")
+_TIMES = attrgetter("updated_at", "created_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +167,9 @@ def _ordered(
     starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(places)]
     for start, end in pairwise(starts):
         if end - start > 1:
-            places[start:end] = sorted(
-                places[start:end], key=lambda place: _MEMORY_UPDATED(memories[place]), reverse=True
-            )
+            tied = sorted(places[start:end], key=lambda place: _ID(memories[place]))
+            tied.sort(key=lambda place: _TIMES(memories[place]), reverse=True)
+            places[start:end] = tied
     return places
 
 
@@ -215,9 +215,11 @@ def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetim
 def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
     """The memories in the order of their kinds, paths, scores and times, whatever their section.
 
-    Of two that are alike in all of these the greater id comes first, so the order is total.
+    Of two that are alike in all of these, the one created later comes first, and then the one of the smaller
+    id: what one import stored at one moment stands as its source had it. So the order is total.
     """
-    ordered = sorted(ranked, key=_UPDATED, reverse=True)
+    ordered = sorted(ranked, key=lambda one: _ID(one.memory))
+    ordered.sort(key=lambda one: _TIMES(one.memory), reverse=True)
     # Sorting is stable, so that the times decide where all of this is the same.
     priorities, others = how.priorities, how.others
     ordered.sort(

@@ -32,14 +32,19 @@ from germane.ranking.fusion import (
     share_of,
     shares_in_column,
 )
+from germane.ranking.history import SHARE_OF_COMMITS, commits_among
+from germane.ranking.identifiers import shares_of_identifiers
 from germane.ranking.in_columns import Signals
 from germane.ranking.standing import leaning, under_successors
 
-__all__ = ["WHEN_BOOST", "parts_of", "rank"]
+__all__ = ["EXACT_BOOST", "WHEN_BOOST", "parts_of", "rank"]
 
 _SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
+
+EXACT_BOOST = 6.0
+"""More than all other parts of a score together: who names an identifier means what holds it."""
 
 _Parts: TypeAlias = list[dict[str, float]]
 """The parts of each candidate's score, in the order of the candidates."""
@@ -71,7 +76,9 @@ def rank(
     say (see `germane.ranking.fusion.evidence_of_words`). (A turn of dialogue has more: see
     `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
     or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
-    again, as part `when`; of those that match about alike, the first or last in time does by `order`; and
+    again, as part `when`; of those that match about alike, the first or last in time does by `order`;
+    what holds an identifier of the question verbatim, as few do, scores more than all else, as part `exact`;
+    a commit scores less unless the question asks for history, as part `history`; and
     one that a newer version replaces scores less than that one (see `germane.ranking.standing`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
     that (see `germane.ranking.composite`, whose "newton_v1" is left as it is). The order of the candidates
@@ -79,6 +86,7 @@ def rank(
     """
     asked = query if query is not None else Query()
     exact = scorer is not None or method == "newton_v1"
+    by_signals = method == "floored"
     if scorer is not None:
         parts: _Parts = [{"scorer": float(scorer(each, asked, now))} for each in candidates]
     elif method in _COMPOSITE:
@@ -91,8 +99,12 @@ def rank(
         parts = [{name: part for name, part in each.items() if name not in without} for each in parts]
     if not exact:
         _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
+        if by_signals and "history" not in without:
+            _lower_commits(candidates, parts, asked.text)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
+        if by_signals and "exact" not in without:
+            _lift_holders(candidates, parts, asked.text)
     ranked = _scored(candidates, parts)
     if not exact:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
@@ -165,6 +177,19 @@ def _adjust(
         for each in parts:
             for name, part in each.items():
                 each[name] = weights.values.get(name, 1.0) * part
+
+
+def _lower_commits(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
+    """Take most of the score of commits where nobody asks for history."""
+    for place in commits_among((each.memory for each in candidates), question):
+        parts[place]["history"] = (SHARE_OF_COMMITS - 1) * math.fsum(parts[place].values())
+
+
+def _lift_holders(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
+    """Lift what holds an identifier of the question above all else."""
+    shares = shares_of_identifiers([each.memory for each in candidates], question)
+    for place, share in shares.items():
+        parts[place]["exact"] = EXACT_BOOST + share
 
 
 def _check_signals(candidates: Sequence[Candidate]) -> None:
