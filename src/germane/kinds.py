@@ -25,11 +25,13 @@ class Piece:
     """A part of a rendition, with fields in braces.
 
     A piece one of whose fields is empty is left out. A `fixed` piece is kept whole when the
-    rendition has to be shortened; the others give way from the last to the first.
+    rendition has to be shortened; the others give way from the last to the first. The pieces before one
+    leave it `least` tokens, where it has so many.
     """
 
     text: str
     fixed: bool = False
+    least: int = 0
 
 
 Template = tuple[Piece, ...]
@@ -172,8 +174,14 @@ BUILT_IN = Kinds().with_kinds(
             name="adr",
             section="decisions",
             priority=1,
-            micro=(Piece("{headline}"), Piece(" [{status}]", fixed=True)),
-            summary=(Piece("{headline}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            micro=(Piece("{headline}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            summary=(
+                Piece("{headline}"),
+                Piece(" [{status}]", fixed=True),
+                Piece(": {decision}", least=40),
+                Piece(" — {reason}", least=35),
+                Piece(" → {consequence}"),
+            ),
             lifecycle="decision",
         ),
         Kind(name="pattern", section="decisions", priority=2),
@@ -194,7 +202,12 @@ BUILT_IN = Kinds().with_kinds(
             section="decisions",
             priority=5,
             micro=(Piece("{content}"), _STANDING),
-            summary=(Piece("{content}"), _STANDING, Piece(" — {reasons}"), Piece(" → {result}")),
+            summary=(
+                Piece("{content}"),
+                _STANDING,
+                Piece(" — {reasons}", least=35),
+                Piece(" → {result}", least=20),
+            ),
             full=(Piece("{content}"), _STANDING, Piece("\nReasons: {reasons}"), Piece("\nResult: {result}")),
             lifecycle="decision",
         ),

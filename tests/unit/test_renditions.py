@@ -64,8 +64,10 @@ def test_a_decision_record_is_summarised_by_its_decision() -> None:
         + "\n\n## Decision\n\nKeep Postgres.\n\n## Consequences\n\nFewer."
     )
     made = renditions_of(BUILT_IN.require("adr"), {"content": content, "status": "accepted"}, O200K)
-    assert made.micro.text == "Use one database [accepted]"
-    assert made.summary.text == "Use one database [accepted]: Keep Postgres."
+    assert made.micro.text == "Use one database [accepted]: Keep Postgres."
+    assert made.summary.text == (
+        "Use one database [accepted]: Keep Postgres. — We moved the queue to Postgres. → Fewer."
+    )
     assert made.full.text == content
 
 
@@ -107,9 +109,9 @@ def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
 
 def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
     words = WordCounter()
-    assert shorten("One two. Three four five.", 3, words) == "One two."
+    assert shorten("One two. Three four five.", 3, words) == "One two. …"
     assert shorten("One two three four.", 2, words) == "One two…"
-    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。"
+    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。 …"
     assert shorten("anything", 0, words) == ""
 
 
@@ -122,7 +124,7 @@ def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: in
     short = shorten(text, limit, O200K)
     assert O200K.count(short) <= limit
     if short and not regex.fullmatch(r"\[[\d,]+ characters\]", short):
-        start = short.removesuffix("…") if not text.startswith(short) else short
+        start = short.removesuffix("…").rstrip() if not text.startswith(short) else short
         assert text.startswith(start)
         edges = {match.start() for match in regex.finditer(r"(?w)\b", text)} | {
             0,
