@@ -17,7 +17,7 @@ from germane.errors import InvalidInput, UnknownKind
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
+__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template", "constraint_label"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,12 @@ _STANDING = Piece(" [{standing}]", fixed=True)
 _PLAIN: Template = (Piece("{content}"),)
 
 
+_LABELS = {
+    **dict.fromkeys(("absolute", "block"), "Never"),
+    **dict.fromkeys(("ask", "confirm", "approve", "escalate"), "Ask first"),
+}
+
+
 def _never(_: Memory) -> bool:
     return False
 
@@ -54,8 +60,14 @@ def _stops_the_agent(memory: Memory) -> bool:
 
 
 def _by_action(memory: Memory) -> int:
-    """What is forbidden for good stands before what is forbidden, and that before a warning."""
-    return {"absolute": 0, "block": 1}.get(str(memory.metadata.get("action")), 2)
+    """What is forbidden for good stands before what is forbidden, what needs a question, and a warning."""
+    action = str(memory.metadata.get("action"))
+    return {"absolute": 0, "block": 1}.get(action, 2 if constraint_label(action) == "Ask first" else 3)
+
+
+def constraint_label(action: str) -> str:
+    """What a constraint of this action tells the agent: "Never", "Ask first" or "Careful"."""
+    return _LABELS.get(action.lower(), "Careful")
 
 
 def _task_first(memory: Memory) -> int:
@@ -69,8 +81,10 @@ class Kind:
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
-    they say something), `decision` (what stands under a heading of that name, or all but the first line) and
-    every key of the metadata. `title` heads an item where a section gives each its own heading.
+    they say something), `about` (the subject, unless the content names it), `constraint` (what the action of
+    a constraint means), those of a decision record (`headline`, `status`, `decision`, `reason`,
+    `consequence`), and every key of the metadata. `title` heads an item where a section gives each its own
+    heading.
     `requires` tells the memories that no budget may drop. Where a section shows the most important ones
     whatever the question is, those of a smaller `place` come first. `lifecycle` names how they age.
     """
@@ -146,8 +160,24 @@ class Kinds:
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
 
 
-_CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
+_CENSOR: Template = (Piece("**{constraint}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
+_FACT: Template = (Piece("{about}: ", fixed=True), Piece("{content}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
+
+
+def _fact(name: str, *, section: str, priority: int, place: Callable[[Memory], int] = _anywhere) -> Kind:
+    """A kind of facts: each names its subject, and ages as facts do."""
+    return Kind(
+        name=name,
+        section=section,
+        priority=priority,
+        micro=_FACT,
+        summary=_FACT,
+        full=_FACT,
+        lifecycle="fact",
+        place=place,
+    )
+
 
 PROFILE = ("rule", "person", "preference")
 """Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
@@ -155,9 +185,9 @@ PROFILE = ("rule", "person", "preference")
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
-        Kind(name="rule", section="identity", priority=1, lifecycle="fact", place=lambda _: 1),
-        Kind(name="person", section="identity", priority=2, lifecycle="fact", place=lambda _: 2),
-        Kind(name="preference", section="identity", priority=3, lifecycle="fact", place=lambda _: 3),
+        _fact("rule", section="identity", priority=1, place=lambda _: 1),
+        _fact("person", section="identity", priority=2, place=lambda _: 2),
+        _fact("preference", section="identity", priority=3, place=lambda _: 3),
         Kind(
             name="censor",
             section="censors",
@@ -211,7 +241,7 @@ BUILT_IN = Kinds().with_kinds(
             full=(Piece("{content}"), _STANDING, Piece("\nReasons: {reasons}"), Piece("\nResult: {result}")),
             lifecycle="decision",
         ),
-        Kind(name="fact", section="facts", priority=5, lifecycle="fact"),
+        _fact("fact", section="facts", priority=5),
         Kind(name="dependency", section="facts", priority=6),
         Kind(name="changelog", section="episodes", priority=7),
         Kind(

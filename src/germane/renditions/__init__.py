@@ -13,7 +13,7 @@ from typing import Any
 
 import regex
 
-from germane.kinds import Kind, Piece, Template
+from germane.kinds import Kind, Piece, Template, constraint_label
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions.prose import (
@@ -46,8 +46,16 @@ _TOO_SHORT = 6
 """Tokens below which the first words of a piece say nothing; it is left out then, unless it comes first."""
 _TOO_SHORT_PART = 6
 """The same in a longer level: below a part of so many of its tokens."""
+# What a text begins with that says itself how strict it is.
+_OWN_LABEL = regex.compile(
+    r"\**(never|no|nobody|nothing|do not|don['’]t|must not|avoid|ask(?: first)?|careful)\b(:?)\**(?=[\s,])",
+    flags=regex.IGNORECASE,
+)
 _ARGUED = frozenset({"headline", "status", "decision", "reason", "consequence"})
 """The fields that are read from a decision record, for the templates that name one."""
+_SUBJECT_WORD = regex.compile(r"[\p{L}\p{N}]+")
+_CAMEL = regex.compile(r"(?<=\p{Ll})(?=\p{Lu})")
+_SHORT_WORD, _MIDDLE_WORD = 2, 6
 _LABEL = 40
 """Characters up to which a subject stands before a text that doesn't name it."""
 
@@ -63,13 +71,17 @@ def renditions_of(
     """
     counter = _CountedOnce(counter)
     values = _values_of(fields)
+    if "constraint" in _fields_of(kind.full):
+        values |= _constraint(values)
+    elif values.get("subject"):
+        values["about"] = _about(values["subject"], values["content"])
     full = _fill(kind.full, values)
     full_tokens = counter.count(full)
     whole = Rendition(text=full, tokens=full_tokens)
     plain = kind.summary == kind.full and full_tokens <= SUMMARY_TOKENS and not is_marked(full)
     if plain and full_tokens <= MICRO_TOKENS and kind.micro == kind.full and "\n" not in full:
         return Renditions(micro=whole, summary=whole, full=whole, counter=counter.name)
-    if wanted := _argued_fields(kind.summary) | _argued_fields(kind.micro):
+    if wanted := _ARGUED.intersection(_fields_of(kind.summary, kind.micro)):
         values |= _argument(wanted, values)
     summary_values = micro_values = values
     if summarizer is not None and counter.count(values["content"]) > SUMMARY_TOKENS:
@@ -183,6 +195,9 @@ def _within(
         whole = "".join(texts).strip()
         if counter.count(whole) <= limit:
             return whole
+    if not argued and all(piece.fixed or not text for piece, text in zip(template[:-1], texts, strict=False)):
+        # What gives way stands last, so that the text is cut as one.
+        return shorten(whole, limit, counter)
     spare = limit - sum(
         counter.count(text) for piece, text in zip(template, texts, strict=True) if piece.fixed and text
     )
@@ -254,10 +269,35 @@ def _argued(text: str, limit: int, counter: TokenCounter) -> str:
     return start
 
 
-@cache
-def _argued_fields(template: Template) -> frozenset[str]:
-    """The fields of a template that are read from a decision record."""
-    return _ARGUED.intersection(name for piece in template for name in _parsed(piece.text)[1])
+def _fields_of(*templates: Template) -> list[str]:
+    """The names of the fields in templates."""
+    return [name for template in templates for piece in template for name in _parsed(piece.text)[1]]
+
+
+def _about(subject: str, content: str) -> str:
+    """The subject, empty where the content names it: by its first word, in any form, or as part of a name."""
+    text = content.casefold()
+    if subject.casefold() in text or len(subject) > _LABEL or "\n" in subject:
+        return ""
+    words = _SUBJECT_WORD.findall(subject if subject.islower() else _CAMEL.sub(" ", subject))
+    first = next((word for word in words if len(word) > _SHORT_WORD), "")
+    return "" if first and _stem(first.casefold()) in text else subject
+
+
+def _stem(word: str) -> str:
+    """The part that the forms of a word have in common, roughly; endings are left out of long words."""
+    if len(word) <= _MIDDLE_WORD:
+        return word.removesuffix("s") if len(word) > _SHORT_WORD + 1 else word
+    return word[: max(_MIDDLE_WORD - 1, len(word) * 3 // 5)]
+
+
+def _constraint(values: Mapping[str, str]) -> dict[str, str]:
+    """The label of a constraint; a text that begins with such a word itself has it made bold instead."""
+    content = values["content"]
+    own = _OWN_LABEL.match(content)
+    if own is None:
+        return {"constraint": constraint_label(values.get("action", ""))}
+    return {"constraint": "", "content": f"**{own[1]}{own[2]}**{content[own.end() :]}"}
 
 
 def _argument(wanted: frozenset[str], values: Mapping[str, str]) -> dict[str, str]:
@@ -279,7 +319,6 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
         standing.append(f"{confidence:.2f} confidence")
     steps = fields.get("steps")
     values["standing"] = ", ".join(standing)
-    values["ACTION"] = values.get("action", "warn").upper()
     values["steps_lines"] = "\n".join(map(str, steps)) if isinstance(steps, list | tuple) else ""
     values["title"] = values.get("title") or values.get("subject", "")
     return values
