@@ -11,17 +11,18 @@ tag is left in a form that a reader, human or model, could take for the plan's o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import regex
 
 from germane.kinds import Kinds
 from germane.model.days import day_in_words
+from germane.model.explanation import short_id
 from germane.model.memory import Level, Memory, Status
 from germane.model.plan import Section
 from germane.renditions import render_title
 
-__all__ = ["fence", "heading_of", "item_lines", "render", "session_of", "written_lines"]
+__all__ = ["fence", "heading_of", "headings_apart", "item_lines", "render", "session_of", "written_lines"]
 
 _BULLET, _INDENT = "- ", "  "
 _SUPERSEDED = "(superseded by a newer version)"
@@ -104,6 +105,14 @@ def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
     }
     title = " ".join(fence(render_title(kind, fields, memory.renditions.micro.text)))
     return section.heading.replace("{title}", title)
+
+
+def headings_apart(heading: str, memory: Memory) -> Iterator[str]:
+    """The same heading with what tells the memory from another of that title: the last is like no other."""
+    scope = memory.scope.value
+    for one in (memory.subject, scope, day_in_words(memory.created_at), short_id(memory.id)):
+        if one and (shown := " ".join(fence(" ".join(one.split())))) not in heading:
+            yield f"{heading} ({shown})"
 
 
 def session_of(section: Section, memory: Memory) -> str | None:
