@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import regex
 
 from germane.kinds import Kinds
+from germane.lifecycle import obsolete_label
 from germane.model.days import day_in_words
 from germane.model.explanation import short_id
-from germane.model.memory import Level, Memory, Status
+from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.renditions import render_title
 
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 _BULLET, _INDENT = "- ", "  "
-_SUPERSEDED = "(superseded by a newer version)"
 # Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
 # Everything that some reader takes for the end of a line.
 _LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -110,8 +110,9 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
     lines = fence(memory.renditions.at(level).text)
     if not lines:
         return ""
-    if memory.status is Status.SUPERSEDED:
-        lines[0] = f"{lines[0]} {_SUPERSEDED}"
+    label = obsolete_label(memory)
+    if label and f"[{label.partition(' ')[0]}" not in lines[0].lower():
+        lines[0] = f"{lines[0]} [{inline(label)}]"
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     first, *others = lines

@@ -33,7 +33,13 @@ from germane.ranking.fusion import (
     shares_in_column,
 )
 from germane.ranking.in_columns import Signals
-from germane.ranking.standing import leaning, under_successors
+from germane.ranking.standing import (
+    OBSOLETE,
+    asks_for_history,
+    leaning,
+    lower_obsolete,
+    under_successors,
+)
 
 __all__ = ["WHEN_BOOST", "parts_of", "rank"]
 
@@ -72,7 +78,8 @@ def rank(
     `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
     or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
     again, as part `when`; of those that match about alike, the first or last in time does by `order`; and
-    one that a newer version replaces scores less than that one (see `germane.ranking.standing`). Parts that
+    one that a newer version replaces scores less than that one, as do records that say that they no longer
+    hold, unless the question asks for such (see `germane.ranking.standing`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
     that (see `germane.ranking.composite`, whose "newton_v1" is left as it is). The order of the candidates
     doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
@@ -93,6 +100,8 @@ def rank(
         _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
+        if OBSOLETE not in without and not asks_for_history(asked.text):
+            lower_obsolete([one.memory for one in candidates], parts)
     ranked = _scored(candidates, parts)
     if not exact:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))

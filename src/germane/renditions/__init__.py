@@ -51,6 +51,7 @@ _OWN_LABEL = regex.compile(
     r"\**(never|no|nobody|nothing|do not|don['’]t|must not|avoid|ask(?: first)?|careful)\b(:?)\**(?=[\s,])",
     flags=regex.IGNORECASE,
 )
+_STATUS_ENDS = regex.compile(r"[,;(·\n]")
 _ARGUED = frozenset({"headline", "status", "decision", "reason", "consequence"})
 """The fields that are read from a decision record, for the templates that name one."""
 _SUBJECT_WORD = regex.compile(r"[\p{L}\p{N}]+")
@@ -306,6 +307,10 @@ def _argument(wanted: frozenset[str], values: Mapping[str, str]) -> dict[str, st
     parts = {name: values.get(name) or getattr(found, name) for name in wanted}
     if parts.get("decision") == parts.get("headline"):
         parts["decision"] = ""
+    if status := parts.get("status"):
+        # "Superseded by [ADR-3](0003.md) · 2026-01-02" is a status, a link and a date.
+        shown = as_text(passages_of(status), one_line=True) or status
+        parts["status"] = _STATUS_ENDS.split(shown, maxsplit=1)[0].strip(" .*_") or status
     return parts
 
 
