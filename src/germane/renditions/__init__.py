@@ -17,6 +17,7 @@ from germane.kinds import Kind, Piece, Template, constraint_label
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions.prose import (
+    Passage,
     as_text,
     is_marked,
     names_of_images,
@@ -190,9 +191,10 @@ def _within(
     to be cut keeps the sentence that gives its reason.
     """
     texts: list[str] = []
+    whole = ""
     for content in _contents(values["content"], limit, one_line=one_line):
-        shown = values if content == values["content"] else {**values, "content": content}
-        texts = _texts(template, shown, one_line=one_line)
+        filled = values if content == values["content"] else {**values, "content": content}
+        texts = _texts(template, filled, one_line=one_line)
         whole = "".join(texts).strip()
         if counter.count(whole) <= limit:
             return whole
@@ -238,7 +240,8 @@ def _contents(content: str, limit: int, *, one_line: bool) -> Iterator[str]:
     if not is_marked(content):
         yield content
         return
-    passages, size = [], 0
+    passages: list[Passage] = []
+    size = 0
     for passage in passages_of(content):
         passages.append(passage)
         size += len(passage.text)

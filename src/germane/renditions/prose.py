@@ -36,8 +36,11 @@ _NO_END = "".join(
         *("Dr", "Mr", "Mrs", "Ms", "Prof", "St", "No", "Nr"),
     )
 )
+_NO_NUMBER = "".join(
+    rf"(?<!{before}{digits}\.)" for before in ("^", r"\(", r"[;:]\s") for digits in (r"\d", r"\d\d")
+)
 _MAY_END = re.compile(
-    rf"[.!?…。！？\n]{_NO_END}(?<!^\d\.)(?<!^\d\d\.)[.!?…。！？\n]*[\"'”’)\]」』）]*(?:(?=\s|\Z)|(?<=[。！？」』）\n]))",
+    rf"[.!?…。！？\n]{_NO_END}{_NO_NUMBER}[.!?…。！？\n]*[\"'”’)\]」』）]*(?:(?=\s|\Z)|(?<=[。！？」』）\n]))",
     flags=re.MULTILINE,
 )
 _ITEM_NEXT = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)])\s")
@@ -212,7 +215,8 @@ def passages_of(text: str) -> Iterator[Passage]:
         text = _COMMENT.sub("", text)
     text = _FRONT_MATTER.sub("", text.lstrip("\ufeff"))
     references = _DEFINITION.search(text) is not None
-    section, leads, empty = "", (), True
+    section, empty = "", True
+    leads: tuple[tuple[int, str], ...] = ()
     for what, mark, lines in _blocks(text.split("\n")):
         code = what is _Line.CODE
         raw = "\n".join(lines) if code else " ".join(line.strip() for line in lines)
