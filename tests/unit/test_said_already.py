@@ -73,7 +73,7 @@ def test_it_is_left_out_of_a_context_with_its_reason(engine: Engine, plan: str) 
     ]
     assert "sessions" in context.text
     # What must stand there does.
-    assert ("Never flush Redis" in context.text) == (plan == "layered")
+    assert ("**Never** flush Redis" in context.text) == (plan == "layered")
 
 
 def test_a_pinned_memory_stays(engine: Engine) -> None:

@@ -191,6 +191,7 @@ def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
         others=max(ranked, default=0) + 1,
         relevance=how.relevance,
         stale_after=timedelta(days=days) if days > 0 and not how.exact else None,
+        obsolete_last=not how.exact,
     )
 
 

@@ -29,6 +29,7 @@ from germane.ranking.history import SHARE_OF_COMMITS, commits_among
 from germane.ranking.identifiers import identifiers_in
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.relevance import parts_of
+from germane.ranking.standing import asks_for_history, lower_obsolete_in_columns
 
 __all__ = ["ranked_at_once"]
 
@@ -80,7 +81,7 @@ def ranked_at_once(
         parts = {**parts, "history": history}
     if not passes.any() or any(np.isinf(part).any() for part in parts.values()):
         return None
-    judged = _Judged(slates, memories, parts, now, boosts)
+    judged = _Judged(slates, memories, parts, now, boosts, lowers=not asks_for_history(query.text))
     dropped = cache(lambda: judged.rankings(~passes))
     return [
         Gated(kept=kept, dropped=later(len(slate) - len(kept), partial(_at, dropped, number)))
@@ -106,6 +107,7 @@ class _Judged:
     parts: Mapping[str, NDArray[np.float64]]
     now: datetime
     boosts: Boosts | None
+    lowers: bool
 
     def rankings(self, chosen: NDArray[np.bool_]) -> list[Ranking]:
         """Those that are chosen, section by section in rank order: by score, then the newer, then the id."""
@@ -114,6 +116,8 @@ class _Judged:
         parts = {name: part[chosen] for name, part in self.parts.items()}
         if self.boosts is not None:
             multiply_in_columns(memories, parts, now=self.now, boosts=self.boosts)
+        if self.lowers:
+            lower_obsolete_in_columns(memories, parts)
         scores: list[float] = sums_of(parts, len(memories)).tolist()
         starts = list(accumulate(map(len, self.slates), initial=0))
 

@@ -35,7 +35,13 @@ from germane.ranking.fusion import (
 from germane.ranking.history import SHARE_OF_COMMITS, commits_among
 from germane.ranking.identifiers import shares_of_identifiers
 from germane.ranking.in_columns import Signals
-from germane.ranking.standing import leaning, under_successors
+from germane.ranking.standing import (
+    OBSOLETE,
+    asks_for_history,
+    leaning,
+    lower_obsolete,
+    under_successors,
+)
 
 __all__ = ["EXACT_BOOST", "WHEN_BOOST", "parts_of", "rank"]
 
@@ -79,7 +85,8 @@ def rank(
     again, as part `when`; of those that match about alike, the first or last in time does by `order`;
     what holds an identifier of the question verbatim, as few do, scores more than all else, as part `exact`;
     a commit scores less unless the question asks for history, as part `history`; and
-    one that a newer version replaces scores less than that one (see `germane.ranking.standing`). Parts that
+    one that a newer version replaces scores less than that one, as do records that say that they no longer
+    hold, unless the question asks for such (see `germane.ranking.standing`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
     that (see `germane.ranking.composite`, whose "newton_v1" is left as it is). The order of the candidates
     doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
@@ -103,6 +110,8 @@ def rank(
             _lower_commits(candidates, parts, asked.text)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
+        if OBSOLETE not in without and not asks_for_history(asked.text):
+            lower_obsolete([one.memory for one in candidates], parts)
         if by_signals and "exact" not in without:
             _lift_holders(candidates, parts, asked.text)
     ranked = _scored(candidates, parts)
