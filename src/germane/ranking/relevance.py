@@ -28,7 +28,7 @@ from germane.ranking.fusion import (
     COSINE_FLOOR,
     evidence_in_column,
     evidence_of_words,
-    reciprocal_rank_fusion,
+    fuse_ranks,
     share_of,
     shares_in_column,
 )
@@ -203,17 +203,16 @@ def _floored(candidates: Sequence[Candidate], lexical_bound: float, information:
 
 
 def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
-    fused: dict[str, Mapping[str, float]] = {}
+    """What each list adds by the places of those that match in it; nothing for who doesn't stand in it."""
+    rankings = {}
     for name in _SIGNALS:
-        having = [each for each in candidates if name in each.signals]
-        having.sort(
+        matching = [each for each in candidates if each.signals.get(name, 0.0) > 0]
+        matching.sort(
             key=lambda each: (each.signals[name], each.memory.created_at, each.memory.id), reverse=True
         )
-        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
-    return [
-        {name: fused[name][each.memory.id] for name in _SIGNALS if name in each.signals}
-        for each in candidates
-    ]
+        rankings[name] = list(dict.fromkeys(each.memory.id for each in matching))
+    fused = fuse_ranks(rankings)
+    return [dict(fused[each.memory.id].sources) if each.memory.id in fused else {} for each in candidates]
 
 
 def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:
