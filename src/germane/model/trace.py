@@ -13,7 +13,17 @@ from enum import StrEnum
 from germane.model.memory import Level, Memory
 from germane.model.query import Candidate, Order, TimeRange
 
-__all__ = ["Emptiness", "Entry", "Fused", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
+__all__ = [
+    "Emptiness",
+    "Entry",
+    "Fused",
+    "Note",
+    "Question",
+    "Ranked",
+    "Reason",
+    "SectionUse",
+    "Trace",
+]
 
 
 class Reason(StrEnum):
