@@ -5,6 +5,7 @@ Level: stores (imports errors only). It knows connections, not queries about mem
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from threading import Lock, RLock
 from typing import Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
-from germane.forking import Gate, check_unforked
+from germane.forking import Gate, check_unforked, renewed
 from germane.stores.sqlite.connection import SqliteConnection
 from germane.stores.sqlite.failures import is_busy, translated
 from germane.stores.sqlite.presence import Presence
@@ -37,6 +38,8 @@ _SETTINGS = (
     "PRAGMA cache_size = -16000",
     "PRAGMA journal_size_limit = 67108864",
 )
+
+_CREATING = renewed(Lock())
 
 _FIRST_READ = "SELECT count(*) FROM sqlite_schema"
 
@@ -235,6 +238,7 @@ class Connections:
 
     def _open_writer(self) -> SqliteConnection:
         self._check_place()
+        _create(self.location)
         uri = f"{Path(self.location).as_uri()}?mode=rwc"
         settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
         connection = _connect(uri, timeout=self.timeout, settings=settings)
@@ -297,6 +301,13 @@ class Connections:
             raise StoreUnavailable(
                 f"There is no store {self.location} to read. Open it without read_only=True."
             )
+
+
+def _create(location: str) -> None:
+    """Make a file that isn't there yet, for its owner alone; SQLite gives the log beside it the same mode."""
+    # To close a file takes away the locks that this process has on it, so no other thread may open it yet.
+    with _CREATING, suppress(OSError):
+        os.close(os.open(os.path.realpath(location), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> SqliteConnection:
