@@ -82,9 +82,14 @@ def test_what_is_no_ordinary_file_is_refused_and_stays(db: Path, tmp_path: Path,
 def test_what_fails_before_it_is_whole_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     path.write_text("before", encoding="utf-8")
-    with pytest.raises(RuntimeError, match="half way"), written_through(path) as file:
-        file.write("half of it")
-        raise RuntimeError("half way")
+
+    def write() -> None:
+        with written_through(path) as file:
+            file.write("half of it")
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        write()
     assert path.read_text(encoding="utf-8") == "before"
 
 
