@@ -11,13 +11,13 @@ inherited. Where that takes too long, the child can't use that store, and is ref
 from __future__ import annotations
 
 import _imp
+import inspect
 import os
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from inspect import getmembers, isfunction
 from threading import Condition, Lock, get_ident, local
 from typing import Any, Final, TypeVar
 from weakref import WeakMethod, WeakSet
@@ -124,7 +124,7 @@ class Gate:
 
 def gated(store: Store) -> Store:
     """Let every public method of a store go through the gate of its connections."""
-    for name, method in getmembers(store, isfunction):
+    for name, method in inspect.getmembers(store, inspect.isfunction):
         if not name.startswith("_"):
             setattr(store, name, _through(method))
     return store
@@ -174,18 +174,26 @@ _fork: Final = _Fork()
 
 def _wait_for_imports(deadline: float) -> None:
     """Wait until no other thread imports anything, and let none begin until the fork is over."""
-    own, frame = set(), sys._getframe()  # noqa: SLF001 - Nothing else tells which imports are this thread's.
+    # Nothing else tells which imports are this thread's.
+    own, frame = set[object](), inspect.currentframe()
     while frame is not None:
         own.add(frame.f_globals.get("__name__"))
         frame = frame.f_back
     while True:
         _imp.acquire_lock()
-        specs = [getattr(module, "__spec__", None) for module in list(sys.modules.values())]
+        specs = map(_spec_of, list(sys.modules.values()))
         under_way = {spec.name for spec in specs if getattr(spec, "_initializing", False)}
         if not under_way - own or time.monotonic() >= deadline:
             return
         _imp.release_lock()
         time.sleep(_LOOK_AGAIN)
+
+
+def _spec_of(module: object) -> Any:
+    """How a module is being imported, past what a lazy one does when it is asked for anything."""
+    with suppress(Exception):
+        return object.__getattribute__(module, "__spec__")
+    return None
 
 
 def _before() -> None:

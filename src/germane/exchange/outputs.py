@@ -10,10 +10,10 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import BytesIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO, Final, TextIO
+from typing import IO, Final, TextIO
 
 from germane.errors import InvalidInput
 
@@ -39,11 +39,11 @@ def written_through(path: Path) -> Iterator[TextIO]:
     disk is full.
     """
     check_ordinary(path)
-    with TemporaryFile("w+", encoding="utf-8", newline="\n") as whole:
-        yield whole
-        whole.flush()
-        whole.buffer.seek(0)
-        _copy(whole.buffer, path)
+    with TemporaryFile() as whole, TextIOWrapper(whole, encoding="utf-8", newline="\n") as text:
+        yield text
+        text.flush()
+        whole.seek(0)
+        _copy(whole, path)
 
 
 def write_through(path: Path, whole: bytes) -> None:
@@ -66,7 +66,7 @@ def _check_mode(path: Path, mode: int) -> None:
         )
 
 
-def _copy(whole: BinaryIO, path: Path) -> None:
+def _copy(whole: IO[bytes], path: Path) -> None:
     with _refused(path):
         is_new = not path.exists()
         number = os.open(path, _FLAGS, 0o666)

@@ -16,7 +16,7 @@ from typing import Any, Final
 from germane.errors import NotFound
 from germane.model.context import Context
 from germane.model.held import Held
-from germane.model.holding import HeldSet
+from germane.model.holding import DEFAULT_MAX_TOKENS, HeldSet
 from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.query import Filter
 from germane.plans.working import working
@@ -133,7 +133,7 @@ def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
 def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
     """The set as it was recorded, of the memories that the store has. Raises NotFound."""
     ids = [entry.memory_id for entry in assembly.entries]
-    columns, most = assembly.options[_HELD], int(assembly.options["max_tokens"])
+    columns, most = assembly.options[_HELD], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
     items = []
     for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):
         if memory is None:
