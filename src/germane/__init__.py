@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
     from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
     from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
-    from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
+    from germane.model.trace import Emptiness, Entry, Fused, Note, Question, Ranked, Reason, SectionUse, Trace
     from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep, UpkeepTask
     from germane.model.work import KindsFirst, Work
     from germane.plans.scoped import Profile, Scoped
@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         Validating,
     )
     from germane.ranking.decay import Decay
+    from germane.ranking.fusion import fuse_ranks, fuse_scores
     from germane.stores.relational.agents.copying import AgentCopy
     from germane.tokens import get_counter, register_counter
     from germane.verbs.conversation import Conversation
@@ -189,6 +190,7 @@ __all__ = [
     "Frame",
     "FrameChoice",
     "FrameSelector",
+    "Fused",
     "GermaneError",
     "Group",
     "Happening",
@@ -312,6 +314,8 @@ __all__ = [
     "diff",
     "distribute_store",
     "erase_purged",
+    "fuse_ranks",
+    "fuse_scores",
     "get_counter",
     "index_vectors",
     "migrate_store",

@@ -54,7 +54,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.model.space": "Happening Member Right Role SpaceEvent SpaceInfo",
         "germane.model.stage": "Cause LifeEvent Sign Stage Standing",
         "germane.model.stats": "EmbeddingIdentity Finding LargeMemory StoreStats",
-        "germane.model.trace": "Emptiness Entry Note Question Ranked Reason SectionUse Trace",
+        "germane.model.trace": "Emptiness Entry Fused Note Question Ranked Reason SectionUse Trace",
         "germane.model.upkeep": "Reconcile Upkeep UpkeepStep UpkeepTask",
         "germane.model.work": "KindsFirst Work",
         "germane.plans.scoped": "Profile Scoped",
@@ -63,6 +63,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
             Recording Scorer Sharing Store Summarizer TokenCounter Validating
         """,
         "germane.ranking.decay": "Decay",
+        "germane.ranking.fusion": "fuse_ranks fuse_scores",
         "germane.stores.relational.agents.copying": "AgentCopy",
         "germane.tokens": "get_counter register_counter",
         "germane.verbs.conversation": "Conversation",

@@ -111,7 +111,7 @@ def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
         ("--path", "../elsewhere/a.py"),
         ("--task-type", "feature"),
         ("--budget", "-1"),
-        ("--exact", "--column", "review"),
+        ("--estimate", "--column", "review"),
         ("--config", "missing.toml"),
         ("--scope", "team:core"),
     ],
@@ -122,6 +122,6 @@ def test_what_can_not_be_is_refused_in_one_line(project: Path, arguments: tuple[
 
 
 def test_the_record_to_the_letter_says_so(project: Path) -> None:
-    ran = run("context", "--exact", "--path", "src/auth/login.py", db=project.parent / "team.db")
+    ran = run("context", "--estimate", "--path", "src/auth/login.py", db=project.parent / "team.db")
     assert "bytes_div_4_floor" in ran.err
     assert "Only the content of memories was counted" in ran.err

@@ -20,7 +20,7 @@ from germane.errors import InvalidInput
 from germane.model.conversation import Cost, LeftOut, Selection
 from germane.model.message import Group, Message
 from germane.model.trace import Note, Reason
-from germane.ranking.fusion import RRF_K, reciprocal_rank_fusion
+from germane.ranking.fusion import fuse_ranks
 
 __all__ = ["RECENCY", "WEIGHTS", "RecencyScope", "fused", "ranked"]
 
@@ -99,7 +99,11 @@ def fused(
     if recency_scope == "matched" and matched:
         among = set(matched)
         recent = [name for name in recent if name in among]
-    return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=weights)
+    by_words, by_recency = weights
+    found = fuse_ranks(
+        {"words": matched, "recency": recent[:depth]}, weights={"words": by_words, "recency": by_recency}
+    )
+    return {name: each.score for name, each in found.items()}
 
 
 def _best(

@@ -101,10 +101,12 @@ def renditions_shape(memory: Memory) -> Shape:
 
 
 def ranked_shape(ranked: Ranked) -> Shape:
-    """A memory with its score and the parts of it."""
+    """A memory with its score and the parts of it, and what several lists made of it together."""
+    fused = ranked.fused
     return {
         "score": _number(ranked.score),
         "parts": _numbers(ranked.parts),
+        "fused": fused and {"score": _number(fused.score), "sources": _numbers(fused.sources)},
         "memory": memory_shape(ranked.memory),
     }
 

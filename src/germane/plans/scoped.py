@@ -2,7 +2,7 @@
 
 Level: plans. Pure data.
 
-Shares, order of kinds and roll-over are those of the decision record on context budgets; `EXACT` is that
+Shares, order of kinds and roll-over are those of the decision record on context budgets; `ESTIMATE` is that
 record to the letter. `SCOPED` adds what it left for later: relevance between kind and recency, a
 last pass over what was skipped, summaries for what doesn't fit whole, and what may be out of date.
 """
@@ -23,7 +23,7 @@ from germane.model.query import Filter
 from germane.model.scope import Scope
 from germane.model.work import KindsFirst
 
-__all__ = ["EXACT", "HISTORY", "SCOPED", "Profile", "Scoped", "scoped", "with_history"]
+__all__ = ["ESTIMATE", "HISTORY", "SCOPED", "Profile", "Scoped", "scoped", "with_history"]
 
 HISTORY = "history"
 """The section of commits."""
@@ -75,7 +75,9 @@ class Scoped:
     goes to what was skipped, in the order of kinds across all scopes. With `degrade` what doesn't
     fit whole is shown as its summary. `relevance` ranks what has to do with the task first within a
     kind; what wasn't updated for `stale_after_days` ranks lower there, 0 leaves that out. `boards`,
-    `columns` and `task_types` change settings by name; `of` chooses among them.
+    `columns` and `task_types` change settings by name; `of` chooses among them. With `estimate` the budget is
+    one of contents, estimated in bytes by four as the decision record does, in that record's order of kinds:
+    the whole text may be longer than the budget.
 
     Raises InvalidPlan for shares that don't sum to one.
     """
@@ -88,7 +90,7 @@ class Scoped:
     degrade: bool = True
     relevance: bool = True
     stale_after_days: float = _DAYS
-    exact: bool = False
+    estimate: bool = False
     boards: Mapping[str, Profile] = field(default_factory=dict)
     columns: Mapping[str, Profile] = field(default_factory=dict)
     task_types: Mapping[str, Profile] = field(default_factory=dict)
@@ -142,8 +144,8 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
         name=how.name,
         roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
         backfill=how.backfill,
-        counts_content=how.exact,
-        repeats="always" if how.exact else "never" if how.roll_over else "across",
+        counts_content=how.estimate,
+        repeats="always" if how.estimate else "never" if how.roll_over else "across",
         kinds_first=_kinds_first(how, kinds),
         sections=tuple(
             Section(
@@ -179,7 +181,7 @@ def with_history(plan: Plan, how: Scoped) -> Plan:
 
 
 def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
-    own = RECORDED_PRIORITIES if how.exact else {kind.name: kind.priority for kind in kinds}
+    own = RECORDED_PRIORITIES if how.estimate else {kind.name: kind.priority for kind in kinds}
     for name in how.priorities:
         kinds.require(name)
     priorities = {**own, **how.priorities}
@@ -190,8 +192,8 @@ def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
         priorities=priorities,
         others=max(ranked, default=0) + 1,
         relevance=how.relevance,
-        stale_after=timedelta(days=days) if days > 0 and not how.exact else None,
-        obsolete_last=not how.exact,
+        stale_after=timedelta(days=days) if days > 0 and not how.estimate else None,
+        obsolete_last=not how.estimate,
     )
 
 
@@ -225,12 +227,12 @@ def _profile(profiles: Mapping[str, Profile], name: str, *, what: str) -> Profil
 SCOPED = Scoped()
 """The scoped plan as it is unless somebody says otherwise."""
 
-EXACT = Scoped(
-    name="scoped_exact",
+ESTIMATE = Scoped(
+    name="scoped_estimate",
     backfill=False,
     degrade=False,
     relevance=False,
     stale_after_days=0,
-    exact=True,
+    estimate=True,
 )
-"""The decision record to the letter: content alone is counted, and recency is the only tie-break."""
+"""The decision record to the letter: contents alone are estimated, and recency is the only tie-break."""

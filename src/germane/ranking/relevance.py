@@ -28,7 +28,7 @@ from germane.ranking.fusion import (
     COSINE_FLOOR,
     evidence_in_column,
     evidence_of_words,
-    reciprocal_rank_fusion,
+    fuse_ranks,
     share_of,
     shares_in_column,
 )
@@ -110,16 +110,23 @@ def rank(
             _lower_commits(candidates, parts, asked.text)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
-        if OBSOLETE not in without and not asks_for_history(asked.text):
-            lower_obsolete([one.memory for one in candidates], parts)
-        if by_signals and "exact" not in without:
-            _lift_holders(candidates, parts, asked.text)
+        _lower_and_lift(candidates, parts, asked.text, without=without if by_signals else (*without, "exact"))
     ranked = _scored(candidates, parts)
     if not exact:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
     # Where no score occurs twice, the rest of the order can't show, and needn't be read.
     distinct = len({one.score for one in ranked}) == len(ranked)
     return tuple(sorted(ranked, key=_SCORE if distinct else _SCORE_AND_NEWNESS, reverse=True))
+
+
+def _lower_and_lift(
+    candidates: Sequence[Candidate], parts: _Parts, question: str, *, without: Collection[str]
+) -> None:
+    """Lower what no longer holds, unless the question asks for it, and lift what holds its identifiers."""
+    if OBSOLETE not in without and not asks_for_history(question):
+        lower_obsolete([one.memory for one in candidates], parts)
+    if "exact" not in without:
+        _lift_holders(candidates, parts, question)
 
 
 def parts_of(
@@ -237,17 +244,16 @@ def _floored(candidates: Sequence[Candidate], lexical_bound: float, information:
 
 
 def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
-    fused: dict[str, Mapping[str, float]] = {}
+    """What each list adds by the places of those that match in it; nothing for who doesn't stand in it."""
+    rankings = {}
     for name in _SIGNALS:
-        having = [each for each in candidates if name in each.signals]
-        having.sort(
+        matching = [each for each in candidates if each.signals.get(name, 0.0) > 0]
+        matching.sort(
             key=lambda each: (each.signals[name], each.memory.created_at, each.memory.id), reverse=True
         )
-        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
-    return [
-        {name: fused[name][each.memory.id] for name in _SIGNALS if name in each.signals}
-        for each in candidates
-    ]
+        rankings[name] = list(dict.fromkeys(each.memory.id for each in matching))
+    fused = fuse_ranks(rankings)
+    return [dict(fused[each.memory.id].sources) if each.memory.id in fused else {} for each in candidates]
 
 
 def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:

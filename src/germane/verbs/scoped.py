@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from germane.errors import InvalidInput
 from germane.kinds import COMMIT
 from germane.model.context import Context
+from germane.model.explanation import ESTIMATED
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
@@ -24,7 +25,7 @@ from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.places import checked_path
-from germane.plans.scoped import EXACT, SCOPED, Scoped, scoped, with_history
+from germane.plans.scoped import ESTIMATE, SCOPED, Scoped, scoped, with_history
 from germane.protocols import Scorer, TokenCounter
 from germane.tokens import get_counter
 from germane.verbs.assemble import lifted, named_pins, said_in
@@ -62,7 +63,7 @@ def scoped_named(plan: object) -> Scoped | None:
     """The settings that a plan's name stands for, or that are given themselves; None for another plan."""
     if isinstance(plan, Scoped):
         return plan
-    return next((how for how in (SCOPED, EXACT) if how.name == plan), None)
+    return next((how for how in (SCOPED, ESTIMATE) if how.name == plan), None)
 
 
 def check_unaimed(aim: Aim | None, plan: object) -> None:
@@ -126,10 +127,20 @@ def assemble_scoped(
         notes=(*asked.notes, *notes),
         left_out=said_in(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),
-        lines=session.lines if (own is session.counter or how.exact) and not spaces else RememberedLines(),
+        lines=session.lines if (own is session.counter or how.estimate) and not spaces else RememberedLines(),
     )
     context = assemble_context(request, found)
-    return replace(context, trace=replace(context.trace, where=where))
+    context = replace(context, trace=replace(context.trace, where=where))
+    return _estimated(context, session.counter) if how.estimate else context
+
+
+def _estimated(context: Context, counter: TokenCounter) -> Context:
+    """The context with a note of what its whole text counts by the engine's own counter."""
+    tokens, trace = counter.count(context.text), context.trace
+    over = f", {tokens - trace.budget:,} more than the budget" if tokens > trace.budget else ""
+    text = f"Token counts here are estimates by {trace.counter}. The whole text has {tokens:,} tokens by the "
+    note = Note(code=ESTIMATED, text=f"{text}engine's counter {counter.name}{over}.")
+    return replace(context, trace=replace(trace, notes=(*trace.notes, note)))
 
 
 def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str, tuple[Scope, ...]], str]:
@@ -237,7 +248,7 @@ def _with_history(plan: Plan, found: Found, how: Scoped) -> tuple[Plan, Found]:
 
 
 def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> Work:
-    if how.exact:
+    if how.estimate:
         return Work()
     outcomes: dict[str, float] = {}
     for session in sessions:
@@ -250,6 +261,6 @@ def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> 
 
 
 def _counted_by(session: Session, how: Scoped, counter: TokenCounter) -> TokenCounter:
-    """The counter that was asked for; where nobody asked for one, the exact plan counts in its own unit."""
-    exact = how.exact and counter is session.counter
-    return get_counter("bytes_div_4_floor") if exact else counter
+    """The counter that was asked for; where nobody asked for one, the estimate is in its own unit."""
+    estimated = how.estimate and counter is session.counter
+    return get_counter("bytes_div_4_floor") if estimated else counter
