@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from germane.errors import InvalidInput, MissingExtra
+from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.model.stats import EmbeddingIdentity
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ def open_store(
     Raises InvalidInput for another URL than PostgreSQL's and for a replica of a file, MissingExtra where the
     driver isn't installed, and what the store itself raises.
     """
+    if "\0" in str(location):
+        raise InvalidInput(
+            f"location={str(location)!r} holds a NUL character, which no path and no address can."
+        )
     if is_address(location):
         try:
             from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
@@ -63,8 +67,19 @@ def open_store(
 
 
 def exists(location: str | Path) -> bool:
-    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened."""
-    return is_address(location) or Path(location).exists()
+    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened.
+
+    Raises StoreUnavailable for a path that no file can have: a name that is too long, or a NUL.
+    """
+    try:
+        return is_address(location) or Path(location).exists()
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        why = getattr(error, "strerror", None) or str(error)
+        raise StoreUnavailable(
+            f"No store can be at {shown(str(location))}: {why}. Name another path."
+        ) from error
 
 
 def location_of(location: str | Path) -> str:

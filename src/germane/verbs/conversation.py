@@ -28,7 +28,7 @@ from germane.stores.glancing import Glancing
 from germane.tokens import CachedCounter, get_counter, spendable
 from germane.verbs.appending import Call, Result, append, message_of
 from germane.verbs.asking import asked, derived, matched
-from germane.verbs.checks import checked_count, checked_text
+from germane.verbs.checks import checked_count, checked_text, checking_verbs
 from germane.verbs.session import Session
 
 __all__ = ["Conversation", "conversation", "conversing"]
@@ -51,6 +51,7 @@ def conversation(session: Session, name: str) -> Conversation:
     return Conversation(session, name, conversing(session))
 
 
+@checking_verbs
 class Conversation:
     """One session's messages, in the order in which they were appended, and views of them.
 

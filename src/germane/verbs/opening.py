@@ -13,14 +13,14 @@ from typing import Literal
 
 from germane import verbs
 from germane.embedders.static import StaticEmbedder
-from germane.errors import EmbedderMismatch, InvalidInput
+from germane.errors import EmbedderMismatch, InvalidInput, shown
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.model.frame import Frame
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.stores.opening import open_store
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs.checks import checked_agent
+from germane.verbs.checks import checked_agent, checked_text
 from germane.verbs.language import settled_language
 from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
@@ -86,29 +86,31 @@ def _check_given(
     """Refuse now what would fail later, far from where it was given."""
     if not isinstance(location, str | Path | Store):
         raise InvalidInput(
-            f"location={location!r} is {type(location).__name__}; pass a path, ':memory:', an address that "
-            "begins with postgresql://, or a Store."
+            f"location={shown(location)} is {type(location).__name__}; pass a path, ':memory:', an address "
+            "that begins with postgresql://, or a Store."
         )
+    if isinstance(location, str):
+        checked_text(location, name="location")
     if not (embedder is None or embedder == "bundled" or callable(getattr(embedder, "embed", None))):
         raise InvalidInput(
-            f"embedder={embedder!r} is no embedder: it needs name, dimension and embed(texts). Pass "
+            f"embedder={shown(embedder)} is no embedder: it needs name, dimension and embed(texts). Pass "
             "'bundled', None for words alone, or such an object, of `germane.embedders` for instance."
         )
     if summarizer is not None and not callable(getattr(summarizer, "summarize", None)):
         raise InvalidInput(
-            f"summarizer={summarizer!r} is no summarizer: it needs summarize(text, tokens). Pass such an "
-            "object, of `germane.summarizers` for instance, or None."
+            f"summarizer={shown(summarizer)} is no summarizer: it needs summarize(text, tokens). Pass such "
+            "an object, of `germane.summarizers` for instance, or None."
         )
     if not isinstance(kinds, Iterable) or isinstance(kinds, str):
-        raise InvalidInput(f"kinds={kinds!r} is one value; pass a sequence of germane.Kind.")
+        raise InvalidInput(f"kinds={shown(kinds)} is one value; pass a sequence of germane.Kind.")
     if clock is not None and not callable(clock):
         raise InvalidInput(
-            f"clock={clock!r} is {type(clock).__name__}; pass a function that tells the time, such as "
+            f"clock={shown(clock)} is {type(clock).__name__}; pass a function that tells the time, such as "
             "lambda: datetime.now(timezone.utc)."
         )
     if ids is not None and not isinstance(ids, IdSequence):
         raise InvalidInput(
-            f"ids={ids!r} is {type(ids).__name__}; pass a germane.ids.IdSequence, such as "
+            f"ids={shown(ids)} is {type(ids).__name__}; pass a germane.ids.IdSequence, such as "
             "germane.testing.fakes.seeded_ids(1), or None for ids of which no two are alike."
         )
 

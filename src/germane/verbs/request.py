@@ -247,6 +247,8 @@ def _messages(session: Session, said: Sayable) -> tuple[tuple[Message, ...], str
         if not all(isinstance(each, Message) for each in said):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
         values = [each for each in said if isinstance(each, Message)]
+        for each in values:
+            checked_text("".join([each.text, *(result.text for result in each.results)]), name="messages")
         numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
         return grouped(numbered), None
     return grouped(read_messages(said)), None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from germane import StoreUnavailable, UnreadableSource
+from germane import InvalidInput, StoreUnavailable, UnreadableSource
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -154,6 +154,8 @@ def _in_order(engine: Engine) -> list[Memory]:
 @contextmanager
 def _replaced(path: Path) -> Iterator[TextIO]:
     """A new file that takes the path's place only when it is whole."""
+    if not path.name:
+        raise InvalidInput(f"--out {str(path)!r} names no file. Name one, such as memories.jsonl.")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with unfinished.open("w", encoding="utf-8", newline="\n") as file:
