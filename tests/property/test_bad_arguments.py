@@ -14,7 +14,6 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, Ledger, Space, WorkingSet
-from germane.model.message import Message
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -63,7 +62,6 @@ BAD: Mapping[str, Any] = {
     "first moment": datetime.min.replace(tzinfo=UTC),
     "last moment": datetime.max.replace(tzinfo=UTC),
     "after year 9999": datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
-    "message of nothing": Message(role=None, parts=None),  # type: ignore[arg-type] # What is tried.
     "filter": germane.Filter(),
     "scoped": germane.Scoped(),
     "calibration": germane.Calibration(counter="x", provider="y"),

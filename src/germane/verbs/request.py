@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.beside import with_neighbours
-from germane.conversation.formats import anthropic, as_provider, read_messages
+from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
 from germane.conversation.formats.fields import to_json
 from germane.conversation.groups import grouped
 from germane.conversation.request import request_of
@@ -48,9 +48,6 @@ __all__ = ["Remembering", "Sayable", "Spending", "request"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """What a request is about: a conversation, or messages in any layout."""
-
-_ALIASES: Final = {"openai-responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
-_PROVIDERS: Final = "openai, openai-responses, anthropic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,9 +176,10 @@ def _recorder(remembering: Remembering) -> Recorder | None:
 
 
 def _provider(name: str | Provider) -> Provider:
-    found = _ALIASES.get(str(name)) or as_provider(name)
+    found = as_provider(name)
     if found is None or found is Provider.PLAIN:
-        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {_PROVIDERS}.")
+        known = ", ".join(each for each, provider in PROVIDERS.items() if provider is not Provider.PLAIN)
+        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {known}.")
     return found
 
 
