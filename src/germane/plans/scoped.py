@@ -59,8 +59,8 @@ def _whole_numbers(value: object) -> bool:
 
 
 def _number(value: object) -> bool:
-    # Of a size that every sum of them has as a float; NaN isn't.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _WHOLE
+    # Of a size that every sum of them has as a float. That NaN makes no sum is said of the shares.
+    return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) >= _WHOLE
 
 
 def _not_negative(value: object) -> bool:
