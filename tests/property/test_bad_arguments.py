@@ -14,6 +14,7 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane.testing.fakes import HashEmbedder
 
 
 def _deep(levels: int) -> dict[str, Any]:
@@ -214,6 +215,56 @@ def test_opening_refuses_a_bad_argument_with_an_error_of_its_own(
         try:
             with closing(germane.open(given.pop("location"), **given)):
                 pass
+        except germane.GermaneError:
+            pass
+        except Exception as error:  # noqa: BLE001 - What is looked for.
+            failures.append(f"{what}: {type(error).__name__}: {str(error)[:100]}")
+    assert failures == []
+
+
+_ON_STORES: tuple[Callable[..., Any], ...] = (
+    germane.copy_store,
+    germane.distribute_store,
+    germane.erase_purged,
+    germane.index_vectors,
+    germane.migrate_store,
+    germane.reembed,
+    germane.reindex_store,
+    germane.remove_agent,
+    germane.store_agents,
+    germane.store_status,
+    germane.vacuum_store,
+)
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameter"),
+    [(verb, parameter) for verb in _ON_STORES for parameter in inspect.signature(verb).parameters],
+)
+def test_what_is_done_to_a_store_refuses_a_bad_argument_as_well(
+    verb: Callable[..., Any], parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with germane.open("agent.db", embedder=None) as engine:
+        engine.remember("The pump hums.")
+    good = {
+        "location": "agent.db",
+        "source": "agent.db",
+        "target": "copy.db",
+        "agent": "nobody",
+        "embedder": HashEmbedder(),
+    }
+    wanted = {
+        name: good[name]
+        for name, each in inspect.signature(verb).parameters.items()
+        if each.default is inspect.Parameter.empty and name != parameter
+    }
+    failures = []
+    for what, bad in BAD.items():
+        if callable(bad) and parameter == "progress":
+            continue
+        try:
+            verb(**wanted, **{parameter: bad})
         except germane.GermaneError:
             pass
         except Exception as error:  # noqa: BLE001 - What is looked for.

@@ -17,8 +17,8 @@ from germane import Filter, InvalidInput, NotFound, Order, Outcome, Scope, Statu
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"location": None}, "location=None is NoneType; pass a path"),
-        ({"location": 5}, "location=5 is int; pass a path"),
+        ({"location": None}, r"location=None is NoneType; pass a text or a path or germane\.Store"),
+        ({"location": 5}, r"location=5 is int; pass a text or a path or germane\.Store"),
         ({"embedder": "openai"}, "embedder='openai' is no embedder"),
         ({"summarizer": "gpt"}, "summarizer='gpt' is no summarizer"),
         ({"kinds": "ticket"}, "kinds='ticket' is one value"),

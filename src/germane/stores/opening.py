@@ -33,10 +33,6 @@ def open_store(
     Raises InvalidInput for another URL than PostgreSQL's and for a replica of a file, MissingExtra where the
     driver isn't installed, and what the store itself raises.
     """
-    if "\0" in str(location):
-        raise InvalidInput(
-            f"location={str(location)!r} holds a NUL character, which no path and no address can."
-        )
     if is_address(location):
         try:
             from germane.stores.postgres import PostgresStore  # noqa: PLC0415 - The driver is an extra.
@@ -69,16 +65,13 @@ def open_store(
 def exists(location: str | Path) -> bool:
     """Whether a store may be there: a file can be looked for, a server is asked when the store is opened.
 
-    Raises StoreUnavailable for a path that no file can have: a name that is too long, or a NUL.
+    Raises StoreUnavailable for a path that no file can have, such as one that is too long.
     """
     try:
         return is_address(location) or Path(location).exists()
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        why = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
         raise StoreUnavailable(
-            f"No store can be at {shown(str(location))}: {why}. Name another path."
+            f"No store can be at {shown(str(location))}: {error.strerror or error}. Name another path."
         ) from error
 
 
@@ -97,7 +90,9 @@ def location_of(location: str | Path) -> str:
 
 
 def is_address(location: str | Path) -> bool:
-    """Whether a location is a server's, not a path. Raises InvalidInput for a URL of another kind."""
+    """Whether a location is a server's, not a path. Raises InvalidInput for another URL, or a NUL in it."""
+    if "\0" in str(location):
+        raise InvalidInput(f"location={shown(str(location))} holds a NUL character, which no path can.")
     if isinstance(location, Path):
         return False
     if location.startswith(_SCHEMES):

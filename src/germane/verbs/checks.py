@@ -69,7 +69,7 @@ _TEXTS: Final = frozenset({"ClusterBy", "Literal", "Quality", "Ranker", "Recency
 _FUNCTIONS: Final = frozenset({"Callable", "Clock", "FrameSelector", "Progress", "Scorer", "Told"})
 _SEQUENCES: Final = frozenset({"Iterable", "Sequence"})
 _UNCHECKED: Final = frozenset({"Any", "object"})
-_OWN_ERRORS: Final = frozenset({"confirm", "embedder", "ids", "kinds", "location", "summarizer"})
+_OWN_ERRORS: Final = frozenset({"confirm", "ids", "kinds", "summarizer"})
 """Parameters whose verb has an error of its own for whatever isn't right."""
 
 

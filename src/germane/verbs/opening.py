@@ -20,7 +20,7 @@ from germane.model.frame import Frame
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.stores.opening import open_store
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs.checks import checked_agent, checked_text
+from germane.verbs.checks import checked_agent
 from germane.verbs.language import settled_language
 from germane.verbs.reembed import identity_of
 from germane.verbs.session import Session
@@ -48,7 +48,7 @@ def opened(
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
-    _check_given(location, embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
+    _check_given(embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
     own = verbs.framing.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
@@ -80,17 +80,8 @@ def opened(
     )
 
 
-def _check_given(
-    location: object, *, embedder: object, summarizer: object, kinds: object, clock: object, ids: object
-) -> None:
+def _check_given(*, embedder: object, summarizer: object, kinds: object, clock: object, ids: object) -> None:
     """Refuse now what would fail later, far from where it was given."""
-    if not isinstance(location, str | Path | Store):
-        raise InvalidInput(
-            f"location={shown(location)} is {type(location).__name__}; pass a path, ':memory:', an address "
-            "that begins with postgresql://, or a Store."
-        )
-    if isinstance(location, str):
-        checked_text(location, name="location")
     if not (embedder is None or embedder == "bundled" or callable(getattr(embedder, "embed", None))):
         raise InvalidInput(
             f"embedder={shown(embedder)} is no embedder: it needs name, dimension and embed(texts). Pass "
