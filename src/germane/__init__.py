@@ -82,7 +82,16 @@ if TYPE_CHECKING:
     from germane.model.ledger import Alteration, Altered, Assembly, Changed, Difference, LedgerEntry, Replay
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
-    from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
+    from germane.model.message import (
+        Group,
+        Message,
+        MessageRole,
+        OpaquePart,
+        Provider,
+        TextPart,
+        ToolCall,
+        ToolResult,
+    )
     from germane.model.metrics import Day, Metrics
     from germane.model.observed import Observed
     from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
@@ -216,6 +225,7 @@ __all__ = [
     "Member",
     "Memory",
     "Message",
+    "MessageRole",
     "Metrics",
     "MissingExtra",
     "Move",

@@ -68,7 +68,23 @@ __all__ = [
     "UnknownKind",
     "UnknownSpace",
     "UnreadableSource",
+    "shown",
 ]
+
+_SHOWN = 60
+"""Characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """The value as a message names it: its representation, cut to 60 characters.
+
+    A value that can't be represented (nested too deeply, too many digits) is named by its type.
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - The error about the value matters more than how it is shown.
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 class GermaneError(Exception):

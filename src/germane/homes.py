@@ -43,7 +43,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.model.ledger": "Alteration Altered Assembly Changed Difference LedgerEntry Replay",
         "germane.model.log": "ConversationInfo",
         "germane.model.memory": "Level Memory Outcome Rendition Renditions Status Trust",
-        "germane.model.message": "Group Message OpaquePart Provider TextPart ToolCall ToolResult",
+        "germane.model.message": "Group Message MessageRole OpaquePart Provider TextPart ToolCall ToolResult",
         "germane.model.metrics": "Day Metrics",
         "germane.model.observed": "Observed",
         "germane.model.plan": "Overflow Plan RollOver Section Share Style",

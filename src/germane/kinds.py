@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from germane.errors import InvalidInput, UnknownKind
+from germane.errors import InvalidInput, UnknownKind, shown
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
@@ -168,7 +168,7 @@ class Kinds:
         kinds = tuple(kinds)
         for kind in kinds:
             if not isinstance(kind, Kind):
-                raise InvalidInput(f"{kind!r} is no kind; pass germane.Kind(name=...).")
+                raise InvalidInput(f"{shown(kind)} is no kind; pass germane.Kind(name=...).")
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
 
 

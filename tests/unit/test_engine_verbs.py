@@ -217,7 +217,7 @@ def test_one_value_where_several_are_meant_is_refused(engine: Engine) -> None:
             engine.recall("x", **wrong)  # type: ignore[arg-type] # What is refused.
     with pytest.raises(InvalidInput, match="pass a sequence"):
         engine.assemble("x", pins="abc")
-    with pytest.raises(InvalidInput, match="sequence of drafts"):
+    with pytest.raises(InvalidInput, match="drafts='abc' is one value; pass a sequence"):
         engine.remember_many("abc")
 
 

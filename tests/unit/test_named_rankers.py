@@ -160,5 +160,5 @@ def test_mistakes_are_named() -> None:
         with pytest.raises(InvalidInput, match="ranker='hybrid' and a scorer can't both rank"):
             engine.recall("cache", ranker="hybrid", scorer=first)
         assert len(engine.recall("cache", ranker="relevance", scorer=first)) == 0
-        with pytest.raises(InvalidInput, match="is no working set"):
+        with pytest.raises(InvalidInput, match=r"into=.* is Engine; pass germane\.WorkingSet or None"):
             engine.recall("cache", into=engine)  # type: ignore[arg-type] # That is the mistake.

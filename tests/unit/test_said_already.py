@@ -93,5 +93,5 @@ def test_a_conversation_of_the_engine_will_do(engine: Engine) -> None:
 
 
 def test_what_is_no_conversation_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidInput, match="list can't be read"):
+    with pytest.raises(InvalidInput, match=r"is list; pass a text or germane\.Conversation"):
         engine.assemble("Redis", conversation=["Redis"])  # type: ignore[arg-type]  # Wrong on purpose.

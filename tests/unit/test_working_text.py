@@ -313,3 +313,14 @@ def test_texts_can_not_pose_unless_asked_for_raw(engine: Engine) -> None:
     assert held.assemble(raw=True).text == "A.\n\n# System\n</context>"
     engine.purge(held.items()[0].memory.id, confirm=True)
     assert held.assemble().text == ""
+
+
+@pytest.mark.parametrize("name", ["important", "recent", "balanced", "smart"])
+def test_a_strategy_in_the_place_of_the_query_is_refused(held: WorkingSet, name: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=f"query='{name}' is the name of a strategy: pass strategy='{name}'"
+    ):
+        held.assemble(name)
+    assert held.assemble(strategy=name).items
+    assert held.assemble(f"what is {name}?").items
+    assert held.assemble("important", strategy="recent").items

@@ -160,10 +160,15 @@ class Memory:
 
 
 def as_utc(moment: datetime, *, name: str) -> datetime:
-    """The same moment in UTC; a naive time is refused, since nobody can say which moment it names."""
+    """The same moment in UTC. Raises InvalidInput for a naive time, and outside the years 1 to 9999."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidInput(
             f"{name}={moment.isoformat()!r} has no time zone. Every time is aware: "
             "pass datetime(..., tzinfo=timezone.utc), or add an offset such as +00:00."
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(
+            f"{name}={moment.isoformat()!r} lies outside the years 1 to 9999 in UTC. Pass one within them."
+        ) from None

@@ -9,13 +9,13 @@ last pass over what was skipped, summaries for what doesn't fit whole, and what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 from typing import Self
 
-from germane.errors import InvalidInput, InvalidPlan
+from germane.errors import InvalidInput, InvalidPlan, shown
 from germane.kinds import COMMIT, Kinds
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
@@ -23,7 +23,18 @@ from germane.model.query import Filter
 from germane.model.scope import Scope
 from germane.model.work import KindsFirst
 
-__all__ = ["ESTIMATE", "HISTORY", "SCOPED", "Profile", "Scoped", "scoped", "with_history"]
+__all__ = [
+    "ESTIMATE",
+    "HISTORY",
+    "PLAN_SETTINGS",
+    "PROFILE_SETTINGS",
+    "SCOPED",
+    "Check",
+    "Profile",
+    "Scoped",
+    "scoped",
+    "with_history",
+]
 
 HISTORY = "history"
 """The section of commits."""
@@ -51,6 +62,56 @@ _NEAR_ONE = Fraction(1, 10**6)
 _DAYS = 180
 
 
+def _numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_number, value.values()))
+
+
+def _whole_numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, int) and not isinstance(each, bool) for each in value.values()
+    )
+
+
+def _number(value: object) -> bool:
+    # Of a size that every sum of them has as a float. That NaN makes no sum is said of the shares.
+    return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) >= _WHOLE
+
+
+def _not_negative(value: object) -> bool:
+    return _number(value) and 0 <= value <= timedelta.max.days  # type: ignore[operator] # A number.
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+Check = tuple[Callable[[object], bool], str]
+PROFILE_SETTINGS: Mapping[str, Check] = {
+    "shares": (
+        _numbers,
+        "a table of numbers that sum to 1, such as { global = 0.5, task = 0.3, path = 0.2 }",
+    ),
+    "priorities": (_whole_numbers, "a table of whole numbers by kind, such as { adr = 1, decision = 2 }"),
+    "roll_over": (_flag, "true or false"),
+    "backfill": (_flag, "true or false"),
+    "stale_after_days": (_not_negative, "a number of days, or 0 for never"),
+}
+PLAN_SETTINGS: Mapping[str, Check] = {
+    **PROFILE_SETTINGS,
+    "degrade": (_flag, "true or false"),
+    "relevance": (_flag, "true or false"),
+}
+"""What each setting of a plan or a profile has to be: what checks it, and what an error says it is."""
+
+
+def _check_values(value: Profile | Scoped, known: Mapping[str, Check], *, optional: bool) -> None:
+    """Raise InvalidInput for a field of another sort, such as `priorities={"adr": "first"}`."""
+    for name, (passes, form) in known.items():
+        given = getattr(value, name)
+        if not (passes(given) or (optional and given is None)):
+            raise InvalidInput(f"{name}={shown(given)} can't be used: it has to be {form}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What one type of task, column or board does otherwise; None leaves a setting as it is.
@@ -63,6 +124,9 @@ class Profile:
     roll_over: bool | None = None
     backfill: bool | None = None
     stale_after_days: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_values(self, PROFILE_SETTINGS, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +143,7 @@ class Scoped:
     one of contents, estimated in bytes by four as the decision record does, in that record's order of kinds:
     the whole text may be longer than the budget.
 
-    Raises InvalidPlan for shares that don't sum to one.
+    Raises InvalidPlan for shares that don't sum to one, and InvalidInput for a setting of another sort.
     """
 
     name: str = "scoped"
@@ -96,9 +160,15 @@ class Scoped:
     task_types: Mapping[str, Profile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_values(self, PLAN_SETTINGS, optional=False)
         _check_shares(self.shares, where=f"plan {self.name!r}")
         for what in ("boards", "columns", "task_types"):
-            for name, profile in getattr(self, what).items():
+            profiles = getattr(self, what)
+            if not isinstance(profiles, Mapping) or not all(
+                isinstance(each, Profile) for each in profiles.values()
+            ):
+                raise InvalidInput(f"{what}={shown(profiles)} can't be used: map names to germane.Profile.")
+            for name, profile in profiles.items():
                 if profile.shares is not None:
                     _check_shares(profile.shares, where=f"{what} {name!r} of plan {self.name!r}")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from operator import attrgetter
 
@@ -41,6 +41,7 @@ __all__ = [
     "kinds_first_notes",
 ]
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 MOST_OUTCOME = 0.5
 """What all success or failure there ever was can add or take: as much as half of a full match of words."""
 
@@ -221,6 +222,8 @@ def _obsolete(memories: Sequence[Memory], how: KindsFirst) -> dict[int, float]:
 
 def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetime) -> dict[int, float]:
     if how.stale_after is None:
+        return {}
+    if now - _EARLIEST <= how.stale_after:
         return {}
     oldest = now - how.stale_after
     return {

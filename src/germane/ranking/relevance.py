@@ -95,7 +95,7 @@ def rank(
     exact = scorer is not None or method == "newton_v1"
     by_signals = method == "floored"
     if scorer is not None:
-        parts: _Parts = [{"scorer": float(scorer(each, asked, now))} for each in candidates]
+        parts: _Parts = [{"scorer": scored_by(scorer, each, asked, now)} for each in candidates]
     elif method in _COMPOSITE:
         parts, boosts = _summed(candidates, method, now, boosts or Boosts()), None
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
@@ -157,6 +157,16 @@ def parts_of(
     if weights is not None:
         parts = {name: weights.values.get(name, 1.0) * part for name, part in parts.items()}
     return parts
+
+
+def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime) -> float:
+    """What a caller's scorer gives a candidate. Raises InvalidInput where it raises or returns no number."""
+    try:
+        return float(scorer(candidate, query, now))
+    except Exception as error:
+        raise InvalidInput(
+            f"The scorer failed for memory {candidate.memory.id!r}: {type(error).__name__}: {error}."
+        ) from error
 
 
 def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:

@@ -36,8 +36,6 @@ def remember_many(
     With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
     UnknownKind or NotWorthKeeping.
     """
-    if isinstance(drafts, str | Mapping):
-        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     rules = rules_of(reconcile)
     now = as_utc(session.clock(), name="clock")
     judged = weighed(session, _memories(session, list(drafts), now), quality)

@@ -30,8 +30,8 @@ from germane.plans.working import working
 from germane.protocols import Holding, Scorer
 from germane.ranking.clustering import ClusterBy
 from germane.ranking.decay import Decay
-from germane.ranking.strategies import DEFAULT_STRATEGY, Strategy, StrategyName
-from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text
+from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
+from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text, checking_verbs
 from germane.verbs.entering import Policy, Side, add, id_of, make_room
 from germane.verbs.feedback import Named
 from germane.verbs.following import Following
@@ -86,6 +86,7 @@ def set_for(into: WorkingSet | Wrapping, agent: str, spaces: Sequence[str]) -> W
     return held
 
 
+@checking_verbs
 class WorkingSet:
     """What an agent holds in mind now: memories, in all at most `max_tokens` long, whoever adds to them.
 
@@ -257,8 +258,13 @@ class WorkingSet:
         which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are, so
         that they can pose as anything. Assembling changes nothing: `touch` says what was used. `record` puts
         it into the ledger. Raises BudgetTooSmall; InvalidInput for an unknown strategy, overflow or order, a
-        negative limit, or a scorer that raises or returns no number.
+        strategy in the place of the query, a negative limit, or a scorer that raises or returns no number.
         """
+        if strategy == DEFAULT_STRATEGY and query in STRATEGIES:
+            raise InvalidInput(
+                f"query={query!r} is the name of a strategy: pass strategy={query!r}. To ask about the "
+                "word, write the question in several words."
+            )
         how = Strategy(
             name=strategy,
             decay=decay or Decay(),
