@@ -80,8 +80,8 @@ class Reading(Refreshing):
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
         subject: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         include_superseded: bool = False,
         include_archived: bool = False,
@@ -101,7 +101,9 @@ class Reading(Refreshing):
         `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         held = None if into is None else verbs.working_set.set_for(into, self._session.agent, spaces)
+        clock = self._session.clock
         where = verbs.question.filter_of(
+            clock,
             kinds=kinds,
             tags=tags,
             scopes=scopes,
@@ -134,8 +136,8 @@ class Reading(Refreshing):
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         where: Filter | None = None,
         scorer: Scorer | None = None,
@@ -155,8 +157,9 @@ class Reading(Refreshing):
         by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills the
         ledger. Raises BudgetTooSmall or InvalidInput.
         """
-        where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
-        where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)
+        filter_of, clock = verbs.question.filter_of, self._session.clock
+        where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+        where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
         return self._assembled(
             query,
             record,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
@@ -15,16 +16,17 @@ from germane.model.context import Context
 from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
-from germane.model.query import Candidate, Filter, Found, Order, Slice
+from germane.model.query import Candidate, Filter, Found, Order, Slice, TimeRange
 from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.emptiness import nothing_then
 from germane.ranking.order import in_order
 from germane.verbs.advising import advised, sought_for, split_off, told_sections
 from germane.verbs.associating import associated
-from germane.verbs.checks import checked_words
+from germane.verbs.checks import checked_words, settled
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
@@ -69,6 +71,7 @@ def assemble(
     framing = framed(
         session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
     )
+    framing = replace(framing, plan=_settled(framing.plan, now))
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
@@ -99,7 +102,40 @@ def assemble(
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     context = _assembled(session, request, found, alone=not spaces)
-    return replace(context, trace=replace(context.trace, where=where))
+    notes = context.trace.notes
+    if framing.searches:
+        notes += _of_another_time(context, framing.plan, found, asked.question.when or where.when)
+    return replace(context, trace=replace(context.trace, where=where, notes=notes))
+
+
+def _of_another_time(context: Context, plan: Plan, found: Found, when: TimeRange | None) -> tuple[Note, ...]:
+    """A note where a time was named and nothing is of it that the question brought."""
+    ranked = {section.name for section in plan.sections if section.gathers and section.order is None}
+    if when is None or not ranked:
+        return ()
+    gathering = [section for section in plan.sections if section.gathers]
+    shown = [item.memory for item in context.items if item.section in ranked]
+    ids = {memory.id for memory in shown}
+    others = [
+        one.memory
+        for section, part in zip(gathering, found.slices, strict=False)
+        if section.name in ranked
+        for one in part
+        if one.memory.id not in ids
+    ]
+    note = nothing_then(when, shown, others)
+    return () if note is None else (note,)
+
+
+def _settled(plan: Plan, now: datetime) -> Plan:
+    """The plan with the moments that texts in its sections' own filters name."""
+    if not any(section.where and section.where.when for section in plan.sections):
+        return plan
+    sections = tuple(
+        section if section.where is None else replace(section, where=settled(section.where, lambda: now))
+        for section in plan.sections
+    )
+    return replace(plan, sections=sections)
 
 
 def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
