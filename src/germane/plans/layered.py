@@ -90,8 +90,11 @@ def budgeted(
         wanted["episodes"] = max(2 * wanted["episodes"], _LOOKING_BACK)
     room = total - fixed
     if sum(wanted.values()) > room:
-        parts = allocate(room, [Share(weight=wanted[name]) for name in FLEXIBLE])
-        wanted = dict(zip(FLEXIBLE, parts, strict=True))
+        looks_back = intent is not None and intent.looks_back
+        floors = {"episodes": min(_LOOKING_BACK, room)} if looks_back else {}
+        whole = {name: (wanted[name], floors.get(name, 0)) for name in FLEXIBLE}
+        shares = [Share(weight=most - least, floor=least) for most, least in whole.values()]
+        wanted = dict(zip(FLEXIBLE, allocate(room, shares), strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
 
@@ -114,7 +117,6 @@ def layered(
     What an intent hints at is looked for more, and gets them before all that isn't. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
-    hints = () if intent is None else intent.hints
     return Plan(
         name="layered",
         roll_over=RollOver.PRIORITY,
@@ -131,7 +133,7 @@ def layered(
             replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
             frame_section(frame),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
-            *_flexible(kinds, frame, budget.shares, hints),
+            *_flexible(kinds, frame, budget.shares, intent),
             # It has its share, and of what others leave only what nothing else wants.
             replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
         ),
@@ -139,9 +141,12 @@ def layered(
 
 
 def _flexible(
-    kinds: Kinds, frame: Frame, shares: Mapping[str, int], hints: tuple[str, ...]
+    kinds: Kinds, frame: Frame, shares: Mapping[str, int], intent: Intent | None
 ) -> tuple[Section, ...]:
+    """The sections that relevance fills. A look back takes in all that happened, much alike or not."""
     priorities = dict(frame.priorities)
+    hints = () if intent is None else intent.hints
+    every = ("episodes",) if intent is not None and intent.looks_back else ()
     return tuple(
         Section(
             name=name,
@@ -152,7 +157,7 @@ def _flexible(
             priority=priorities.get(name, _UNKNOWN_PRIORITY) + (name in hints),
             own_heading="{title}" in heading,
             by_session=name == "episodes",
-            alike=alike,
+            alike=None if name in every else alike,
             each=each,
             associates=priorities.get(name, _UNKNOWN_PRIORITY) >= _CARED_FOR,
         )

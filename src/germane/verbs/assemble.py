@@ -31,7 +31,7 @@ from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
-from germane.verbs.question import Asked, query_of, understand
+from germane.verbs.question import Asked, of_no_topic, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -72,6 +72,7 @@ def assemble(
         session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
     )
     framing = replace(framing, plan=_settled(framing.plan, now))
+    asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))

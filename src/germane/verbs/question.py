@@ -34,7 +34,7 @@ from germane.verbs.embed import embed_texts, least_cosine_of
 from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
-__all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
+__all__ = ["Asked", "filter_of", "of_no_topic", "query_of", "search", "understand"]
 
 
 _NO_FILTER = Filter()
@@ -97,6 +97,18 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
         notes=notes,
         language=session.language,
         least_cosine=least_cosine_of(session.embedder),
+    )
+
+
+def of_no_topic(asked: Asked) -> Asked:
+    """The same for a question whose words name nothing to look for, but for the time that it may name."""
+    when = asked.question.when
+    return replace(
+        asked,
+        question=replace(asked.question, cleaned="", terms=(), order=None),
+        vector=None,
+        informative=(),
+        where=asked.where if when is None else _at(asked.where, when),
     )
 
 
