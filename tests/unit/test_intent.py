@@ -144,8 +144,8 @@ def test_a_look_back_may_name_no_topic(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", LOOKING_BACK)
-@pytest.mark.parametrize("asked", [{}, {"frame": "auto"}, {"frame": "conversation"}])
-def test_who_is_to_be_caught_up_gets_what_is_latest(text: str, asked: dict[str, str]) -> None:
+@pytest.mark.parametrize("frame", [None, "auto", "conversation"])
+def test_who_is_to_be_caught_up_gets_what_is_latest(text: str, frame: str | None) -> None:
     with germane.open(":memory:", clock=FixedClock(NOW)) as engine:
         for days in range(40):
             engine.remember(
@@ -157,7 +157,7 @@ def test_who_is_to_be_caught_up_gets_what_is_latest(text: str, asked: dict[str, 
             engine.remember(
                 f"Day {days}: take option {days}.", kind="decision", created_at=NOW - timedelta(days=days)
             )
-        context = engine.assemble(text, **asked)
+        context = engine.assemble(text) if frame is None else engine.assemble(text, frame=frame)
     used = {section.name: section.used for section in context.trace.sections}
     assert used["episodes"] >= 500
     for name in ("episodes", "decisions"):

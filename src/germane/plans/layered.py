@@ -92,9 +92,10 @@ def budgeted(
     if sum(wanted.values()) > room:
         looks_back = intent is not None and intent.looks_back
         floors = {"episodes": min(_LOOKING_BACK, room)} if looks_back else {}
-        whole = {name: (wanted[name], floors.get(name, 0)) for name in FLEXIBLE}
-        shares = [Share(weight=most - least, floor=least) for most, least in whole.values()]
-        wanted = dict(zip(FLEXIBLE, allocate(room, shares), strict=True))
+        parts = [
+            Share(weight=wanted[name] - floors.get(name, 0), floor=floors.get(name, 0)) for name in FLEXIBLE
+        ]
+        wanted = dict(zip(FLEXIBLE, allocate(room, parts), strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
 

@@ -79,7 +79,7 @@ def count(session: Session, where: Filter) -> int:
 
 def notes_on(session: Session, where: Filter) -> tuple[Note, ...]:
     """What is worth knowing of a filter beside what passes it."""
-    return unknown_kinds((session,), checked_filter(where).kinds)
+    return unknown_kinds((session,), checked_filter(where))
 
 
 def large_findings(session: Session) -> tuple[Finding, ...]:
