@@ -148,14 +148,17 @@ _CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Pi
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
 PROFILE = ("rule", "person", "preference")
-"""Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
+"""What is known of whom the agent works for: shown whatever the question, and answers questions as well."""
+
+USER = "user"
+"""The subject of facts about the user."""
 
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
-        Kind(name="rule", section="identity", priority=1, lifecycle="fact", place=lambda _: 1),
-        Kind(name="person", section="identity", priority=2, lifecycle="fact", place=lambda _: 2),
-        Kind(name="preference", section="identity", priority=3, lifecycle="fact", place=lambda _: 3),
+        Kind(name="rule", section="censors", priority=1, lifecycle="fact", place=lambda _: 3),
+        Kind(name="person", section="user", priority=2, lifecycle="fact", place=lambda _: 1),
+        Kind(name="preference", section="user", priority=3, lifecycle="fact"),
         Kind(
             name="censor",
             section="censors",

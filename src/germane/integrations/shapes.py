@@ -95,7 +95,7 @@ def renditions_shape(memory: Memory) -> Shape:
     renditions = memory.renditions
     texts = {
         str(level): {"text": renditions.at(level).text, "tokens": renditions.at(level).tokens}
-        for level in Level
+        for level in STORED_LEVELS
     }
     return {**texts, "counter": renditions.counter}
 

@@ -18,7 +18,17 @@ from germane.model.copies import State, restore, state_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
-__all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
+__all__ = [
+    "STORED_LEVELS",
+    "Level",
+    "Memory",
+    "Outcome",
+    "Rendition",
+    "Renditions",
+    "Status",
+    "Trust",
+    "as_utc",
+]
 
 
 _SHOWN = 60
@@ -26,10 +36,15 @@ _SHOWN = 60
 
 
 class Level(StrEnum):
-    """How much of a memory is shown: about 20 tokens, about 50 to 100, or all of it."""
+    """How much of a memory is shown.
+
+    Micro (about 20 tokens), summary (about 50 to 100) and full are made when a memory is written. An excerpt
+    is made during packing: the first sentences of the full text, as many as the budget still allows.
+    """
 
     MICRO = "micro"
     SUMMARY = "summary"
+    EXCERPT = "excerpt"
     FULL = "full"
 
 
@@ -78,13 +93,16 @@ class Renditions:
     counter: str
 
     def at(self, level: Level) -> Rendition:
-        """The rendition of one level."""
+        """The rendition of one level; an excerpt is cut from the full one."""
         if level is _MICRO:
             return self.micro
         if level is _SUMMARY:
             return self.summary
         return self.full
 
+
+STORED_LEVELS = (Level.MICRO, Level.SUMMARY, Level.FULL)
+"""The levels that every memory is stored at."""
 
 # Asked for hundreds of times a context. On Python 3.11 finding a member in its enum takes as long as a call.
 _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY

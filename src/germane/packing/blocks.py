@@ -5,7 +5,7 @@ Level: packing (imports ranking and model). What a fit has chosen is read of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,14 +22,17 @@ __all__ = ["Block", "Choice", "Fitted", "LeftOut", "empty_blocks"]
 class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
-    It stands at a place of a ranking. `ladder` has its lines, and `asked` those of their levels that a pass
-    has asked for so far.
+    It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
+    others, whatever its score. `ladder` has its lines, and `asked` those of their levels that a pass has asked
+    for so far.
     """
 
     ranking: Sequence[Ranked]
     place: int
     memory: Memory
     required: bool = field(default=False, init=False)
+    whole: bool = field(default=False, init=False)
+    late: bool = field(default=False, init=False)
     line: Line | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
@@ -99,9 +102,17 @@ class Fitted:
 
 
 def empty_blocks(
-    plan: Plan, candidates: Sequence[Sequence[Ranked]], requires: Callable[[Section, Memory], bool] | None
+    plan: Plan,
+    candidates: Sequence[Sequence[Ranked]],
+    requires: Callable[[Section, Memory], bool] | None,
+    *,
+    whole: Collection[str] = (),
+    late: Collection[str] = (),
 ) -> list[Block]:
-    """The sections with their candidates, before anything stands in them."""
+    """The sections with their candidates, before anything stands in them.
+
+    `whole` are the ids of memories that are required at full length, `late` those of memories that come last.
+    """
     seen: set[str] = set()
     return [
         Block(
@@ -110,17 +121,25 @@ def empty_blocks(
             seen=seen if plan.repeats == "never" else set(),
             repeats=plan.repeats == "always",
             plain=section.items is None and not section.own_heading and not section.by_session,
-            choices=_choices(section, ranked, requires),
+            choices=_choices(section, ranked, requires, whole, late),
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
 
 
 def _choices(
-    section: Section, ranked: Sequence[Ranked], requires: Callable[[Section, Memory], bool] | None
+    section: Section,
+    ranked: Sequence[Ranked],
+    requires: Callable[[Section, Memory], bool] | None,
+    whole: Collection[str],
+    late: Collection[str],
 ) -> list[Choice]:
     choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
     if requires is not None:
         for choice in choices:
             choice.required = requires(section, choice.memory)
+            choice.whole = choice.memory.id in whole
+    if late:
+        for choice in choices:
+            choice.late = choice.memory.id in late
     return choices

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
@@ -17,6 +18,7 @@ from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice, TimeRange
+from germane.model.slate import Slate
 from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
@@ -58,6 +60,11 @@ def assemble(
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
     conversation: str | Conversation | None = None,
+    guidance: bool = False,
+    gate: bool | None = None,
+    dates: bool = True,
+    sources: bool = True,
+    ids: bool = False,
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
@@ -69,9 +76,16 @@ def assemble(
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     framing = framed(
-        session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
+        session,
+        query,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        dated=asked.question.when is not None,
+        guidance=guidance,
     )
-    framing = replace(framing, plan=_settled(framing.plan, now))
+    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(shown, now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
@@ -87,7 +101,8 @@ def assemble(
         pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        gated=framing.plan.gate and scorer is None and found.by_relevance,
+        gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
+        gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(
@@ -265,18 +280,28 @@ def _each_in_one(plan: Plan, found: Found) -> Found:
     kinds = [kind for section in sections for kind in section.kinds]
     if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
         return found
-    later = Counter(one.memory.id for part in found.slices for one in part)
+    gathered = [_ids_of(part) for part in found.slices]
+    later = Counter(chain.from_iterable(gathered))
     taken: set[str] = set()
-    slices = []
-    for section, part in zip(sections, found.slices, strict=True):
-        here = [one for one in part if one.memory.id not in taken]
-        later.subtract(one.memory.id for one in part)
+    slices: list[Sequence[Candidate]] = []
+    for section, part, ids in zip(sections, found.slices, gathered, strict=True):
+        later.subtract(ids)
+        leaves = taken.intersection(ids)
         if section.order is not None and section.items is not None:
-            first = {one.memory.id for one in [*in_order(here, section.order)][: section.items]}
-            here = [one for one in here if one.memory.id in first or not later[one.memory.id]]
-        taken.update(one.memory.id for one in here)
-        slices.append(tuple(here))
+            here = in_order((one for one in part if one.memory.id not in leaves), section.order)
+            leaves |= {one.memory.id for one in here[section.items :] if later[one.memory.id]}
+        taken.update(name for name in ids if name not in leaves)
+        slices.append(_without(part, ids, leaves) if leaves else part)
     return replace(found, slices=tuple(slices))
+
+
+def _ids_of(part: Sequence[Candidate]) -> list[str]:
+    memories = part.memories if isinstance(part, Slate) else [one.memory for one in part]
+    return [memory.id for memory in memories]
+
+
+def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
+    return Slate.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -300,11 +325,12 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
         return found
     sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
-    stands = {one.memory.id for part in slices for one in part}
+    stands = set(chain.from_iterable(map(_ids_of, found.slices)))
     for memory in pinned:
-        home = next(
-            (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
-        )
+        # One with a filter of its own may not admit it.
+        homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
+        whole = [place for place in homes if sections[place].where is None]
+        home = next(iter([*whole, *homes]), len(sections) - 1)
         if memory.id not in stands:
             stands.add(memory.id)
             slices[home].append(Candidate(memory=memory))

@@ -90,7 +90,14 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
 
 def framed(
-    session: Session, text: str, *, plan: str | Plan, frame: Framing, budget: int | None, dated: bool
+    session: Session,
+    text: str,
+    *,
+    plan: str | Plan,
+    frame: Framing,
+    budget: int | None,
+    dated: bool,
+    guidance: bool = False,
 ) -> Framed:
     """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
 
@@ -113,14 +120,14 @@ def framed(
         if intent is not None and intent.plain:
             # Who names no topic has nothing to look for by words, whatever the frame is.
             total = choice.frame.budget if budget is None else budget
-            chosen = layered(session.kinds, choice.frame, intent=intent)
+            chosen = layered(session.kinds, choice.frame, intent=intent, guidance=guidance)
             return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
-        chosen = layered(session.kinds, choice.frame)
+        chosen = layered(session.kinds, choice.frame, guidance=guidance)
         return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)
     intent = wants(session, text, dated=dated)
     complexity = complexity_of(text)
     total = budgeted(choice.frame, complexity=complexity, intent=intent).total
-    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent)
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, guidance=guidance)
     said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
     hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
     notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
