@@ -290,6 +290,9 @@ class _Packer:
         )
         queue = _in_rank_order([block for block in blocks if block.section.order is None])
         every = [*((block, choice) for block in always for choice in block.choices), *queue]
+        for block in blocks:
+            # Words that a floor is set aside for don't wait for what is left.
+            self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
         for block in always:
             if block.section.advises:
                 continue  # Advice has no claim: it stands where nothing else needs its tokens.
