@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("remember", "x", "--importance", "nan"), "InvalidInput", "0 to 10"),
         (("remember", "x", "--meta", "nothing"), "InvalidInput", "KEY=VALUE"),
         (("remember", "x", "--created-at", "soon"), "InvalidInput", "ISO 8601"),
-        (("recall", "x", "--since", "32.13."), "InvalidInput", "--since"),
+        (("recall", "x", "--since", "32.13."), "InvalidInput", "since='32.13.' names no time"),
         (("recall", "x", "--limit", "0"), "InvalidInput", "limit=0"),
         (("recall", "x", "--limit", "many"), "UsageError", "--limit"),
         (("recall", "x", "--tag", "a::b"), "InvalidInput", "a::b"),

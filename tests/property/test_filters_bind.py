@@ -25,7 +25,7 @@ whose = st.sampled_from(
     [
         Filter(metadata={"user": "alice"}),
         Filter(tags=("team:alice",)),
-        Filter(scopes=("session:alice",)),
+        Filter(scopes=(germane.Scope.parse("session:alice"),)),
         Filter(subject="alice"),
         Filter(source="alice"),
         Filter(metadata={"user": "alice"}, kinds=("fact", "decision", "identity")),
@@ -229,13 +229,11 @@ def test_what_a_filter_excludes_has_no_part_in_a_scoped_context(
         replace(draft, scope="global" if place % 2 else "task:T-1") for place, draft in enumerate(drafts)
     ]
     with opened(placed, semantic=False) as engine:
-        spaces = []
-        if beside:
-            spaces = ["team"]
-            team = engine.space("team", create=True)
-            team.remember_many([replace(draft, content=f"team {draft.content}") for draft in placed])
+        spaces = ["team"] if beside else []
         stored = [*engine.memories(Filter(statuses=()))]
-        if beside:
+        for name in spaces:
+            team = engine.space(name, create=True)
+            team.remember_many([replace(draft, content=f"team {draft.content}") for draft in placed])
             stored += team.memories(Filter(statuses=()))
         context = engine.assemble(query, where=where, plan="scoped", task=task, spaces=spaces)
         check(context, stored, where)

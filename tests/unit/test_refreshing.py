@@ -93,13 +93,13 @@ def _engine() -> Iterator[Engine]:
 
 @pytest.fixture(name="context")
 def _context(engine: Engine) -> Context:
-    return engine.assemble(DEMO_QUESTION, frame="auto")
+    return engine.assemble(DEMO_QUESTION, frame="auto", guidance=True)
 
 
-def test_without_a_context_there_is_a_first_one(engine: Engine, context: Context) -> None:
+def test_without_a_context_there_is_a_first_one(engine: Engine) -> None:
     needed, reason, made = engine.refresh(None, DEMO_QUESTION)
     assert (needed, reason) == (True, RefreshReason.FIRST)
-    assert made == context
+    assert made == engine.assemble(DEMO_QUESTION, frame="auto")
 
 
 @pytest.mark.parametrize("said", ["And what would Redis cost us to run?", "ok, thanks!", "go on", ""])

@@ -81,8 +81,8 @@ class Reading(Refreshing):
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
         subject: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         include_superseded: bool = False,
         include_archived: bool = False,
@@ -102,7 +102,9 @@ class Reading(Refreshing):
         `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         held = None if into is None else verbs.working_set.set_for(into, self._session.agent, spaces)
+        clock = self._session.clock
         where = verbs.question.filter_of(
+            clock,
             kinds=kinds,
             tags=tags,
             scopes=scopes,
@@ -136,8 +138,8 @@ class Reading(Refreshing):
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         where: Filter | None = None,
         scorer: Scorer | None = None,
@@ -158,15 +160,16 @@ class Reading(Refreshing):
         what the query says, or who chooses; "task" unless given. The text of a named frame stands in the
         context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
         nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
-        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids` ends
-        each item with an id that `expand` takes. What a running `conversation` (a text or one of the
-        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These bind
-        all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
+        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids`
+        ends each item with an id that `expand` takes. What a running `conversation` (a text or one of the
+        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These
+        bind all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
         `task`, by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills
         the ledger. Raises BudgetTooSmall or InvalidInput.
         """
-        where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
-        where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)
+        filter_of, clock = verbs.question.filter_of, self._session.clock
+        where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+        where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
         return self._assembled(
             query,
             record,

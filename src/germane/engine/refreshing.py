@@ -54,7 +54,7 @@ class Refreshing(Surface):
         if where is None and context is not None:
             where = context.trace.where
         if scopes or context is None or where != context.trace.where:
-            where = verbs.question.filter_of(scopes=scopes, where=where)
+            where = verbs.question.filter_of(self._session.clock, scopes=scopes, where=where)
         refreshed = verbs.refresh.refresh(
             self._session,
             context,

@@ -139,5 +139,5 @@ class Requesting(Surface):
         if memory is not None:
             self._assembles_first = False
         sessions = (self._session, *verbs.together.entered_spaces(self._session, spaces))
-        admits = None if where is None else verbs.question.filter_of(where=where)
+        admits = None if where is None else verbs.question.filter_of(self._session.clock, where=where)
         return verbs.request.Remembering(of=sessions, memory=memory, cold=cold, where=admits, **asked)

@@ -295,7 +295,7 @@ def _question_shape(question: Question) -> Shape:
 
 
 def _range_shape(when: TimeRange) -> Shape:
-    return {"since": _moment(when.since), "until": _moment(when.until)}
+    return {"since": _moment(when.start), "until": _moment(when.end)}
 
 
 def _section_shape(section: SectionUse) -> Shape:

@@ -107,8 +107,8 @@ def _header(trace: Trace, tokens: int) -> list[str]:
 
 
 def _range(when: TimeRange) -> str:
-    since = f"from {when.since:%Y-%m-%d %H:%M}" if when.since else ""
-    until = f"before {when.until:%Y-%m-%d %H:%M}" if when.until else ""
+    since = f"from {when.start:%Y-%m-%d %H:%M}" if when.start else ""
+    until = f"before {when.end:%Y-%m-%d %H:%M}" if when.end else ""
     return f"{' and '.join(filter(None, [since, until])) or 'any'} UTC"
 
 

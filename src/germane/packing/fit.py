@@ -311,6 +311,9 @@ class _Packer:
         queued = {id(choice) for _, choice in queue}
         rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
         every = [*rest, *queue]
+        for block in blocks:
+            # Words that a floor is set aside for don't wait for what is left.
+            self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
         for block in always:
             if block.section.advises:
                 continue  # Advice has no claim: it stands where nothing else needs its tokens.

@@ -47,10 +47,20 @@ POLITE = (
 )
 _RECAPS = (
     (
-        "recap*|summari*|summary|catch me up|bring me up to date|where were we|where did we leave"
+        "recap*|summari*|summary|catch me up|catch us up|bring me up to date|bring us up to date"
+        "|bring me up to speed|get me up to speed|where were we|where did we leave"
         "|where we left|what did we do|what have we done|what did we talk|what did we discuss"
-        "|what happened|what's new"
+        "|what happened|what has happened|what's happened|what's been happening|what has been happening"
+        "|what's new|what is new|anything new|any news|what's the latest|what is the latest"
+        "|what did i miss|what have i missed|what i missed|what's changed|what changed"
         "|what has changed|status update|so far|previously|pick up where"
+    ),
+)
+_NO_TOPIC = (
+    (
+        "give me|give us|quick*|short|brief*|please|can you|could you|would you|let's|everything|things|stuff"
+        "|lately|recently|currently|right now|today|since then|since last time|last time|about|off|again|up"
+        "|while i was away|while i was out|was away|was out"
     ),
 )
 _TEMPORAL = (
@@ -89,10 +99,14 @@ class Aim(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What is wanted, and the sections that the words hint at, in the order of the plan."""
+    """What is wanted, and the sections that the words hint at, in the order of the plan.
+
+    `plain` says that a look back names no topic: "catch me up".
+    """
 
     aim: Aim
     hints: tuple[str, ...] = ()
+    plain: bool = False
 
     @property
     def asks(self) -> bool:
@@ -119,6 +133,9 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
                 return Intent(aim=aim)
     hints = tuple(name for name, phrases in _HINTS if any(has(pattern, words) for pattern in phrases))
     if any(has(pattern, words) for pattern in _RECAPS):
+        rest = without((*_RECAPS, *_TEMPORAL, *_NO_TOPIC, *GREETINGS, *POLITE), words)
+        if not informative(rest):
+            return Intent(aim=Aim.RECAP, hints=("decisions", "episodes"), plain=True)
         return Intent(aim=Aim.RECAP, hints=_with_episodes(hints))
     if dated or any(has(pattern, words) for pattern in _TEMPORAL):
         return Intent(aim=Aim.TEMPORAL, hints=_with_episodes(hints))

@@ -99,8 +99,12 @@ def budgeted(
         wanted["episodes"] = max(2 * wanted["episodes"], _LOOKING_BACK)
     room = total - fixed
     if sum(wanted.values()) > room:
-        parts = allocate(room, [Share(weight=wanted[name]) for name in FLEXIBLE])
-        wanted = dict(zip(FLEXIBLE, parts, strict=True))
+        looks_back = intent is not None and intent.looks_back
+        floors = {"episodes": min(_LOOKING_BACK, room)} if looks_back else {}
+        parts = [
+            Share(weight=wanted[name] - floors.get(name, 0), floor=floors.get(name, 0)) for name in FLEXIBLE
+        ]
+        wanted = dict(zip(FLEXIBLE, allocate(room, parts), strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
 
@@ -129,7 +133,6 @@ def layered(
     as far as nothing else needs their tokens. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
-    hints = () if intent is None else intent.hints
     return Plan(
         name="layered",
         roll_over=RollOver.BEST,
@@ -156,7 +159,7 @@ def layered(
             replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
             frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
-            *_flexible(kinds, frame, budget.shares, hints),
+            *_flexible(kinds, frame, budget.shares, intent),
             # It has its share, and of what others leave only what nothing else wants.
             replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
         ),
@@ -164,9 +167,12 @@ def layered(
 
 
 def _flexible(
-    kinds: Kinds, frame: Frame, shares: Mapping[str, int], hints: tuple[str, ...]
+    kinds: Kinds, frame: Frame, shares: Mapping[str, int], intent: Intent | None
 ) -> tuple[Section, ...]:
+    """The sections that relevance fills. A look back takes in all that happened, much alike or not."""
     priorities = dict(frame.priorities)
+    hints = () if intent is None else intent.hints
+    every = ("episodes",) if intent is not None and intent.looks_back else ()
     return tuple(
         Section(
             name=name,
@@ -180,7 +186,7 @@ def _flexible(
             by_session=name == "episodes",
             dates=name in _DATED,
             sources=name in _DATED,
-            alike=alike,
+            alike=None if name in every else alike,
             each=each,
             associates=priorities.get(name, _UNKNOWN_PRIORITY) >= _CARED_FOR,
         )

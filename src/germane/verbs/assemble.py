@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
@@ -15,21 +17,23 @@ from germane.model.context import Context
 from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
-from germane.model.query import Candidate, Filter, Found, Order, Slice
+from germane.model.query import Candidate, Filter, Found, Order, Slice, TimeRange
+from germane.model.slate import Slate
 from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.emptiness import nothing_then
 from germane.ranking.order import in_order
 from germane.verbs.advising import advised, sought_for, split_off, told_sections
 from germane.verbs.associating import associated
-from germane.verbs.checks import checked_words
+from germane.verbs.checks import checked_words, settled
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
-from germane.verbs.question import Asked, query_of, understand
+from germane.verbs.question import Asked, of_no_topic, query_of, understand
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -80,7 +84,9 @@ def assemble(
         dated=asked.question.when is not None,
         guidance=guidance,
     )
-    framing = replace(framing, plan=framing.plan.showing(dates=dates, sources=sources, ids=ids))
+    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(shown, now))
+    asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
@@ -112,7 +118,40 @@ def assemble(
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     context = _assembled(session, request, found, alone=not spaces)
-    return replace(context, trace=replace(context.trace, where=where))
+    notes = context.trace.notes
+    if framing.searches:
+        notes += _of_another_time(context, framing.plan, found, asked.question.when or where.when)
+    return replace(context, trace=replace(context.trace, where=where, notes=notes))
+
+
+def _of_another_time(context: Context, plan: Plan, found: Found, when: TimeRange | None) -> tuple[Note, ...]:
+    """A note where a time was named and nothing is of it that the question brought."""
+    ranked = {section.name for section in plan.sections if section.gathers and section.order is None}
+    if when is None or not ranked:
+        return ()
+    gathering = [section for section in plan.sections if section.gathers]
+    shown = [item.memory for item in context.items if item.section in ranked]
+    ids = {memory.id for memory in shown}
+    others = [
+        one.memory
+        for section, part in zip(gathering, found.slices, strict=False)
+        if section.name in ranked
+        for one in part
+        if one.memory.id not in ids
+    ]
+    note = nothing_then(when, shown, others)
+    return () if note is None else (note,)
+
+
+def _settled(plan: Plan, now: datetime) -> Plan:
+    """The plan with the moments that texts in its sections' own filters name."""
+    if not any(section.where and section.where.when for section in plan.sections):
+        return plan
+    sections = tuple(
+        section if section.where is None else replace(section, where=settled(section.where, lambda: now))
+        for section in plan.sections
+    )
+    return replace(plan, sections=sections)
 
 
 def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
@@ -241,18 +280,28 @@ def _each_in_one(plan: Plan, found: Found) -> Found:
     kinds = [kind for section in sections for kind in section.kinds]
     if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
         return found
-    later = Counter(one.memory.id for part in found.slices for one in part)
+    gathered = [_ids_of(part) for part in found.slices]
+    later = Counter(chain.from_iterable(gathered))
     taken: set[str] = set()
-    slices = []
-    for section, part in zip(sections, found.slices, strict=True):
-        here = [one for one in part if one.memory.id not in taken]
-        later.subtract(one.memory.id for one in part)
+    slices: list[Sequence[Candidate]] = []
+    for section, part, ids in zip(sections, found.slices, gathered, strict=True):
+        later.subtract(ids)
+        leaves = taken.intersection(ids)
         if section.order is not None and section.items is not None:
-            first = {one.memory.id for one in [*in_order(here, section.order)][: section.items]}
-            here = [one for one in here if one.memory.id in first or not later[one.memory.id]]
-        taken.update(one.memory.id for one in here)
-        slices.append(tuple(here))
+            here = in_order((one for one in part if one.memory.id not in leaves), section.order)
+            leaves |= {one.memory.id for one in here[section.items :] if later[one.memory.id]}
+        taken.update(name for name in ids if name not in leaves)
+        slices.append(_without(part, ids, leaves) if leaves else part)
     return replace(found, slices=tuple(slices))
+
+
+def _ids_of(part: Sequence[Candidate]) -> list[str]:
+    memories = part.memories if isinstance(part, Slate) else [one.memory for one in part]
+    return [memory.id for memory in memories]
+
+
+def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
+    return Slate.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -276,11 +325,12 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
         return found
     sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
-    stands = {one.memory.id for part in slices for one in part}
+    stands = set(chain.from_iterable(map(_ids_of, found.slices)))
     for memory in pinned:
-        home = next(
-            (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
-        )
+        # One with a filter of its own may not admit it.
+        homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
+        whole = [place for place in homes if sections[place].where is None]
+        home = next(iter([*whole, *homes]), len(sections) - 1)
         if memory.id not in stands:
             stands.add(memory.id)
             slices[home].append(Candidate(memory=memory))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import cache, update_wrapper
@@ -19,8 +20,10 @@ from germane import protocols
 from germane.errors import InvalidInput, shown
 from germane.model.memory import as_utc
 from germane.model.names import is_tenant
-from germane.model.query import Filter
+from germane.model.query import Filter, TimeRange
 from germane.model.recalled import own_text
+from germane.protocols import Clock
+from germane.retrieval.when import parse_moment
 
 __all__ = [
     "MAX_CONTENT",
@@ -36,10 +39,12 @@ __all__ = [
     "checked_sequence",
     "checked_tags",
     "checked_text",
+    "checked_time",
     "checked_word",
     "checked_words",
     "checking",
     "checking_verbs",
+    "settled",
 ]
 
 MAX_CONTENT = 10_000_000
@@ -302,6 +307,31 @@ def checked_text(value: object, *, name: str) -> str:
             "UTF-8 text can. Decode the source with errors='replace'."
         ) from None
     return value
+
+
+def checked_time(value: object, *, name: str, clock: Clock) -> datetime:
+    """A time in UTC: an aware one, or the beginning of what a text names, as "last week", by the clock."""
+    if not isinstance(value, str):
+        return checked_moment(value, name=name)
+    moment = parse_moment(checked_text(value, name=name), now=as_utc(clock(), name="clock"))
+    if moment is None:
+        raise InvalidInput(
+            f"{name}={shown(value)} names no time. Write one such as 2026-11-20, 2026-11-20T12:00Z, "
+            "'last week', '3 days ago' or 'May 2023'."
+        )
+    return moment
+
+
+def settled(where: Filter, clock: Clock) -> Filter:
+    """The filter with the moments that texts in its time range name. Raises InvalidInput."""
+    when = where.when
+    if when is None or not when.in_words:
+        return where
+    ends = {
+        name: None if end is None else checked_time(end, name=name, clock=clock)
+        for name, end in (("since", when.since), ("until", when.until))
+    }
+    return replace(where, when=TimeRange(**ends))
 
 
 def checked_filter(where: object) -> Filter:

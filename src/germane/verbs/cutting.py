@@ -22,6 +22,7 @@ from germane.model.query import Candidate, Filter, Found, Query
 from germane.model.trace import Note, Question, Ranked, Reason
 from germane.pipeline import Request, pack
 from germane.plans.frames import frame_named
+from germane.plans.layered import frame_section
 from germane.plans.registry import plan_for
 from germane.protocols import TokenCounter
 from germane.ranking.gate import Gated
@@ -33,14 +34,15 @@ from germane.verbs.scoped import scoped_named
 from germane.verbs.session import Session
 from germane.verbs.together import entered_spaces
 
-__all__ = ["CUT", "cut", "cut_again", "cut_recorded"]
+__all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided"]
 
 CUT: Final = "cut"
 """What such an assembly was made for."""
 
 _DECISION: Final = "decision"
 _ANY: Final = Filter()
-_AS_OF, _CONFIDENCE = "as_of", "frame_confidence"
+_AS_OF, _CONFIDENCE, _GUIDANCE = "as_of", "frame_confidence", "guidance"
+_FRAME: Final = "frame"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,11 @@ def cut(
     shown = {item.section for item in context.items}
     memories = {item.memory.id: item.memory for item in context.items}
     whole = _Whole(
-        plan=_plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+            trace.frame if is_guided(context) else None,
+        ),
         question=trace.question,
         now=trace.now,
         frame=_choice(session, trace.frame, trace.frame_confidence),
@@ -133,7 +139,11 @@ def cut_again(
     shown = {entry.section for entry in assembly.entries}
     memories = _memories(sessions, assembly)
     whole = _Whole(
-        plan=_plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
+            frame if options.get(_GUIDANCE) else None,
+        ),
         question=understand(session, assembly.question, assembly.where, now=now).question,
         now=now,
         frame=_choice(session, frame, options[_CONFIDENCE]),
@@ -163,7 +173,12 @@ def _record(
 ) -> Assembly:
     session, trace = sessions[0], context.trace
     # It is as of the moment of the context before, and was made now.
-    options = {MADE_FOR: CUT, _AS_OF: trace.now.isoformat(), _CONFIDENCE: trace.frame_confidence}
+    options = {
+        MADE_FOR: CUT,
+        _AS_OF: trace.now.isoformat(),
+        _CONFIDENCE: trace.frame_confidence,
+        _GUIDANCE: is_guided(context),
+    }
     made = assembly_of(
         session,
         context,
@@ -247,8 +262,8 @@ def _with_floor(section: Section, counter: TokenCounter) -> Section:
 
 
 def _cost(section: Section, counter: TokenCounter) -> int:
-    """About what a section's own text takes under its heading."""
-    return counter.count(f"\n\n{section.heading}\n{section.text}\n\n")
+    """What a section's own text takes under its heading, as a fit counts it."""
+    return counter.count(f"\n{section.heading}\n{section.text}\n")
 
 
 def _stays(session: Session, memory: Memory) -> bool:
@@ -273,6 +288,23 @@ def _plan_of(
             "Pass plan=, the Plan that it was made by."
         )
     return plan
+
+
+def is_guided(context: Context) -> bool:
+    """Whether the words of its frame stand in a context."""
+    return any(use.name == _FRAME and use.used for use in context.trace.sections)
+
+
+def _guided(session: Session, plan: Plan, frame: str | None) -> Plan:
+    """The plan with the words of a frame where it has a place for them and none; None adds none."""
+    if frame is None:
+        return plan
+    own = frame_section(frame_named(frame, frames_of(session)))
+    sections = (
+        replace(section, text=own.text) if section.name == _FRAME and not section.text else section
+        for section in plan.sections
+    )
+    return replace(plan, sections=tuple(sections))
 
 
 def _choice(session: Session, frame: str | None, confidence: float | None) -> FrameChoice | None:

@@ -20,6 +20,7 @@ from germane.model.query import Filter, TimeRange
 from germane.model.stage import Stage
 from germane.protocols import Conversing
 from germane.spaces import is_tenant
+from germane.verbs.checks import checked_time
 from germane.verbs.held_recording import WORKING_SET
 from germane.verbs.recording import recording_store
 from germane.verbs.session import Session
@@ -34,12 +35,12 @@ _MOST_DAYS = 3660
 """Ten years: more days than that are a slip of the pen, and would be a long list."""
 
 
-def metrics(session: Session, *, since: datetime | None) -> Metrics:
+def metrics(session: Session, *, since: datetime | str | None) -> Metrics:
     """The figures since then, 30 days ago unless given. Raises InvalidInput."""
     store = recording_store(session)
     until = as_utc(session.clock(), name="clock")
     days = min(timedelta(days=DEFAULT_DAYS), until - _EARLIEST)
-    start = until - days if since is None else as_utc(since, name="since")
+    start = until - days if since is None else checked_time(since, name="since", clock=lambda: until)
     if not timedelta(0) < until - start <= timedelta(days=_MOST_DAYS):
         raise InvalidInput(
             f"since={start.isoformat()} has to lie before now ({until.isoformat()}), by {_MOST_DAYS:,} days "

@@ -17,7 +17,7 @@ from germane.model.memory import Status, as_utc
 from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
-from germane.ranking.emptiness import RECENCY, emptiness_of
+from germane.ranking.emptiness import RECENCY, emptiness_of, nothing_then
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.ranking.history import commits_among
 from germane.ranking.identifiers import identifiers_in
@@ -126,7 +126,11 @@ def recall(
         ranked=tuple(kept),
         question=asked.question,
         now=now,
-        notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in kept])),
+        notes=(
+            *_notes(asked, found, passed, weights),
+            *_of_another_time(asked, found, kept),
+            *superseded_notes([one.memory for one in kept]),
+        ),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
         weights={} if weights is None else weights.values,
     )
@@ -145,7 +149,10 @@ def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalle
         ranked=ranked,
         question=asked.question,
         now=now,
-        notes=_notes(asked, found, Gated(kept=ranked), best.weights),
+        notes=(
+            *_notes(asked, found, Gated(kept=ranked), best.weights),
+            *_of_another_time(asked, found, ranked),
+        ),
         weights={} if best.weights is None else best.weights.values,
     )
 
@@ -182,6 +189,18 @@ def _ranked(
         weights=weights,
     )
     return ranked, (), weights
+
+
+def _of_another_time(asked: Asked, found: Found, kept: Sequence[Ranked]) -> tuple[Note, ...]:
+    when = asked.question.when or asked.where.when
+    if when is None:
+        return ()
+    shown = [one.memory for one in kept]
+    ids = {memory.id for memory in shown}
+    gathered = (one.memory for one in found.slices[0])
+    others = None if found.picked else [memory for memory in gathered if memory.id not in ids]
+    note = nothing_then(when, shown, others)
+    return () if note is None else (note,)
 
 
 def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:

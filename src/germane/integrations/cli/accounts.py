@@ -60,7 +60,7 @@ def _list(
 ) -> None:
     """The assemblies that were recorded, the latest first."""
     with open_to_read(database, agent) as engine:
-        found = engine.ledger().list(since=moment_of(since, name="--since"), limit=limit)
+        found = engine.ledger().list(since=since, limit=limit)
     if as_json:
         print_json([assembly_shape(one, entries=False) for one in found])
     elif found:
@@ -147,7 +147,7 @@ def _metrics(
 ) -> None:
     """How well contexts do: seven figures of what was recorded, 30 days back unless --since is given."""
     with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
-        found = engine.metrics(since=moment_of(since, name="--since"))
+        found = engine.metrics(since=since)
     if plot is not None:
         from germane.evaluation.trend import trend  # noqa: PLC0415 - Only a picture needs it.
         from germane.exchange.outputs import write_through  # noqa: PLC0415 - As above.
