@@ -136,12 +136,12 @@ def _required(request: Request, found: Found) -> frozenset[str]:
     if not (requires or strict or request.pinned):
         return frozenset()
     return frozenset(
-        memory.id
+        memory.ref
         for section, candidates in _gathered(request.plan, found)
         for memory in (candidates.memories if isinstance(candidates, Slate) else map(_MEMORY, candidates))
         if section.required
         or memory.kind in section.required_kinds
-        or memory.id in request.pinned
+        or memory.ref in request.pinned
         or (memory.kind in strict and strict[memory.kind](memory))
     )
 
@@ -231,7 +231,7 @@ def _always_shown(
         shown.sort(key=lambda one: request.kinds.of(one.memory).place(one.memory))
     if section.items is not None and section.items > 1 and len(shown) > section.items and found.by_relevance:
         scores = {
-            one.memory.id: one.score
+            one.memory.ref: one.score
             for one in rank(
                 shown,
                 lexical_bound=found.lexical_bound,
@@ -240,9 +240,9 @@ def _always_shown(
                 query=request.query,
             )
         }
-        best = sorted(shown, key=lambda one: -scores[one.memory.id])
-        stay = {one.memory.id for one in best[: section.items]}
-        shown = [*(one for one in shown if one.memory.id in stay), *best[section.items :]]
+        best = sorted(shown, key=lambda one: -scores[one.memory.ref])
+        stay = {one.memory.ref for one in best[: section.items]}
+        shown = [*(one for one in shown if one.memory.ref in stay), *best[section.items :]]
     return [Ranked(candidate=one, score=0.0) for one in shown]
 
 
@@ -258,8 +258,8 @@ def _parted(
         return kept, dropped
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [LeftOut((one,), out[one.memory.id]) for one in kept if one.memory.id in out]
-        kept = tuple(one for one in kept if one.memory.id not in out)
+        dropped += [LeftOut((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
+        kept = tuple(one for one in kept if one.memory.ref not in out)
     if section.alike is not None:
         kept, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
         dropped.append(LeftOut(over, Reason.ALIKE))
@@ -284,7 +284,7 @@ def _fit_to(
                 plan,
                 ranked,
                 room,
-                requires=(lambda _, memory: memory.id in required) if required else None,
+                requires=(lambda _, memory: memory.ref in required) if required else None,
                 line_of=costs.line,
                 heading_cost=costs.heading,
                 text_cost=costs.text,

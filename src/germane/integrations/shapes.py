@@ -80,7 +80,6 @@ def memory_shape(memory: Memory) -> Shape:
         "metadata": dict(memory.metadata),
         "created_at": _moment(memory.created_at),
         "updated_at": _moment(memory.updated_at),
-        "chain": memory.chain,
         "version": memory.version,
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,

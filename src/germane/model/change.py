@@ -50,10 +50,10 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
-    """Store `memory` as the next version after `memory.supersedes`, which must still be the head.
+    """Store `memory` as the next version of the memory of its id; the one before must be the current one.
 
     What is counted of the one before goes over to it where it `carries` on with its life. Raises
-    StaleRevision, naming the head, when that isn't the head.
+    StaleRevision, naming the current version, where `memory.version` doesn't follow that.
     """
 
     memory: Memory
@@ -80,7 +80,7 @@ class SetVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Remove a memory and every version of its chain from every form, and what was merged into them.
+    """Remove a memory with all its versions from every form, and what was merged into them.
 
     What an earlier one of the same transaction took along may be named too, and is gone already. Raises
     NotFound when the agent has no such memory.

@@ -72,12 +72,14 @@ def hybrid(
     if keep is not None and keep < 1:
         raise InvalidInput(f"keep={keep} leaves nothing to rank. Give 1 or more, or None for all.")
     asked = frozenset(query.filter.tags if tags is None else tags)
-    raw = {one.memory.id: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
+    raw = {one.memory.ref: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
     fused = _fused(candidates, raw)
-    kept = sorted(candidates, key=lambda one: (fused.get(one.memory.id, 0.0), *_newness(one)), reverse=True)
+    kept = sorted(candidates, key=lambda one: (fused.get(one.memory.ref, 0.0), *_newness(one)), reverse=True)
     kept = kept[:keep]
     signals = _signals(kept, raw)
-    ranked = [_ranked(one, {name: values[one.memory.id] for name, values in signals.items()}) for one in kept]
+    ranked = [
+        _ranked(one, {name: values[one.memory.ref] for name, values in signals.items()}) for one in kept
+    ]
     ranked = under_successors(ranked)
     # They come in the order of their fused ranks, and sorting keeps that among equals.
     return tuple(sorted(ranked, key=lambda one: one.score, reverse=True))
@@ -123,7 +125,7 @@ def _raw(
             value = candidate.signals[signal]
             if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {signal} signal of memory {memory.id!r} is {value}, which can't be ranked. "
+                    f"The {signal} signal of memory {memory.ref!r} is {value}, which can't be ranked. "
                     "The store that found it has to return finite signals."
                 )
             found[name] = value
@@ -143,7 +145,7 @@ def _fused(candidates: Sequence[Candidate], raw: Mapping[str, Mapping[str, float
 
     def best_first(name: str) -> list[str]:
         matching = {
-            one.memory.id: value for one in by_newness if (value := raw[one.memory.id].get(name, 0.0)) > 0
+            one.memory.ref: value for one in by_newness if (value := raw[one.memory.ref].get(name, 0.0)) > 0
         }
         return sorted(matching, key=matching.__getitem__, reverse=True)
 
@@ -154,7 +156,7 @@ def _signals(
     kept: Sequence[Candidate], raw: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
     """The four signals of the candidates, from 0 to 1."""
-    ids = [one.memory.id for one in kept]
+    ids = [one.memory.ref for one in kept]
     having = {
         signal: {memory_id: raw[memory_id][signal] for memory_id in ids if signal in raw[memory_id]}
         for signal in HYBRID_WEIGHTS
@@ -177,4 +179,4 @@ def _ranked(candidate: Candidate, signals: Mapping[str, float]) -> Ranked:
 
 
 def _newness(candidate: Candidate) -> tuple[datetime, str]:
-    return candidate.memory.created_at, candidate.memory.id
+    return candidate.memory.created_at, candidate.memory.ref

@@ -46,7 +46,7 @@ _Parts: TypeAlias = list[dict[str, float]]
 
 _COMPOSITE = {"newton": newton, "newton_v1": newton_v1}
 _SCORE = attrgetter("score")
-_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
+_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.ref")
 
 
 def rank(
@@ -175,7 +175,7 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
         for name, value in candidate.signals.items():
             if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {name} signal of memory {candidate.memory.id!r} is {value}, "
+                    f"The {name} signal of memory {candidate.memory.ref!r} is {value}, "
                     "which can't be ranked. The store that found it has to return finite signals."
                 )
 
@@ -207,11 +207,11 @@ def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
     for name in _SIGNALS:
         having = [each for each in candidates if name in each.signals]
         having.sort(
-            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.id), reverse=True
+            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.ref), reverse=True
         )
-        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.id for each in having))])
+        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.ref for each in having))])
     return [
-        {name: fused[name][each.memory.id] for name in _SIGNALS if name in each.signals}
+        {name: fused[name][each.memory.ref] for name in _SIGNALS if name in each.signals}
         for each in candidates
     ]
 
@@ -228,7 +228,7 @@ def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
     if not all(map(math.isfinite, scores)):
         place = next(place for place, score in enumerate(scores) if not math.isfinite(score))
         raise InvalidInput(
-            f"The scorer gave memory {candidates[place].memory.id!r} the score {scores[place]}, which has no "
+            f"The scorer gave memory {candidates[place].memory.ref!r} the score {scores[place]}, which has no "
             "place in an order. A scorer has to return a finite number."
         )
     return [

@@ -52,22 +52,25 @@ def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
     superseded = Status.SUPERSEDED
     if all(one.candidate.memory.status is not superseded for one in ranked):
         return list(ranked)
-    found = {one.memory.id: one for one in ranked}
+    found = {one.memory.version_id: one for one in ranked}
+    # A successor is named by its version, or by its id where it is another memory.
+    current = {one.memory.ref: one.memory.version_id for one in ranked}
     # Later versions first: each is what the one before it has to stay below.
     for one in sorted(ranked, key=lambda each: each.memory.version, reverse=True):
         if one.memory.status is superseded:
             score = one.score - _OUTDATED * abs(one.score)
-            successor = found.get(one.memory.superseded_by or "")
+            after = one.memory.superseded_by or ""
+            successor = found.get(current.get(after, after))
             if successor is not None:
                 score = min(score, successor.score - (1.0 - _BELOW) * abs(successor.score))
-            found[one.memory.id] = _with_part(one, "superseded", score - one.score)
-    return [found[one.memory.id] for one in ranked]
+            found[one.memory.version_id] = _with_part(one, "superseded", score - one.score)
+    return [found[one.memory.version_id] for one in ranked]
 
 
 def superseded_notes(memories: Sequence[Memory]) -> list[Note]:
     """A note for each memory that a newer version replaces, with that version's id."""
     return [
-        Note(code="superseded", text=f"Memory {memory.id} is superseded by {memory.superseded_by}.")
+        Note(code="superseded", text=f"Memory {memory.version_id} is superseded by {memory.superseded_by}.")
         for memory in memories
         if memory.status is Status.SUPERSEDED and memory.superseded_by
     ]

@@ -28,6 +28,7 @@ from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, query_of, understand
+from germane.verbs.read import head_of
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -129,7 +130,7 @@ def _gathered(
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
-    return asked, found, frozenset(memory.id for memory in pinned), judgement
+    return asked, found, frozenset(memory.ref for memory in pinned), judgement
 
 
 def _meant(asked: Asked, plan: Plan) -> Asked:
@@ -173,18 +174,21 @@ def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
-    """The memories that the caller wants in, whatever the question. Raises NotFound or InvalidInput."""
+    """The memories that the caller wants in, whatever the question, each in its current version.
+
+    Raises NotFound or InvalidInput.
+    """
     ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
     found: dict[str, Memory] = {}
     for session in sessions if ids else ():
-        stored = session.store.get(session.agent, ids)
-        found = {memory.id: memory for memory in stored if memory is not None} | found
+        stored = zip(ids, session.store.get(session.agent, ids), strict=True)
+        found = {name: head_of(session, memory) for name, memory in stored if memory is not None} | found
     for memory_id in ids:
         if memory_id not in found:
             raise NotFound(memory_id, sessions[0].agent)
         if found[memory_id].status is Status.FORGOTTEN:
             raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you pin it.")
-    return tuple(found[memory_id] for memory_id in ids)
+    return tuple({found[memory_id].id: found[memory_id] for memory_id in ids}.values())
 
 
 def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
@@ -197,6 +201,6 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
         home = next(
             (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
         )
-        if all(candidate.memory.id != memory.id for candidate in slices[home]):
+        if all(candidate.memory.ref != memory.ref for candidate in slices[home]):
             slices[home].append(Candidate(memory=memory))
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))

@@ -59,8 +59,8 @@ def associated(
             for part in session.store.search(session.agent, query).slices:
                 for one in part:
                     cosine = min(one.signals.get("semantic", 0.0), 1.0)
-                    if cosine >= max(LEAST_NEARNESS, near.get(one.memory.id, (0.0,))[0]):
-                        near[one.memory.id] = cosine, one.memory
+                    if cosine >= max(LEAST_NEARNESS, near.get(one.memory.ref, (0.0,))[0]):
+                        near[one.memory.ref] = cosine, one.memory
     chosen = {section.name: _best(section, near) for section in empty}
     if not any(chosen.values()):
         return None
@@ -70,7 +70,7 @@ def associated(
         text=f"Nothing in {named} has to do with the question itself, so what is near to the rest "
         "stands there.",
     )
-    nearness = {memory.id: near[memory.id][0] for several in chosen.values() for memory in several}
+    nearness = {memory.ref: near[memory.ref][0] for several in chosen.values() for memory in several}
     with_them = replace(request, associated=nearness, notes=(*request.notes, note))
     return with_them, _with(request, found, chosen)
 
@@ -89,14 +89,14 @@ def _empty(request: Request, context: Context) -> list[Section]:
 def _seeds(context: Context) -> Sequence[Memory]:
     """The memories that have most to do with the question."""
     meant = {entry.memory_id for entry in context.trace.included if "semantic" in entry.parts}
-    items = sorted((item for item in context.items if item.memory.id in meant), key=lambda item: -item.score)
+    items = sorted((item for item in context.items if item.memory.ref in meant), key=lambda item: -item.score)
     return [item.memory for item in items[:_SEEDS]]
 
 
 def _best(section: Section, near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
     several = sorted(
         (pair for pair in near.values() if pair[1].kind in section.kinds),
-        key=lambda pair: (-pair[0], pair[1].id),
+        key=lambda pair: (-pair[0], pair[1].ref),
     )
     return [memory for _, memory in several[:MOST]]
 
@@ -106,7 +106,7 @@ def _with(request: Request, found: Found, chosen: Mapping[str, Sequence[Memory]]
     gathering = [section for section in request.plan.sections if section.gathers]
     slices = []
     for section, part in zip(gathering, found.slices, strict=True):
-        there = {one.memory.id for one in part}
-        more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.id not in there)
+        there = {one.memory.ref for one in part}
+        more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.ref not in there)
         slices.append((*part, *more))
     return replace(found, slices=tuple(slices))

@@ -35,8 +35,9 @@ from germane.verbs.checks import (
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.outdated import told_outdated
+from germane.verbs.read import head_of
 from germane.verbs.session import Session
-from germane.verbs.versions import head_of, store_version
+from germane.verbs.versions import store_version
 
 __all__ = ["adopt", "draft_of", "keep", "memory_of", "renew_renditions"]
 
@@ -65,7 +66,7 @@ def adopt(
 ) -> tuple[Remembered, ...]:
     """Store whole memories as they are, ids, versions and times included: what an export holds.
 
-    `standings` says by id what is counted of their lives. What is there already stays as it is.
+    `standings` says by `Memory.ref` what is counted of their lives. What is there already stays as it is.
     """
     held = [memory.evolve(agent=session.agent) for memory in memories]
     return tuple(_stored(session, held, revive=False, standings=standings or {}))
@@ -115,7 +116,6 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         ),
         created_at=now if draft.created_at is None else checked_moment(draft.created_at, name="created_at"),
         updated_at=now,
-        chain=memory_id,
         scope=scope,
         subject=subject,
         tags=checked_tags(draft.tags),
@@ -168,7 +168,7 @@ def _stored(
                 vector=vector,
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
-                standing=standings.get(memory.id),
+                standing=standings.get(memory.ref),
             )
             for memory, vector in zip(batch, vectors, strict=True)
         ]
@@ -184,10 +184,10 @@ def _said_again(session: Session, remembered: Remembered, given: Memory) -> Reme
         head = head_of(session, former)
     except NotFound:
         return remembered
-    if head.chain != former.chain:
+    if head.id != former.id:
         # It was merged into another memory that says the same, which still stands for both.
         return Remembered(memory=head, created=False)
-    again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
+    again = given.evolve(id=head.id, version=head.version + 1)
     vector = vectors_to_store(session.embedder, [again.content])[0]
     return Remembered(memory=store_version(session, head, again, vector), created=True)
 

@@ -110,7 +110,7 @@ def _export(
 
     with open_to_read(database, agent) as engine:
         memories = _in_order(engine)
-        ids = [memory.id for memory in memories]
+        ids = [memory.ref for memory in memories]
         kept: dict[str, Any] = {
             "standings": dict(zip(ids, engine.standings(ids), strict=True)),
             "experience": None if memories_only else engine.experience(),

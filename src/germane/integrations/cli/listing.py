@@ -100,7 +100,7 @@ def _print_page(
     page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool, as_json: bool
 ) -> None:
     if as_json:
-        after = page[-1].id if more else None
+        after = page[-1].ref if more else None
         memories, said = (
             [memory_shape(each) for each in page],
             [{"code": one.code, "text": one.text} for one in notes],
@@ -123,7 +123,7 @@ def _print_page(
                 for each in page
             ],
         )
-    rest = f" Go on with --after {short_id(page[-1].id)}." if more else ""
+    rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
 
 

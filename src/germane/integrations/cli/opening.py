@@ -164,7 +164,7 @@ def all_memories(engine: Engine | Space) -> Iterator[Memory]:
     everything = Filter(statuses=tuple(Status))
     while page := engine.memories(everything, limit=_PAGE, after=after):
         yield from page
-        after = page[-1].id
+        after = page[-1].ref
 
 
 def _ambiguous(text: str, found: Sequence[Memory]) -> str:

@@ -25,7 +25,7 @@ from germane.model.change import (
     SetVector,
 )
 from germane.model.living import Live, Merge, Reword
-from germane.model.memory import Memory, Status
+from germane.model.memory import Memory, Status, split_id
 from germane.model.stage import Cause, Sign, Stage
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.relational.connection import Connection, Rows
@@ -36,12 +36,11 @@ from germane.stores.relational.experience.living import keep_counts, live, lived
 from germane.stores.relational.experience.validating import attest
 from germane.stores.relational.rows import (
     AGENT_SHIFT,
-    id_bytes,
-    id_text,
     memory_of,
     microseconds,
+    named,
     reworded_row,
-    try_id_bytes,
+    row_id,
 )
 from germane.stores.relational.working_sets.in_sets import gone_from_sets, revised_in_sets, sets_holding
 from germane.stores.relational.writes.sameness import check_continues, is_same, seen_again
@@ -161,31 +160,36 @@ class Writing:
         memory = change.memory
         self._check_owner(memory)
         if memory.supersedes is None:
-            raise InvalidInput(f"Memory {memory.id!r} doesn't say which memory it revises. Set `supersedes`.")
-        asked = versions(self.connection, self.agent, memory.supersedes)
+            raise InvalidInput(
+                f"Memory {memory.id!r} is a first version, which revises none. Count `version` one up."
+            )
+        asked = versions(self.connection, self.agent, memory.id)
         same_text = same_texts(self.connection, self.agent, {memory.content_hash})
-        chain = chain_of(asked, memory.supersedes, self.name)
+        chain = chain_of(asked, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
-        before_num = next(each.num for each in chain if id_text(each.id) == memory.supersedes)
+        before_num = chain[-1].num
         holding = sets_holding(self.connection, self.agent, before_num)
         stored = dict(self._records([before_num, *nums_of(same_text)]))
         check_continues(memory, stored.pop(before_num))
         for same in stored.values():
-            if same.chain != memory.chain:
+            if same.id != memory.id:
                 raise InvalidInput(
-                    f"The revised text of {memory.supersedes!r} is what memory {same.id!r} says already. "
+                    f"The revised text of {memory.id!r} is what memory {same.id!r} says already. "
                     "Forget the one, and keep the other."
                 )
         num = self._note_new()
         self._note(before_num, "supersede")
         # The old head goes first: two heads of one content would break the index.
-        at = microseconds(memory.updated_at, name="updated_at")
-        values = {"superseded_by": id_bytes(memory.id), "updated_at": at}
+        values = {
+            "superseded_by": row_id(memory.id, memory.version),
+            "updated_at": microseconds(memory.updated_at, name="updated_at"),
+        }
         self._run("supersede_memory", {"agent": self.agent, "num": before_num, **values})
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        revised_in_sets(self.connection, self.agent, before_num, num, holding=holding, at=memory.updated_at)
+        at, former = memory.updated_at, chain[-1].id
+        revised_in_sets(self.connection, self.agent, before_num, num, former=former, holding=holding, at=at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
@@ -214,7 +218,7 @@ class Writing:
         try:
             chain = self._chain(change.memory_id)
         except NotFound:
-            if try_id_bytes(change.memory_id) in self.gone:
+            if named(change.memory_id)["id"] in self.gone:
                 return Applied(memory=None)
             raise
         for num, raw, *_ in chain:
@@ -264,6 +268,7 @@ class Writing:
         num, into = self._num(change.memory_id), self._num(change.into)
         for memory_id in (change.memory_id, change.into):
             self._check_head(memory_id, self._chain(memory_id))
+        (head,) = [each.id for each in self._chain(change.into) if each.num == into]
         if num == into:
             raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
         for one, sign, other in (
@@ -281,13 +286,13 @@ class Writing:
                 )
             )
         self._note(num, "supersede")
-        values = {"superseded_by": id_bytes(change.into), "updated_at": microseconds(change.at, name="at")}
+        values = {"superseded_by": head, "updated_at": microseconds(change.at, name="at")}
         self._run("merge_memory", {"agent": self.agent, "num": num, **values})
         gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
         return Applied(memory=self._load(num))
 
     def _reword(self, change: Reword) -> Applied:
-        num = self._num(change.memory.id)
+        num = self._num(change.memory.version_id)
         self._run("reword_texts", reworded_row(change.memory, num, self.agent))
         self._note(num, "see")
         return Applied(memory=self._load(num))
@@ -300,7 +305,7 @@ class Writing:
             [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
         )
         for head in heads:
-            lived = lived_by(self.connection, self.agent, self._load(head), change, told)
+            lived = lived_by(self.connection, self.agent, head, self._load(head), change=change, told=told)
             if lived is not None:
                 self._live(lived)
         return Applied(memory=self._load(num), created=told.news)
@@ -333,8 +338,8 @@ class Writing:
         return self._records([num])[0][1]
 
     def _num(self, memory_id: str) -> int:
-        raw = try_id_bytes(memory_id)
-        found = raw and self._run("num", {"agent": self.agent, "id": raw}).fetchone()
+        values = named(memory_id)
+        found = values["id"] and self._run("num", {"agent": self.agent, **values}).fetchone()
         if not found:
             raise NotFound(memory_id, self.name)
         return int(found[0])
@@ -359,11 +364,12 @@ class Writing:
             )
 
     def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
-        heads = [raw for _, raw, is_head, _ in chain if is_head]
-        # A chain without a head was merged into another, whose memory stands for it.
-        head = id_text(heads[-1]) if heads else self._load(chain[-1][0]).superseded_by
-        if head != memory_id:
-            raise StaleRevision(memory_id, head or memory_id)
+        # A memory without a head was merged into another one, which stands for it.
+        last = self._load(chain[-1].num)
+        head = last.superseded_by or last.version_id
+        _, version = split_id(memory_id)
+        if last.superseded_by is not None or version not in (0, last.version):
+            raise StaleRevision(memory_id, head)
 
     def _run(self, query: str, values: dict[str, Any]) -> Rows:
         return self.connection.run(query, values)

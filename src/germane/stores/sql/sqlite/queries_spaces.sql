@@ -61,7 +61,7 @@ SELECT seq, moved FROM agents WHERE agent = :agent;
 
 -- name: changes_to_tell
 -- What became of memories since a change, each with what it is now.
-SELECT changes.num, what, memories.id, memories.supersedes, memories.status
+SELECT changes.num, what, chain, version, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
 WHERE changes.agent = :agent AND changes.seq > :seq ORDER BY changes.seq;
 
@@ -87,11 +87,12 @@ VALUES (:space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :nu
 UPDATE spaces SET happened = :happened WHERE space = :space;
 
 -- name: events
--- What happened after an event, in order.
-SELECT number, what, actors.name, id, former, objects.name, held_in, at
+-- What happened after an event, in order, with the version of the memory where that is still stored.
+SELECT number, what, actors.name, coalesce(memories.chain, space_events.id), memories.version, objects.name, held_in, at
 FROM space_events
 CROSS JOIN agents AS actors ON actors.agent = space_events.by
 LEFT JOIN agents AS objects ON objects.agent = space_events.member
+LEFT JOIN memories ON memories.num = space_events.num AND memories.agent = :space
 WHERE space = :space AND number > :since ORDER BY number LIMIT :limit;
 
 -- name: one_of_each_chain
