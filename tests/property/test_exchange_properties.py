@@ -58,7 +58,6 @@ memories = st.builds(
     renditions=renditions,
     created_at=moments,
     updated_at=moments,
-    chain=names,
     version=counts,
     status=st.sampled_from(Status),
     stage=st.none() | st.sampled_from(Stage),
@@ -76,7 +75,6 @@ memories = st.builds(
     seen_count=counts,
     access_count=counts,
     accessed_at=st.none() | moments,
-    supersedes=st.none() | names,
     superseded_by=st.none() | names,
 )
 

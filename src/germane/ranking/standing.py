@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from germane.model.memory import Memory, Status
 from germane.model.query import Order
@@ -21,6 +22,7 @@ ORDER_BOOST = 0.5
 _RELEVANT = 0.5
 _OUTDATED = 0.5
 _BELOW = 0.99
+_VERSION = attrgetter("memory.version")
 
 
 def leaning(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
@@ -54,13 +56,13 @@ def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
         return list(ranked)
     found = {one.memory.version_id: one for one in ranked}
     # A successor is named by its version, or by its id where it is another memory.
-    current = {one.memory.ref: one.memory.version_id for one in ranked}
+    latest = {one.memory.id: one.memory.version_id for one in sorted(ranked, key=_VERSION)}
     # Later versions first: each is what the one before it has to stay below.
-    for one in sorted(ranked, key=lambda each: each.memory.version, reverse=True):
+    for one in sorted(ranked, key=_VERSION, reverse=True):
         if one.memory.status is superseded:
             score = one.score - _OUTDATED * abs(one.score)
             after = one.memory.superseded_by or ""
-            successor = found.get(current.get(after, after))
+            successor = found.get(latest.get(after, after))
             if successor is not None:
                 score = min(score, successor.score - (1.0 - _BELOW) * abs(successor.score))
             found[one.memory.version_id] = _with_part(one, "superseded", score - one.score)

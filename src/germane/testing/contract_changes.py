@@ -141,9 +141,7 @@ class ChangesContract:
 
     def test_the_same_memory_is_recognised(self, store: Store) -> None:
         first = make_memory("Once", importance=3.0)
-        again = make_memory(
-            "Once", id=make_id("again"), updated_at=LATER, importance=9.0
-        )
+        again = make_memory("Once", id=make_id("again"), updated_at=LATER, importance=9.0)
         insert(store, first)
         (applied,) = store.apply(AGENT, [Insert(memory=again)])
         assert not applied.created
@@ -229,9 +227,7 @@ class ChangesContract:
         second = make_revision(first, "two")
         third = make_revision(second, "one")
         store.apply(AGENT, [Insert(memory=first), Revise(memory=second), Revise(memory=third)])
-        (applied,) = store.apply(
-            AGENT, [Insert(memory=make_memory("one", id=make_id("new")))]
-        )
+        (applied,) = store.apply(AGENT, [Insert(memory=make_memory("one", id=make_id("new")))])
         assert applied.memory is not None
         assert applied.memory.id == third.id
 

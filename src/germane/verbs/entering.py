@@ -15,7 +15,7 @@ from germane.errors import BudgetTooSmall, InvalidInput, NotFound
 from germane.model.context import Item
 from germane.model.held import Eviction, Held
 from germane.model.holding import Added, Enter, HeldChange, HeldSet, Leave, Move, MoveKind
-from germane.model.memory import Memory, Status, as_utc
+from germane.model.memory import Memory, Status, as_utc, split_id
 from germane.model.trace import Ranked
 from germane.protocols import Holding
 from germane.ranking.eviction import EvictionPolicy, Value, evict, lacking
@@ -43,10 +43,10 @@ class Side:
 
 
 def id_of(named: Named) -> str:
-    """The id of a memory that is named in any of the forms."""
+    """The id of a memory that is named in any of the forms, whichever version of it is."""
     if isinstance(named, Item | Ranked | Held):
         return named.memory.id
-    return named.id if isinstance(named, Memory) else checked_text(named, name="memory")
+    return named.id if isinstance(named, Memory) else split_id(checked_text(named, name="memory"))[0]
 
 
 def add(

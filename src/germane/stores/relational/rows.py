@@ -22,6 +22,7 @@ from germane.model.stage import Stage
 
 __all__ = [
     "AGENT_SHIFT",
+    "former_ref",
     "id_bytes",
     "id_text",
     "memory_of",
@@ -92,6 +93,14 @@ def row_id(memory_id: str, version: int) -> bytes:
         return raw
     number = int.from_bytes(raw, "big") + (version - 1) * _BETWEEN
     return (number % (1 << 128)).to_bytes(16, "big")
+
+
+def former_ref(raw: bytes, former: bytes) -> str:
+    """The name `id@n` of a former version of the memory `raw`, by the id of its row."""
+    apart = (int.from_bytes(former, "big") - int.from_bytes(raw, "big")) % (1 << 128)
+    version, rest = divmod(apart, _BETWEEN)
+    # Rows of before had ids of any kind; such an id still names the memory.
+    return id_text(former) if rest else f"{id_text(raw)}@{version + 1}"
 
 
 def named(name: str) -> dict[str, Any]:

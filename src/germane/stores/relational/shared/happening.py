@@ -9,7 +9,7 @@ from typing import Any
 
 from germane.model.space import Happening, SpaceEvent
 from germane.stores.relational.connection import Connection
-from germane.stores.relational.rows import id_text, moment
+from germane.stores.relational.rows import former_ref, id_text, moment, row_id
 from germane.stores.relational.shared.membership import KeptSpace
 
 __all__ = ["EventLog", "events_of"]
@@ -71,8 +71,11 @@ class EventLog:
             # It came and was purged in this very transaction: nobody ever saw it.
             return
         elif what == "insert":
-            self.note(Happening.REMEMBER if version == 1 else Happening.REVISE, num=num, id=raw)
-        elif what == "see":
+            former = row_id(id_text(raw), version - 1) if version and version > 1 else None
+            what_new = Happening.REMEMBER if former is None else Happening.REVISE
+            self.note(what_new, num=num, id=raw, former=former)
+        elif what == "see" and status != "superseded":
+            # What happens to a former version is part of the revision, which is told.
             self.note(Happening.REPEAT, num=num, id=raw)
         elif what == "status":
             self.note(_TOLD_BY_STATUS[status], num=num, id=raw)
@@ -92,13 +95,13 @@ def events_of(
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:
-    number, what, by, raw, version, member, held_in, at = row
+    number, what, by, raw, former, member, held_in, at = row
     return SpaceEvent(
         number=number,
         what=Happening(what),
         by=by,
         memory_id=None if raw is None else id_text(raw),
-        former_id=f"{id_text(raw)}@{version - 1}" if what == Happening.REVISE and version else None,
+        former_id=None if former is None else former_ref(raw, former),
         agent=member,
         working_set=held_in,
         at=None if at is None else moment(at),

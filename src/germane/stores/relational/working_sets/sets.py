@@ -19,7 +19,7 @@ from germane.model.held import Held
 from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.rows import id_text, memory_of, moment, named
+from germane.stores.relational.rows import former_ref, id_text, memory_of, moment, named
 from germane.stores.relational.working_sets.moving import KEPT_TOUCHES, Moving, Noted
 
 __all__ = ["HeldIn", "Kept"]
@@ -250,19 +250,18 @@ def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_
 def _moves(connection: Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
     values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
     return tuple(
-        _move(name, by, Noted(number, what, raw, None, at), version=version)
-        for number, name, what, raw, version, by, at in connection.run("moves", values)
+        _move(name, by, Noted(number, what, raw, former, at))
+        for number, name, what, raw, former, by, at in connection.run("moves", values)
     )
 
 
-def _move(name: str, by: str, noted: Noted, *, version: int | None = None) -> Move:
-    memory_id = None if noted.id is None else id_text(noted.id)
+def _move(name: str, by: str, noted: Noted) -> Move:
     return Move(
         number=noted.number,
         working_set=name,
         kind=MoveKind(noted.what),
-        memory_id=memory_id,
-        former_id=None if version is None else f"{memory_id}@{version}",
+        memory_id=None if noted.id is None else id_text(noted.id),
+        former_id=None if noted.id is None or noted.former is None else former_ref(noted.id, noted.former),
         by=by,
         at=moment(noted.at),
     )

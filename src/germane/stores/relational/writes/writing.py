@@ -6,7 +6,7 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -128,7 +128,10 @@ class Writing:
                 again.append((len(applied), num, each))
                 now[num] = seen_again(now.get(num) or dict(same)[num], each)
                 applied.append(Applied(memory=now[num]))
+        replaced = [one for num, each in new for one in self._replaced(num, each.memory)]
         self._store([(num, each.memory, each.vector) for num, each in new])
+        for former, num, memory, holding in replaced:
+            self._follow_in_sets(former, num, memory, holding)
         for num, each in new:
             if each.standing is not None:
                 keep_counts(self.connection, self.agent, num, each.standing)
@@ -137,6 +140,34 @@ class Writing:
         for place, num, each in again:
             applied[place] = self._repeat(num, each) or applied[place]
         return applied
+
+    def _replaced(self, num: int, memory: Memory) -> Iterator[tuple[int, int, Memory, Rows]]:
+        """Supersede the current version where an import brings a later one, which is stored after this."""
+        if memory.version == 1 or memory.superseded_by is not None:
+            return
+        for former in map(Version._make, versions(self.connection, self.agent, memory.id).fetchall()):
+            if former.is_head and former.number < memory.version:
+                yield former.num, num, memory, self._supersede(former.num, memory)
+
+    def _supersede(self, former: int, memory: Memory) -> Rows:
+        """Let a memory's next version replace the row `former`; the working sets that hold that one.
+
+        It goes first: two heads of one content would break the index.
+        """
+        holding = sets_holding(self.connection, self.agent, former)
+        values = {
+            "superseded_by": row_id(memory.id, memory.version),
+            "updated_at": microseconds(memory.updated_at, name="updated_at"),
+        }
+        self._note(former, "supersede")
+        self._run("supersede_memory", {"agent": self.agent, "num": former, **values})
+        return holding
+
+    def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows) -> None:
+        before = row_id(memory.id, memory.version - 1)
+        revised_in_sets(
+            self.connection, self.agent, former, num, former=before, holding=holding, at=memory.updated_at
+        )
 
     def _repeat(self, num: int, insert: Insert) -> Applied | None:
         """What it means to the life of a memory that it was said again."""
@@ -168,7 +199,6 @@ class Writing:
         chain = chain_of(asked, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
         before_num = chain[-1].num
-        holding = sets_holding(self.connection, self.agent, before_num)
         stored = dict(self._records([before_num, *nums_of(same_text)]))
         check_continues(memory, stored.pop(before_num))
         for same in stored.values():
@@ -178,18 +208,11 @@ class Writing:
                     "Forget the one, and keep the other."
                 )
         num = self._note_new()
-        self._note(before_num, "supersede")
-        # The old head goes first: two heads of one content would break the index.
-        values = {
-            "superseded_by": row_id(memory.id, memory.version),
-            "updated_at": microseconds(memory.updated_at, name="updated_at"),
-        }
-        self._run("supersede_memory", {"agent": self.agent, "num": before_num, **values})
+        holding = self._supersede(before_num, memory)
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        at, former = memory.updated_at, chain[-1].id
-        revised_in_sets(self.connection, self.agent, before_num, num, former=former, holding=holding, at=at)
+        self._follow_in_sets(before_num, num, memory, holding)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:

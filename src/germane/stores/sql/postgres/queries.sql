@@ -538,11 +538,9 @@ DELETE FROM moves
 WHERE agent = %(agent)s AND number > %(above)s AND number <= %(below)s AND what = 'touch';
 
 -- name: moves
--- What became of an owner's working sets since a move. A former version is named where it is still stored.
-SELECT number, working_sets.name, what, coalesce(memories.chain, moves.id), formers.version, agents.name, at
+-- What became of an owner's working sets since a move.
+SELECT number, working_sets.name, what, id, former, agents.name, at
 FROM moves JOIN working_sets USING (agent, working_set) JOIN agents ON agents.agent = moves.by
-LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-LEFT JOIN memories AS formers ON formers.agent = moves.agent AND formers.id = moves.former
 WHERE moves.agent = %(agent)s AND number > %(since)s ORDER BY number LIMIT nullif(%(limit)s::bigint, -1);
 
 -- name: memory_to_hold
@@ -594,11 +592,11 @@ WHERE agent = %(agent)s AND working_set = %(working_set)s;
 -- name: held_rows_moved
 -- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
 SELECT DISTINCT moves.id, held.num, place, entered_at, touched_at, touches, pinned, recalled
-FROM moves LEFT JOIN held ON held.agent = moves.agent AND held.working_set = moves.working_set AND held.num IN (
-    SELECT memories.num FROM memories WHERE memories.agent = moves.agent AND memories.id = moves.id
+FROM moves LEFT JOIN held ON held.agent = %(agent)s AND held.working_set = moves.working_set AND held.num IN (
+    SELECT memories.num FROM memories WHERE memories.agent = %(agent)s AND memories.id = moves.id
     UNION ALL
     SELECT memories.num FROM memories
-    WHERE memories.agent = moves.agent AND memories.chain = moves.id AND memories.version > 1
+    WHERE memories.agent = %(agent)s AND memories.chain = moves.id AND memories.version > 1
 )
 WHERE moves.agent = %(agent)s AND number > %(since)s AND moves.working_set = %(working_set)s
   AND moves.id IS NOT NULL;

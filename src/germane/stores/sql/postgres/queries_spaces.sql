@@ -88,12 +88,11 @@ SELECT %(space)s, %(number)s, %(what)s, (SELECT agent FROM agents WHERE name = %
 UPDATE spaces SET happened = %(happened)s WHERE space = %(space)s;
 
 -- name: events
--- What happened after an event, in order, with the version of the memory where that is still stored.
-SELECT number, what, actors.name, coalesce(memories.chain, space_events.id), memories.version, objects.name, held_in, at
+-- What happened after an event, in order.
+SELECT number, what, actors.name, id, former, objects.name, held_in, at
 FROM space_events
 JOIN agents AS actors ON actors.agent = space_events.by
 LEFT JOIN agents AS objects ON objects.agent = space_events.member
-LEFT JOIN memories ON memories.agent = space_events.space AND memories.num = space_events.num
 WHERE space = %(space)s AND number > %(since)s ORDER BY number LIMIT nullif(%(limit)s::bigint, -1);
 
 -- name: one_of_each_chain

@@ -531,11 +531,9 @@ UPDATE working_sets SET moved = :number WHERE working_set = :working_set AND age
 DELETE FROM moves WHERE agent = :agent AND number > :above AND number <= :below AND what = 'touch';
 
 -- name: moves
--- What became of an owner's working sets since a move. A former version is named where it is still stored.
-SELECT number, working_sets.name, what, coalesce(memories.chain, moves.id), formers.version, agents.name, at
+-- What became of an owner's working sets since a move.
+SELECT number, working_sets.name, what, id, former, agents.name, at
 FROM moves CROSS JOIN working_sets USING (working_set) CROSS JOIN agents ON agents.agent = moves.by
-LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-LEFT JOIN memories AS formers ON formers.agent = moves.agent AND formers.id = moves.former
 WHERE moves.agent = :agent AND number > :since ORDER BY number LIMIT :limit;
 
 -- name: memory_to_hold
@@ -586,11 +584,11 @@ WHERE agent = :agent AND working_set = :working_set;
 -- name: held_rows_moved
 -- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
 SELECT DISTINCT moves.id, held.num, place, entered_at, touched_at, touches, pinned, recalled
-FROM moves LEFT JOIN held ON held.working_set = moves.working_set AND held.num IN (
-    SELECT memories.num FROM memories WHERE memories.agent = moves.agent AND memories.id = moves.id
+FROM moves LEFT JOIN held ON held.agent = :agent AND held.working_set = moves.working_set AND held.num IN (
+    SELECT memories.num FROM memories WHERE memories.agent = :agent AND memories.id = moves.id
     UNION ALL
     SELECT memories.num FROM memories
-    WHERE memories.agent = moves.agent AND memories.chain = moves.id AND memories.version > 1
+    WHERE memories.agent = :agent AND memories.chain = moves.id AND memories.version > 1
 )
 WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set AND moves.id IS NOT NULL;
 

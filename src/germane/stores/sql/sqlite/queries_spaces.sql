@@ -87,12 +87,11 @@ VALUES (:space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :nu
 UPDATE spaces SET happened = :happened WHERE space = :space;
 
 -- name: events
--- What happened after an event, in order, with the version of the memory where that is still stored.
-SELECT number, what, actors.name, coalesce(memories.chain, space_events.id), memories.version, objects.name, held_in, at
+-- What happened after an event, in order.
+SELECT number, what, actors.name, id, former, objects.name, held_in, at
 FROM space_events
 CROSS JOIN agents AS actors ON actors.agent = space_events.by
 LEFT JOIN agents AS objects ON objects.agent = space_events.member
-LEFT JOIN memories ON memories.num = space_events.num AND memories.agent = :space
 WHERE space = :space AND number > :since ORDER BY number LIMIT :limit;
 
 -- name: one_of_each_chain
