@@ -52,7 +52,7 @@ def test_confirm_and_contradict_say_what_they_can_not_do(engine: Engine) -> None
     engine.retire(newer.id)
     with pytest.raises(InvalidInput, match="Restore it first"):
         engine.confirm(newer.id)
-    assert engine.restore(newer.id).stage is Stage.NEW
+    assert engine.restore(newer.id).stage is Stage.CONFIRMED
 
 
 def test_nearly_the_same_confirms_and_another_value_of_the_subject_replaces(engine: Engine) -> None:

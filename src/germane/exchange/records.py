@@ -61,7 +61,6 @@ def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str
         "updated_at": moment_to_json(memory.updated_at),
         "accessed_at": moment_to_json(memory.accessed_at) if memory.accessed_at else None,
         "version": memory.version,
-        "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "status": str(memory.status),
         "stage": str(memory.stage) if memory.stage else None,
