@@ -17,13 +17,24 @@ from germane.kinds import Kind, Piece, Template
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 
-__all__ = ["MICRO_TOKENS", "SUMMARY_TOKENS", "render_title", "renditions_of", "shorten"]
+__all__ = [
+    "MICRO_TOKENS",
+    "OUTCOMES",
+    "SUMMARY_TOKENS",
+    "render_title",
+    "renditions_of",
+    "shorten",
+    "with_outcomes",
+]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
 
 SUMMARY_TOKENS = 100
 """The upper end of the 50 to 100 tokens that the same note gives a summary."""
+
+OUTCOMES = "outcomes"
+"""The metadata that lists the outcomes of a memory that was remembered with more than one."""
 
 _ELLIPSIS = "…"
 _FIELD = regex.compile(r"\{(\w+)\}")
@@ -88,6 +99,26 @@ class _CountedOnce:
         if known is None:
             known = self._counts[text] = self._count(text)
         return known
+
+
+def with_outcomes(
+    renditions: Renditions, kind: Kind, fields: Mapping[str, Any], counter: TokenCounter
+) -> Renditions:
+    """The renditions with several outcomes at the end of each, where those of the kind don't name them."""
+    told = _outcomes(fields)
+    if not told or any("{standing}" in piece.text for piece in kind.full):
+        return renditions
+
+    def with_mark(one: Rendition) -> Rendition:
+        text = f"{one.text} [{told}]"
+        return Rendition(text=text, tokens=counter.count(text))
+
+    return Renditions(
+        micro=with_mark(renditions.micro),
+        summary=with_mark(renditions.summary),
+        full=with_mark(renditions.full),
+        counter=renditions.counter,
+    )
 
 
 def render_title(kind: Kind, fields: Mapping[str, Any], fallback: str) -> str:
@@ -168,7 +199,7 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     values = {name: _as_text(value).strip() for name, value in fields.items()}
     content = values.get("content", "")
     outcome, confidence = fields.get("outcome"), fields.get("confidence")
-    standing = [str(Outcome(outcome))] if outcome else []
+    standing = [_outcomes(fields) or str(Outcome(outcome))] if outcome else []
     if isinstance(confidence, int | float) and confidence < 1:
         standing.append(f"{confidence:.2f} confidence")
     steps = fields.get("steps")
@@ -181,6 +212,14 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     rest = content.strip().partition("\n")[2].strip()
     values["decision"] = (decision.group(1) or decision.group(2)).strip() if decision else rest
     return values
+
+
+def _outcomes(fields: Mapping[str, Any]) -> str:
+    """The outcomes from the first to the latest, where there are several: `success, then failure`."""
+    listed = fields.get(OUTCOMES)
+    if not isinstance(listed, list) or len(listed) < 2 or listed[-1] != fields.get("outcome"):  # noqa: PLR2004 - One alone is the outcome.
+        return ""
+    return ", then ".join(map(str, listed))
 
 
 def _as_text(value: object) -> str:

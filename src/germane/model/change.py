@@ -39,6 +39,9 @@ class Insert:
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
     here begins with what `standing` has counted, as when it was exported elsewhere.
+
+    With `dated` it is the same one only on the same day (`day_of`). Where the same was stored of another day,
+    it is stored with `dated` as its `content_hash`.
     """
 
     memory: Memory
@@ -46,6 +49,7 @@ class Insert:
     revive: bool = True
     lifecycle: str = ""
     standing: Standing | None = None
+    dated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

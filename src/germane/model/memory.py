@@ -18,7 +18,18 @@ from germane.model.copies import State, restore, state_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
-__all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc", "split_id"]
+__all__ = [
+    "Level",
+    "Memory",
+    "Outcome",
+    "Rendition",
+    "Renditions",
+    "Status",
+    "Trust",
+    "as_utc",
+    "day_of",
+    "split_id",
+]
 
 
 _SHOWN = 60
@@ -158,6 +169,12 @@ class Memory:
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
         return replace(self, **changes)
+
+
+def day_of(memory: Memory) -> str:
+    """The day of a memory, such as `2026-11-21`: that in its metadata under `date`, else of its creation."""
+    date = memory.metadata.get("date")
+    return date[:10] if isinstance(date, str) and date else memory.created_at.date().isoformat()
 
 
 def split_id(name: str) -> tuple[str, int]:

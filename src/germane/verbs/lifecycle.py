@@ -28,7 +28,7 @@ from germane.verbs.checks import (
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.living import restored
 from germane.verbs.read import current, get, head_of
-from germane.verbs.remember import draft_of, memory_of, renew_renditions
+from germane.verbs.remember import content_hash_of, draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
 
@@ -76,6 +76,8 @@ def revise(session: Session, memory_id: str, changes: Changes, *, expected: int 
             accessed_at=None,
         ),
     )
+    if not checked.keys().isdisjoint(("content", "subject")):
+        new = new.evolve(content_hash=content_hash_of(new))
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector)
 

@@ -148,7 +148,7 @@ def _import_one(engine: Engine, source: str, options: dict[str, Any], *, quiet: 
 
 def _in_order(engine: Engine) -> list[Memory]:
     """Every memory in the order of making: a version's id is greater than that of the one before it."""
-    return sorted(all_memories(engine), key=lambda memory: memory.id)
+    return sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def _print_page(
             ("id", "kind", "scope", "made", "memory"),
             [
                 (
-                    short_id(each.id),
+                    short_id(each.ref),
                     each.kind,
                     str(each.scope),
                     f"{each.created_at:%Y-%m-%d}",

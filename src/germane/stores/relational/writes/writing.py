@@ -43,7 +43,7 @@ from germane.stores.relational.rows import (
     row_id,
 )
 from germane.stores.relational.working_sets.in_sets import gone_from_sets, revised_in_sets, sets_holding
-from germane.stores.relational.writes.sameness import check_continues, is_same, seen_again
+from germane.stores.relational.writes.sameness import check_continues, is_same, recognised, seen_again
 from germane.stores.relational.writes.storing import New, store_new
 from germane.stores.relational.writes.versions import Version, chain_of, nums_of, same_texts, versions
 
@@ -104,16 +104,17 @@ class Writing:
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
         self.connection.expect(len(inserts))
-        known = self._by_hash({each.memory.content_hash for each in inserts})
+        hashes = {each.memory.content_hash for each in inserts}
+        known = self._by_hash(hashes | {each.dated for each in inserts if each.dated})
         new: list[tuple[int, Insert]] = []
         seen: set[int] = set()
         now: dict[int, Memory] = {}
         applied: list[Applied] = []
         again: list[tuple[int, int, Insert]] = []
-        for each in inserts:
-            self._check_owner(each.memory)
-            same = known.setdefault(each.memory.content_hash, [])
-            num = next((num for num, stored in reversed(same) if is_same(stored, each.memory)), None)
+        for insert in inserts:
+            self._check_owner(insert.memory)
+            each, same = recognised(insert, known)
+            num = next((num for num, stored in reversed(same) if is_same(stored, each)), None)
             if num is None:
                 num = self._note_new()
                 new.append((num, each))
