@@ -86,6 +86,7 @@ def test_what_is_given_is_applied_and_what_is_not_stays(engine: Engine) -> None:
     )
     assert (new.created_at, new.seen_count, new.stage) == (first.created_at, 3, Stage.CONFIRMED)
     assert [one.id for one in engine.memories(Filter(tags=("b",)))] == [first.id]
+    assert said(engine, kind="fact", importance=0, confidence=0.0).updated == ("importance", "confidence")
     assert engine.doctor() == ()
 
 
@@ -101,7 +102,8 @@ def test_within_one_call_nothing_is_lost(engine: Engine) -> None:
         [{"content": TEXT, "outcome": word, "tags": [word]} for word in ("success", "failure", "success")]
     )
     assert [one.what for one in done] == ["new", "updated: tags, outcome", "updated: outcome"]
-    assert engine.memories()[0].tags == ("success", "failure")
+    (memory,) = engine.memories()
+    assert (memory.tags, memory.seen_count, memory.version) == (("success", "failure"), 3, 3)
 
 
 def test_an_import_applies_nothing_to_what_is_known(engine: Engine) -> None:

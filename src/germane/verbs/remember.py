@@ -73,19 +73,23 @@ def keep(
     stored = tuple(_stored(session, memories, revive=revive))
     if not revive:
         return stored
+    # The same memory may stand in a batch several times, and is counted before it is updated.
+    seen = {one.memory.version_id: one.memory.seen_count for one in stored}
     latest: dict[str, Memory] = {}
     told: list[Remembered] = []
     for one, memory in zip(stored, memories, strict=True):
-        # The same memory may stand in a batch several times.
-        known = replace(one, memory=latest.get(one.memory.id, one.memory))
-        told.append(_said_again(session, known, memory, given.get(memory.id, frozenset())))
-        latest[told[-1].memory.id] = told[-1].memory
+        fields = given.get(memory.id, frozenset())
+        known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
+        now = replace(one, memory=known) if fields and not one.created else one
+        told.append(_said_again(session, now, memory, fields))
+        latest[one.memory.id] = told[-1].memory if told[-1].updated else known
     return tuple(told)
 
 
 def given_in(draft: Draft) -> frozenset[str]:
     """The fields of a draft that apply to a memory which says the same already."""
-    return frozenset(name for name in _APPLIED if getattr(draft, name) not in (None, False, ()))
+    fields = {name: getattr(draft, name) for name in _APPLIED}
+    return frozenset(name for name, value in fields.items() if value is not None and value is not False)
 
 
 def adopt(
