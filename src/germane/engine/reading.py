@@ -58,7 +58,8 @@ class Reading(Refreshing):
     ) -> tuple[Memory, ...]:
         """The memories that pass a filter (the active ones by default), a page at a time.
 
-        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound where that is gone.
+        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
+        where that is gone.
         """
         asked = Filter() if where is None else where
         return verbs.read.memories(self._session, asked, order=order, limit=limit, after=after)

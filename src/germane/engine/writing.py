@@ -101,8 +101,8 @@ class Writing(Surface):
         """Store whole memories as they are: from an export, or from another store.
 
         Ids, versions, statuses, stages and times are kept; the memories become this agent's. `standings` says
-        by `Memory.ref` what was counted of their lives (see `Engine.standings`). One that is there already stays as it
-        is.
+        by `Memory.ref` what was counted of their lives (see `Engine.standings`). One that is there already
+        stays as it is, and a later version of one becomes the current one.
         """
         with self._embedding.woken():
             return verbs.remember.adopt(self._session, memories, standings=standings)

@@ -123,8 +123,8 @@ class Move:
     """One entry of an owner's log of moves.
 
     `number` counts all moves in the owner's sets from 1. `memory_id` is None where the move is the
-    set's own. `former_id` is the version that a revision replaced, as `id@n`. `by` is the agent who did it; in
-    a set that agents share, not the owner's name.
+    set's own. `former_id` is the version that a revision replaced, as `id@n`. `by` is the agent who did it;
+    in a set that agents share, not the owner's name.
     """
 
     number: int

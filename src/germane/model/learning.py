@@ -32,9 +32,9 @@ __all__ = [
 class Shown:
     """What a context or a recall showed: its key, and by memory the unweighted parts of each score.
 
-    A memory is named by its id, or the version that was shown by `id@n`. `levels` says at which level each memory stood; one that it doesn't name stood there whole.
-    `Context`, `Recalled` and a recorded `Assembly` are read by themselves; `Shown.of` makes one where only
-    their JSON is left.
+    A memory is named by its id, or the version that was shown by `id@n`. `levels` says at which level each
+    memory stood; one that it doesn't name stood there whole. `Context`, `Recalled` and a recorded `Assembly`
+    are read by themselves; `Shown.of` makes one where only their JSON is left.
     """
 
     key: str

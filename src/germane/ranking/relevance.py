@@ -228,8 +228,8 @@ def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
     if not all(map(math.isfinite, scores)):
         place = next(place for place, score in enumerate(scores) if not math.isfinite(score))
         raise InvalidInput(
-            f"The scorer gave memory {candidates[place].memory.ref!r} the score {scores[place]}, which has no "
-            "place in an order. A scorer has to return a finite number."
+            f"The scorer gave memory {candidates[place].memory.ref!r} the score {scores[place]}, which has "
+            "no place in an order. A scorer has to return a finite number."
         )
     return [
         Ranked(candidate=candidate, score=score, parts=found)

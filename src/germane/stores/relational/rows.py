@@ -87,7 +87,7 @@ def try_id_bytes(text: str) -> bytes | None:
 
 
 def row_id(memory_id: str, version: int) -> bytes:
-    """The id that the row of a version is stored under: the memory's own for the first, later ones after it."""
+    """The id of the row of a version: for the first the memory's own, for each later one a greater one."""
     raw = id_bytes(memory_id)
     if version == 1:
         return raw

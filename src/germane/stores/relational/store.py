@@ -147,7 +147,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         limit: int | None = None,
         after: str | None = None,
     ) -> tuple[Memory, ...]:
-        """The memories that pass the filter, in order; `after` is the `ref` of the last one of the page before.
+        """The memories that pass the filter, in order; `after` is the `ref` that ended the page before.
 
         Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
         older one. Raises NotFound when `after` is no memory of the agent's any more.
