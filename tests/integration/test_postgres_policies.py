@@ -159,7 +159,7 @@ def test_no_partition_is_read_past_its_parent(application: Connection, table: st
     [
         "postings_of(%s, ARRAY[1])",
         "purge_memory(%s, 1)",
-        "keep_candidate(%s, 1, 1, 'two', '', '', 1, '', '', '', 1, 1, 0)",
+        "keep_candidate(%s, 1, 1, 'two', '', 1, '', 1, '', '', '', 1, 1, 0)",
         "candidates_of(%s, 1, '')",
     ],
 )
@@ -306,7 +306,7 @@ def test_a_purge_waits_for_an_assembly_that_is_being_recorded_with_the_memory(po
         recording.commit()
         reader, shared = (number_of(recording, name) for name in ("reader", "shared"))
         enter(recording, "reader")
-        candidate = b"SELECT keep_candidate(%s, 1, 5, 'shared', %s, '', 1, '', NULL, NULL, 1, 0, 0)"
+        candidate = b"SELECT keep_candidate(%s, 1, 5, 'shared', %s, 1, '', 1, '', NULL, NULL, 1, 0, 0)"
         assert recording.execute(candidate, (reader, ROWS["memories"]["id"])).rowcount == 1
         purge = b"SELECT purge_memory(%s, %s)"
         enter(purging, "shared")

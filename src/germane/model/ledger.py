@@ -39,8 +39,9 @@ MADE_FOR: Final = "made_for"
 class LedgerEntry:
     """One candidate of a recorded assembly: a version of a memory.
 
-    `agent` is whose memory it is: the one that asked, or a space. `pinned` says that the caller named it. `used` is what feedback has said since of this memory in this
-    context, None where it has said nothing.
+    `agent` is whose memory it is: the one that asked, or a space. `pinned` says that the
+    caller named it. `used` is what feedback has said since of this memory in this context, None where it has
+    said nothing.
     """
 
     memory_id: str

@@ -110,8 +110,8 @@ class Memory:
     another memory that says the same; None for the current version.
     `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `source` says where the text
     came from, and is part of what makes two memories the same one. `seen_count` counts how often the same
-    memory was remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no stages.
-    All times are aware and in UTC.
+    memory was remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no
+    stages. All times are aware and in UTC.
     """
 
     id: str

@@ -197,7 +197,7 @@ SELECT num FROM (
     UNION ALL
     SELECT num, version FROM memories
     WHERE agent = %(agent)s AND chain = coalesce((SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s), %(id)s) AND version > 1
-) AS versions WHERE %(version)s IN (0, version) ORDER BY version DESC, num DESC LIMIT 1;
+) AS versions WHERE %(version)s::bigint IN (0, version) ORDER BY version DESC, num DESC LIMIT 1;
 
 -- name: nums_by_head
 -- Which heads have these content hashes. They are made a list once, and not for every row that is looked at.
@@ -256,7 +256,7 @@ WHERE memories.agent = number_of(%(agent)s) AND memories.num = (
         WHERE agent = number_of(%(agent)s) AND version > 1 AND chain = coalesce(
             (SELECT chain FROM memories WHERE agent = number_of(%(agent)s) AND id = %(id)s), %(id)s
         )
-    ) AS versions WHERE %(version)s IN (0, version) ORDER BY version DESC, num DESC LIMIT 1
+    ) AS versions WHERE %(version)s::bigint IN (0, version) ORDER BY version DESC, num DESC LIMIT 1
 );
 
 -- name: find_newest
