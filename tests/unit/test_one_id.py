@@ -212,10 +212,11 @@ def test_the_ledger_names_the_version_and_replays_it(engine: Engine) -> None:
 def test_only_the_version_that_was_read_is_revised_on_request(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     engine.revise(memory.id, "The cache lives in Valkey.", expected=1)
-    for change in (
+    changes: list[Callable[[], Memory]] = [
         lambda: engine.revise(memory.id, "The cache is gone.", expected=1),
         lambda: engine.supersede(memory.id, {"content": "The cache is gone."}, expected=1),
-    ):
+    ]
+    for change in changes:
         with pytest.raises(StaleRevision) as caught:
             change()
         assert caught.value.head_id == f"{memory.id}@2"

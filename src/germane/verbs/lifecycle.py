@@ -27,7 +27,7 @@ from germane.verbs.checks import (
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.living import restored
-from germane.verbs.read import current, get, head_of
+from germane.verbs.read import current, get_many, head_of
 from germane.verbs.remember import content_hash_of, draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
@@ -115,8 +115,11 @@ def forget(session: Session, memory_id: str) -> Memory:
 def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
     """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
     at = as_utc(session.clock(), name="clock")
-    heads = [head_of(session, get(session, memory_id)) for memory_id in _ids(memory_ids)]
-    changes = [SetStatus(memory_id=head.id, status=Status.FORGOTTEN, at=at) for head in heads]
+    ids = _ids(memory_ids)
+    changes = [
+        SetStatus(memory_id=head_of(session, memory).id, status=Status.FORGOTTEN, at=at)
+        for memory in get_many(session, ids)
+    ]
     return tuple(map(_stored, session.store.apply(session.agent, changes))) if changes else ()
 
 

@@ -5,6 +5,8 @@ Level: verbs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from germane.errors import NotFound
 from germane.model.memory import Level, Memory, split_id
 from germane.model.query import Filter, Order, Query, Slice
@@ -33,10 +35,16 @@ def get(session: Session, memory_id: str) -> Memory:
 
     Raises NotFound.
     """
-    memory = session.store.get(session.agent, [checked_id(memory_id)])[0]
-    if memory is None:
-        raise NotFound(memory_id, session.agent)
-    return memory
+    return get_many(session, [checked_id(memory_id)])[0]
+
+
+def get_many(session: Session, memory_ids: Sequence[str]) -> list[Memory]:
+    """The same of several, in the order asked."""
+    found = session.store.get(session.agent, memory_ids)
+    for memory_id, memory in zip(memory_ids, found, strict=True):
+        if memory is None:
+            raise NotFound(memory_id, session.agent)
+    return [memory for memory in found if memory is not None]
 
 
 def current(session: Session, memory_id: str) -> Memory:
