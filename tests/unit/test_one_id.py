@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -315,3 +316,19 @@ def test_a_file_of_before_still_knows_the_ids_of_its_versions(tmp_path: Path) ->
         engine.forget(ids[3])
         assert engine.memories() == ()
         assert engine.purge(ids[2], confirm=True) == 4
+
+
+def test_an_export_of_before_is_read_as_versions_of_one_memory(engine: Engine, tmp_path: Path) -> None:
+    head = revised(engine)
+    out = io.StringIO()
+    export_jsonl(engine.history(head.id), out)
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    second = "0199a000-0000-7000-8000-000000000002"
+    lines[0] |= {"chain": head.id, "supersedes": None, "superseded_by": second}
+    lines[1] |= {"id": second, "chain": head.id, "supersedes": head.id}
+    path = tmp_path / "before.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with opened() as other:
+        import_source(other, str(path))
+        assert other.history(head.id) == engine.history(head.id)
+        assert other.doctor() == ()

@@ -68,6 +68,13 @@ def test_a_decision_with_a_further_outcome_stays_reviewed(engine: Engine) -> Non
     assert done.renditions.full.text == f"{TEXT} [success]"
 
 
+def test_a_review_is_a_further_outcome_as_well(engine: Engine) -> None:
+    first = said(engine, kind="decision", outcome="success").memory
+    said(engine, kind="decision", outcome="failure")
+    done = engine.review(first.id, "partial")
+    assert done.renditions.full.text == f"{TEXT} [success, then failure, then partial]"
+
+
 def test_what_is_given_is_applied_and_what_is_not_stays(engine: Engine) -> None:
     first = said(engine, kind="fact", tags=["a"], importance=7, confidence=0.5, pinned=True).memory
     again = said(engine, kind="fact")

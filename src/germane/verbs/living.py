@@ -16,6 +16,7 @@ from germane.model.living import Live
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.model.stage import Cause, LifeEvent, Sign, Standing
 from germane.protocols import Living
+from germane.renditions import OUTCOMES
 from germane.verbs.checks import checked_count, checked_flag, checked_text, checked_word, checked_words
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.read import current, get, head_of
@@ -211,6 +212,8 @@ def _reviewed(session: Session, memory: Memory, outcome: Outcome, result: str | 
         metadata["result"] = checked_text(result, name="result")
     if outcome is memory.outcome and metadata == memory.metadata:
         return memory
+    if OUTCOMES in metadata and outcome is not memory.outcome:
+        metadata[OUTCOMES] = [*metadata[OUTCOMES], str(outcome)]
     new = renew_renditions(
         session,
         memory.evolve(

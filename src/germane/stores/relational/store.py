@@ -136,7 +136,8 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             first = [_asked(connection, agent, each) for each in ids[:1]]
             self._known(known)
             rest = (_asked(connection, agent, each) for each in ids[1:])
-            return tuple(_memory(each, agent) for each in chain(first, rest))
+            asked = zip(ids, chain(first, rest), strict=True)
+            return tuple(_memory(connection, agent, name, each) for name, each in asked)
 
     def find(
         self,
@@ -341,11 +342,20 @@ def _check_name(agent: str) -> None:
 
 def _asked(connection: Connection, agent: str, memory_id: str) -> Rows | None:
     values = named(memory_id)
-    return None if values["id"] is None else connection.run("record_by_id", {"agent": agent, **values})
+    if values["id"] is None:
+        return None
+    query = "record_by_version" if values["version"] else "record_by_id"
+    return connection.run(query, {"agent": agent, **values})
 
 
-def _memory(asked: Rows | None, agent: str) -> Memory | None:
+def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -> Memory | None:
     row = None if asked is None else asked.fetchone()
+    memory = None if row is None else memory_of(row, agent)
+    values = named(name)
+    if asked is None or values["version"] or (memory is not None and memory.superseded_by is None):
+        return memory
+    # The row is that of a former version, or of none.
+    row = connection.run("record_by_version", {"agent": agent, **values}).fetchone()
     return None if row is None else memory_of(row, agent)
 
 

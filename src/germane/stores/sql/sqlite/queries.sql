@@ -236,7 +236,18 @@ FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN tex
 WHERE +memories.agent = :agent;
 
 -- name: record_by_id
--- A whole version of a memory, as `num` finds it, by the name of its agent.
+-- A whole memory by the id of a row and its agent's name: most are the current version of a memory.
+SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
+       trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = memories.agent AND after.id = memories.superseded_by), superseded_by), stage,
+       content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
+FROM memories CROSS JOIN texts USING (num)
+WHERE memories.agent = (SELECT agent FROM agents WHERE name = :agent) AND memories.id = :id;
+
+-- name: record_by_version
+-- The same of a version of a memory, as `num` finds it, by the name of its agent.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
        access_count, accessed_at, supersedes,
