@@ -242,7 +242,7 @@ SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, imp
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
        access_count, accessed_at, supersedes,
        coalesce((SELECT chain FROM memories AS after
-                 WHERE after.agent = memories.agent AND after.id = memories.superseded_by), superseded_by), stage,
+                 WHERE after.agent = number_of(%(agent)s) AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories JOIN texts USING (agent, num)
 WHERE memories.agent = number_of(%(agent)s) AND memories.id = %(id)s;
@@ -253,7 +253,7 @@ SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, imp
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
        access_count, accessed_at, supersedes,
        coalesce((SELECT chain FROM memories AS after
-                 WHERE after.agent = memories.agent AND after.id = memories.superseded_by), superseded_by), stage,
+                 WHERE after.agent = number_of(%(agent)s) AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories JOIN texts USING (agent, num)
 WHERE memories.agent = number_of(%(agent)s) AND memories.num = (

@@ -4,12 +4,12 @@
 SELECT set_config('search_path', concat_ws(', ', quote_ident(current_schema()), quote_ident(nspname), 'pg_temp'), true)
 FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector';
 
-DROP FUNCTION keep_candidate(
+DROP FUNCTION IF EXISTS keep_candidate(
     bigint, bigint, bigint, text, bytea, text, double precision, text, text, text, bigint, bigint, bigint
 );
 
 -- Keep a candidate of an assembly, and return its place; no row where its memory is gone.
-CREATE FUNCTION keep_candidate(
+CREATE OR REPLACE FUNCTION keep_candidate(
     asked bigint, assembly bigint, place bigint, owner_name text, memory bytea, numbered bigint, section text,
     score double precision, parts text, level text, reason text, tokens bigint, short_by bigint, pinned bigint
 ) RETURNS SETOF bigint
@@ -34,7 +34,7 @@ BEGIN
 END
 $$;
 
-DROP FUNCTION candidates_of(bigint, bigint, bytea);
+DROP FUNCTION IF EXISTS candidates_of(bigint, bigint, bytea);
 
 -- The candidates of an assembly that are still stored, each looked up among its owner's memories.
 CREATE FUNCTION candidates_of(asked bigint, assembly bigint, key bytea)
