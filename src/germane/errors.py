@@ -177,14 +177,14 @@ class NotSaid(GermaneError, LookupError):
 
 
 class StaleRevision(GermaneError):
-    """Somebody else revised the memory first; the error names the current head."""
+    """Somebody else revised the memory first; the error names the current version."""
 
     def __init__(self, memory_id: str, head_id: str) -> None:
         self.memory_id = memory_id
         self.head_id = head_id
         super().__init__(
-            f"Memory {memory_id!r} is no longer the head of its chain: {head_id!r} is. "
-            "Read the head, merge your change into it, and revise that."
+            f"Version {memory_id!r} of the memory is no longer the current one: {head_id!r} is. "
+            "Read that, merge your change into it, and revise again."
         )
 
 

@@ -213,7 +213,9 @@ def obsolete_label(memory: Memory) -> str:
 
 def replaces(newer: Memory, older: Memory) -> bool:
     """Whether a memory stands in the place of another: as its newer version, or as the record it names."""
-    if older.superseded_by == newer.id or (older.chain == newer.chain and older.version < newer.version):
+    if older.superseded_by in (newer.id, newer.version_id):
+        return True
+    if older.id == newer.id and older.version < newer.version:
         return True
     named = re.search(r" by \D*(\d+)", obsolete_label(older))
     number = newer.metadata.get("number") if newer.kind == older.kind else None

@@ -108,7 +108,7 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
     limit = spendable(request.budget, request.counter)
     if _might_all_fit(request, found, sections, limit):
         everything = [Gated(kept=(*gated.kept, *gated.dropped)) for gated in sections]
-        out = frozenset(one.memory.id for gated in sections for one in gated.dropped)
+        out = frozenset(one.memory.ref for gated in sections for one in gated.dropped)
         context, whole = _packed(request, found, everything, required, limit=limit, late=out)
         if whole:
             return context
@@ -162,12 +162,12 @@ def _required(request: Request, found: Found) -> frozenset[str]:
     if not (requires or strict or request.pinned):
         return frozenset()
     return frozenset(
-        memory.id
+        memory.ref
         for section, candidates in _gathered(request.plan, found)
         for memory in (candidates.memories if isinstance(candidates, Slate) else map(_MEMORY, candidates))
         if section.required
         or memory.kind in section.required_kinds
-        or memory.id in request.pinned
+        or memory.ref in request.pinned
         or (memory.kind in strict and strict[memory.kind](memory))
     )
 
@@ -202,7 +202,7 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
     parts = [
         candidates
         if section.order is None
-        else [one for one in candidates if together and one.memory.id not in required]
+        else [one for one in candidates if together and one.memory.ref not in required]
         for section, candidates in gathered
     ]
     ranked = by_relevance(
@@ -265,7 +265,7 @@ def _always_shown(
         shown.sort(key=lambda one: request.kinds.of(one.memory).place(one.memory))
     if section.items is not None and section.items > 1 and len(shown) > section.items and found.by_relevance:
         scores = {
-            one.memory.id: one.score
+            one.memory.ref: one.score
             for one in rank(
                 shown,
                 lexical_bound=found.lexical_bound,
@@ -274,11 +274,11 @@ def _always_shown(
                 query=request.query,
             )
         }
-        best = sorted(shown, key=lambda one: -scores[one.memory.id])
-        stay = {one.memory.id for one in best[: section.items]}
-        shown = [*(one for one in shown if one.memory.id in stay), *best[section.items :]]
-    matching = {} if gated.unsure else {one.memory.id: one for one in gated.kept}
-    return [matching.get(one.memory.id) or Ranked(candidate=one, score=0.0) for one in shown]
+        best = sorted(shown, key=lambda one: -scores[one.memory.ref])
+        stay = {one.memory.ref for one in best[: section.items]}
+        shown = [*(one for one in shown if one.memory.ref in stay), *best[section.items :]]
+    matching = {} if gated.unsure else {one.memory.ref: one for one in gated.kept}
+    return [matching.get(one.memory.ref) or Ranked(candidate=one, score=0.0) for one in shown]
 
 
 def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], limit: int) -> bool:
@@ -291,7 +291,7 @@ def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], li
     if not any(len(gated.dropped) for gated in sections):
         return False
     memories = {
-        memory.id: memory.renditions.full.tokens
+        memory.ref: memory.renditions.full.tokens
         for gated in sections
         for part in (gated.kept, gated.dropped)
         for memory in memories_of(part)
@@ -312,12 +312,12 @@ def _parted(
         return kept, dropped
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [LeftOut((one,), out[one.memory.id]) for one in kept if one.memory.id in out]
-        kept = tuple(one for one in kept if one.memory.id not in out)
+        dropped += [LeftOut((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
+        kept = tuple(one for one in kept if one.memory.ref not in out)
     if section.alike is not None:
         fewer, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
         if request.plan.roll_over is RollOver.BEST:
-            late.update(one.memory.id for one in over)
+            late.update(one.memory.ref for one in over)
         else:
             kept = fewer
             dropped.append(LeftOut(over, Reason.ALIKE))
@@ -347,7 +347,7 @@ def _fit_to(
                 plan,
                 ranked,
                 room,
-                requires=(lambda _, memory: memory.id in required) if required else None,
+                requires=(lambda _, memory: memory.ref in required) if required else None,
                 line_of=costs.line,
                 heading_cost=costs.heading,
                 text_cost=costs.text,

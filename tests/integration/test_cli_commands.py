@@ -141,7 +141,31 @@ def test_show_prints_fields_texts_and_versions(db: Path) -> None:
     assert "kind           decision" in ran.out
     assert "micro (" in ran.out
     assert "by o200k): the text above" not in ran.out.split("full (")[0]
-    assert [line.split()[:2] for line in ran.out.splitlines()[-2:]] == [["1", first[-8:]], ["2", second[-8:]]]
+    assert second == first
+    versions = [line.split()[:2] for line in ran.out.splitlines()[-2:]]
+    assert versions == [["1", f"{first[-8:]}@1"], ["2", f"{first[-8:]}@2"]]
+    assert "Chose Postgres over ChromaDB" in run("show", f"{first[-8:]}@1", db=db).out
+
+
+def test_a_memory_is_named_by_any_version(db: Path) -> None:
+    first = id_of(db, "ChromaDB")
+    run("revise", first, "Chose Postgres over Chroma for good", db=db)
+    run("forget", f"{first[-8:]}@1", db=db)
+    assert "Chroma" not in run("memories", db=db).out
+    assert run("restore", f"{first}@2", "--json", db=db).json()["memory"]["id"] == first
+    assert "2" in run("revise", f"{first}@1", "--tag", "final", "--json", db=db).out
+    assert run("purge", f"{first}@1", "--yes", "--json", db=db).json()["purged"] == 3
+
+
+def test_remember_says_what_a_known_text_brought(db: Path) -> None:
+    def said(*more: str) -> str:
+        return run("remember", "Move the cache to Valkey.", "--kind", "decision", *more, db=db).out
+
+    assert said("--outcome", "success").startswith("Remembered: ")
+    assert said("--outcome", "failure", "--tag", "cache").startswith(
+        "Known already, seen 2 times, updated: tags, outcome: "
+    )
+    assert said().startswith("Known already, seen 3 times: ")
 
 
 def test_history_tells_versions_in_order(db: Path) -> None:

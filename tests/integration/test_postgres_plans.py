@@ -289,7 +289,7 @@ def as_application(connection: Connection, name: str) -> int:
 @pytest.mark.parametrize(
     ("name", "values", "condition"),
     [
-        ("num", {"id": b"x" * 16}, "id ="),
+        ("num", {"id": b"x" * 16, "version": 0}, "id ="),
         ("nums_by_head", {"hashes": '["h"]'}, "content_hash ="),
         ("records", {"nums": "[1]"}, "num = num"),
         ("changes", {"seq": 1 << 60}, "seq >"),

@@ -192,7 +192,7 @@ def test_no_partition_is_read_past_its_parent(application: Connection, table: st
     [
         "postings_of(%s, ARRAY[1])",
         "purge_memory(%s, 1)",
-        "keep_candidate(%s, 1, 1, 'two', '', '', 1, '', '', '', 1, 1, 0)",
+        "keep_candidate(%s, 1, 1, 'two', '', 1, '', 1, '', '', '', 1, 1, 0)",
         "candidates_of(%s, 1, '')",
     ],
 )
@@ -314,11 +314,11 @@ def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connect
     enter(application, "one")
     named = ("section", "parts", "level", "reason")
     row = {"agent": one, "number": 1, "id": ROWS["memories"]["id"], "score": 1.0, **dict.fromkeys(named, "")}
-    row |= {"tokens": 1, "short_by": 0, "pinned": 0, "reason": None}
+    row |= {"version": 1, "tokens": 1, "short_by": 0, "pinned": 0, "reason": None}
     assert ours.run("insert_assembled", {**row, "owner": "two", "place": 7}).rowcount == 1
     assert ours.run("insert_assembled", {**row, "owner": "two", "place": 8, "id": b"x" * 16}).rowcount == 0
     asked = {"agent": one, "number": 1, "context": ROWS["shown"]["context"]}
-    assert [each[2] for each in ours.run("assembled", asked)] == ["one", "two"]
+    assert [each[3] for each in ours.run("assembled", asked)] == ["one", "two"]
     assert [each[-1] for each in ours.run("assembled", asked)] == [1, None]
     enter(application, "two")
     ours.run("purge_memory", {"agent": two, "num": (two << 40) + 1})
@@ -326,7 +326,7 @@ def test_a_purge_takes_back_what_assemblies_say_of_a_memory(application: Connect
         assert application.execute(f"SELECT FROM {table}".encode()).rowcount == 0
     assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
     enter(application, "one")
-    assert [each[2] for each in ours.run("assembled", asked)] == ["one"]
+    assert [each[3] for each in ours.run("assembled", asked)] == ["one"]
     assert application.execute(b"SELECT sha256 FROM assemblies").fetchall() == [(None,)]
     assert application.execute(b"SELECT FROM memories").rowcount == 1
 
@@ -339,7 +339,7 @@ def test_a_purge_waits_for_an_assembly_that_is_being_recorded_with_the_memory(po
         recording.commit()
         reader, shared = (number_of(recording, name) for name in ("reader", "shared"))
         enter(recording, "reader")
-        candidate = b"SELECT keep_candidate(%s, 1, 5, 'shared', %s, '', 1, '', NULL, NULL, 1, 0, 0)"
+        candidate = b"SELECT keep_candidate(%s, 1, 5, 'shared', %s, 1, '', 1, '', NULL, NULL, 1, 0, 0)"
         assert recording.execute(candidate, (reader, ROWS["memories"]["id"])).rowcount == 1
         purge = b"SELECT purge_memory(%s, %s)"
         enter(purging, "shared")

@@ -168,7 +168,7 @@ CALLS = {
     "purge_memory": ["SELECT enter('two')", "SELECT purge_memory(entered(), (entered() << 40) + 1)"],
     "keep_candidate": [
         "SELECT enter('one')",
-        f"SELECT keep_candidate(entered(), 1, 9, 'two', '{_ID}', 's', 1, '{{}}', NULL, NULL, 1, 0, 0)",
+        f"SELECT keep_candidate(entered(), 1, 9, 'two', '{_ID}', 1, 's', 1, '{{}}', NULL, NULL, 1, 0, 0)",
     ],
     "candidates_of": ["SELECT enter('one')", "SELECT * FROM candidates_of(entered(), 1, '')"],
     "note_erasure": ["SELECT enter('one')", "SELECT note_erasure(entered(), 'memories')"],

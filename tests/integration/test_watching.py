@@ -102,7 +102,7 @@ def test_what_is_written_edited_renamed_and_deleted_is_followed(app: Path, engin
         (app / "README.md").write_text("# App\n\nIt runs well.\n", encoding="utf-8")
         seen.until(lambda report: report.revised == 1)
         assert contents(engine) == ["# App\n\nIt runs well.", "A guide."]
-        assert next(m for m in engine.memories() if "App" in m.content).chain == first.chain
+        assert next(m for m in engine.memories() if "App" in m.content).id == first.id
 
 
 def test_files_that_are_not_read_make_no_report(app: Path, engine: Engine) -> None:

@@ -58,7 +58,6 @@ memories = st.builds(
     renditions=renditions,
     created_at=moments,
     updated_at=moments,
-    chain=names,
     version=counts,
     status=st.sampled_from(Status),
     stage=st.none() | st.sampled_from(Stage),
@@ -76,7 +75,6 @@ memories = st.builds(
     seen_count=counts,
     access_count=counts,
     accessed_at=st.none() | moments,
-    supersedes=st.none() | names,
     superseded_by=st.none() | names,
 )
 
@@ -128,7 +126,7 @@ def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[
 def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Standing) -> None:
     standing = replace(counted, stage=memory.stage)
     out = io.StringIO()
-    export_jsonl([memory], out, standings={memory.id: standing})
+    export_jsonl([memory], out, standings={memory.ref: standing})
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))

@@ -122,7 +122,7 @@ def test_what_was_pruned_comes_back_with_its_files(state: dict[str, list[tuple[s
     with project() as (root, engine):
         write(root, state)
         import_source(engine, str(root), prune=True)
-        first = {memory.chain for memory in engine.memories()}
+        first = {memory.id for memory in engine.memories()}
         before = held(engine)
         write(root, {})
         import_source(engine, str(root), prune=True)
@@ -131,4 +131,4 @@ def test_what_was_pruned_comes_back_with_its_files(state: dict[str, list[tuple[s
         report = import_source(engine, str(root), prune=True)
         assert report.created == 0
         assert held(engine) == before
-        assert {memory.chain for memory in engine.memories()} == first
+        assert {memory.id for memory in engine.memories()} == first

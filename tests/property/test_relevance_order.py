@@ -31,7 +31,6 @@ def candidate(name: str, *, days: float = 0, **signals: float) -> Candidate:
         renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
         created_at=made,
         updated_at=made,
-        chain=name,
     )
     return Candidate(memory=memory, signals=signals)
 

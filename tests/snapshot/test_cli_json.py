@@ -28,6 +28,7 @@ def test_remember(tmp_path: Path) -> None:
     assert value == snapshot(
         {
             "created": True,
+            "what": "new",
             "memory": {
                 "id": "<id 1>",
                 "agent": "default",
@@ -47,7 +48,7 @@ def test_remember(tmp_path: Path) -> None:
                 "metadata": {},
                 "created_at": "2020-01-01T00:00:00+00:00",
                 "updated_at": "2020-01-01T00:00:00+00:00",
-                "chain": "<id 1>",
+                "version_id": "<id 1>@1",
                 "version": 1,
                 "supersedes": None,
                 "superseded_by": None,
@@ -84,9 +85,9 @@ def test_revise(db: Path) -> None:
                 "metadata": {"reasons": "One database fewer."},
                 "created_at": "<moment>",
                 "updated_at": "<moment>",
-                "chain": "<id 2>",
+                "version_id": "<id 1>@2",
                 "version": 2,
-                "supersedes": "<id 2>",
+                "supersedes": "<id 1>@1",
                 "superseded_by": None,
                 "seen_count": 1,
                 "access_count": 0,
@@ -139,7 +140,7 @@ Reasons: One database fewer.\
             },
             [
                 {
-                    "id": "<id 1>",
+                    "id": "<id 1>@1",
                     "version": 1,
                     "status": "active",
                     "created_at": "2020-01-01T00:00:00+00:00",
@@ -157,7 +158,7 @@ def test_history(db: Path) -> None:
     assert list(value) == fields("`germane history`")
     assert [list(version) for version in value["versions"]] == [fields("Memory"), fields("Memory")]
     links = [(each["id"], each["supersedes"], each["superseded_by"]) for each in value["versions"]]
-    assert links == snapshot([("<id 1>", None, "<id 2>"), ("<id 2>", "<id 1>", None)])
+    assert links == snapshot([("<id 1>", None, "<id 1>@2"), ("<id 1>", "<id 1>@1", None)])
     assert value["diffs"] == snapshot(
         [
             """\

@@ -98,6 +98,7 @@ def test_explain(db: Path) -> None:
         [
             {
                 "id": "<id 1>",
+                "version": 1,
                 "agent": "default",
                 "kind": "fact",
                 "section": "memories",
@@ -110,6 +111,7 @@ def test_explain(db: Path) -> None:
             },
             {
                 "id": "<id 2>",
+                "version": 1,
                 "agent": "default",
                 "kind": "decision",
                 "section": "memories",

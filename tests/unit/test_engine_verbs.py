@@ -60,15 +60,15 @@ def test_a_revision_supersedes_and_keeps_history(engine: Engine) -> None:
     both = engine.recall("mysql postgres", include_superseded=True)
     assert {one.memory.content for one in both} == {"We use MySQL", "We use Postgres"}
     with pytest.raises(germane.StaleRevision) as caught:
-        engine.revise(first.id, "We use Oracle")
-    assert caught.value.head_id == second.id
+        engine.revise(first.id, "We use Oracle", expected=first.version)
+    assert caught.value.head_id == second.version_id
 
 
 def test_what_was_superseded_and_is_said_anew_stands_again(engine: Engine) -> None:
     first = engine.remember("We use MySQL", kind="fact")
     engine.revise(first.id, "We use Postgres")
     again = engine.remember("We use MySQL", kind="fact")
-    assert (again.status, again.version, again.chain) == (Status.ACTIVE, 3, first.chain)
+    assert (again.status, again.version, again.id) == (Status.ACTIVE, 3, first.id)
     assert [one.memory.content for one in engine.recall("mysql postgres")] == ["We use MySQL"]
 
 

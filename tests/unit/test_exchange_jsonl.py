@@ -25,7 +25,6 @@ MEMORY = Memory(
     renditions=RENDITIONS,
     created_at=WHEN,
     updated_at=WHEN,
-    chain="m1",
     content_hash="h1",
     source="a.md",
 )

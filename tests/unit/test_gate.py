@@ -44,7 +44,6 @@ def ranked(name: str, *, days: int = 0, score: float = 0.0, **signals: float) ->
         renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
         created_at=made,
         updated_at=made,
-        chain=name,
     )
     return Ranked(candidate=Candidate(memory=memory, signals=signals), score=score)
 

@@ -175,9 +175,7 @@ def test_the_best_by_fused_ranks_stay_and_break_ties() -> None:
 
 def test_what_a_newer_version_replaces_stays_below_it() -> None:
     new = make_candidate("new", signals={"semantic": 0.2})
-    old = make_candidate(
-        "old", signals={"semantic": 0.9}, status=Status.SUPERSEDED, superseded_by="new", supersedes=None
-    )
+    old = make_candidate("old", signals={"semantic": 0.9}, status=Status.SUPERSEDED, superseded_by="new")
     assert [one.memory.id for one in hybrid([old, new], query=Query(), now=NOW)] == ["new", "old"]
 
 

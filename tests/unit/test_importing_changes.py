@@ -56,7 +56,7 @@ def test_an_edited_section_is_the_next_version_and_the_others_stay(app: Path, en
 
     assert (report.read, report.created, report.known, report.revised, report.gone) == (2, 0, 1, 1, ())
     new = named(engine, "Call it twice.")
-    assert (new.chain, new.version, new.source) == (use.id, 2, "app/guide.md#use")
+    assert (new.id, new.version, new.source) == (use.id, 2, "app/guide.md#use")
     assert [(written.id, written.source, written.revised) for written in report.written] == [
         (new.id, "app/guide.md#use", True)
     ]
@@ -87,7 +87,7 @@ def test_a_section_that_comes_before_others_of_its_name_leaves_their_history_alo
     report = import_source(engine, str(app))
 
     assert (report.created, report.revised, report.gone) == (1, 1, ())
-    assert (named(engine, "Old.").chain, named(engine, "Old.").source) == (old.id, "app/guide.md#use-1")
+    assert (named(engine, "Old.").id, named(engine, "Old.").source) == (old.id, "app/guide.md#use-1")
     assert named(engine, "New.").version == 1
 
 
@@ -107,7 +107,7 @@ def test_what_is_gone_is_reported_and_only_pruning_forgets_it(app: Path, engine:
     assert import_source(engine, str(app), prune=True).gone == ()
 
     (forgotten,) = engine.memories(Filter(statuses=(Status.FORGOTTEN,)))
-    assert (forgotten.chain, forgotten.metadata["origin"]["gone"]) == (use.id, True)
+    assert (forgotten.id, forgotten.metadata["origin"]["gone"]) == (use.id, True)
     assert engine.restore(forgotten.id).status is Status.ACTIVE
 
 
@@ -122,7 +122,7 @@ def test_a_renamed_file_keeps_the_history_of_its_texts(app: Path, engine: Engine
 
     assert (report.created, report.revised, report.gone) == (0, 2, ())
     moved = named(engine, "Call it.")
-    assert (moved.chain, moved.version, moved.source) == (use.id, 2, "app/docs/manual.md#use")
+    assert (moved.id, moved.version, moved.source) == (use.id, 2, "app/docs/manual.md#use")
 
 
 def test_only_what_is_imported_can_be_gone(app: Path, engine: Engine) -> None:
@@ -165,7 +165,7 @@ def test_what_a_person_changed_stays_until_the_source_says_something_else(app: P
     write(path, ("Use", "Call it twice."), ("Setup", "Install it."))
     import_source(engine, str(app))
     new = named(engine, "Call it twice.")
-    assert (new.supersedes, new.version, new.importance) == (own.id, 3, 9.0)
+    assert (new.supersedes, new.version, new.importance) == (own.version_id, 3, 9.0)
 
 
 def test_an_edit_of_what_a_person_has_forgotten_is_a_memory_of_its_own(app: Path, engine: Engine) -> None:
@@ -186,7 +186,7 @@ def test_memories_of_an_import_without_origins_are_continued(app: Path, engine: 
     assert (report.created, report.known, report.revised) == (0, 2, 0)
     write(path, ("Use", "Call it twice."), ("Setup", "Install it."))
     assert import_source(engine, str(app), prune=True).revised == 1
-    assert named(engine, "Call it twice.").chain == use.id
+    assert named(engine, "Call it twice.").id == use.id
 
 
 def test_a_file_that_outgrows_one_memory_is_continued_by_its_first_section(app: Path, engine: Engine) -> None:
@@ -196,11 +196,11 @@ def test_a_file_that_outgrows_one_memory_is_continued_by_its_first_section(app: 
     write(path, ("Use", "Call it."), ("Setup", "Install it."))
     report = import_source(engine, str(app))
     assert (report.created, report.revised, report.gone) == (1, 1, ())
-    assert named(engine, "Call it.").chain == whole.id
+    assert named(engine, "Call it.").id == whole.id
     write(path, ("Use", "Call it."))
     report = import_source(engine, str(app), prune=True)
     assert (report.created, report.revised, len(report.gone)) == (0, 1, 1)
-    assert [memory.chain for memory in engine.memories()] == [whole.id]
+    assert [memory.id for memory in engine.memories()] == [whole.id]
 
 
 def test_a_note_that_becomes_a_record_keeps_its_history(app: Path, engine: Engine) -> None:

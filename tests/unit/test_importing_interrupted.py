@@ -105,7 +105,7 @@ def test_a_text_that_moved_keeps_its_history_after_an_interruption(app: Path) ->
         report = import_source(engine, str(app), batch=20)
         assert (report.created, report.known, report.revised, report.gone) == (70, 59, 1, ())
         after = next(one for one in engine.memories() if one.source == "app/part2/zzz.md")
-        assert (after.chain, after.version) == (before.chain, 2)
+        assert (after.id, after.version) == (before.id, 2)
 
 
 def test_what_was_forgotten_by_hand_stays_forgotten_when_its_text_moves(app: Path) -> None:

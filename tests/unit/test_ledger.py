@@ -144,7 +144,7 @@ def test_what_came_later_is_not_in_the_store_of_then(engine: germane.Engine, clo
     assert {(each.what, each.memory_id) for each in replay.alterations} >= {
         (Altered.ADDED, added.id),
         (Altered.ADDED, revised.id),
-        (Altered.REVISED, sessions.id),
+        (Altered.REVISED, sessions.version_id),
         (Altered.FORGOTTEN, password.id),
     }
     assert cat.id not in {each.memory_id for each in replay.alterations}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import Engine, Order
+from germane import Engine, Filter, Order
 from germane.model.memory import Memory, Rendition, Renditions, Status
 from germane.model.query import Candidate
 from germane.model.trace import Ranked
@@ -88,7 +88,6 @@ def ranked(name: str, score: float, *, days: int = 0, by: str | None = None, ver
         renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
         created_at=made,
         updated_at=made,
-        chain="chain",
         version=version,
         status=Status.ACTIVE if by is None else Status.SUPERSEDED,
         superseded_by=by,
@@ -162,17 +161,20 @@ def test_a_superseded_memory_is_pointed_on() -> None:
         old = engine.remember("The rate limit is 100 requests. The limit holds per rate and per request.")
         new = engine.revise(old.id, "Requests are limited to 500.")
         found = engine.recall("What is the rate limit of requests?", include_superseded=True)
-        assert [one.memory.id for one in found] == [new.id, old.id]
+        assert [one.memory.version_id for one in found] == [new.version_id, old.version_id]
         assert [note.text for note in found.notes if note.code == "superseded"] == [
-            f"Memory {old.id} is superseded by {new.id}."
+            f"Memory {old.version_id} is superseded by {new.version_id}."
         ]
         assert [one.memory.id for one in engine.recall("rate limit requests")] == [new.id]
 
 
-def test_a_pinned_old_version_never_stands_as_current() -> None:
+def test_an_old_version_never_stands_as_current() -> None:
     with opened() as engine:
         old = engine.remember("The rate limit is 100 requests.")
         engine.revise(old.id, "The rate limit is 500 requests.")
-        context = engine.assemble("rate limit", budget=500, pins=[old.id])
+        pinned = engine.assemble("rate limit", budget=500, pins=[old.version_id])
+        assert [item.memory.version for item in pinned.items] == [2]
+        both = Filter(statuses=(Status.ACTIVE, Status.SUPERSEDED))
+        context = engine.assemble("rate limit", budget=500, where=both)
         assert "The rate limit is 100 requests. [superseded]" in context.text
         assert context.tokens == engine.counter.count(context.text) <= 500

@@ -98,9 +98,7 @@ def test_a_kind_that_nobody_registered_comes_last_and_is_no_error(project: Proje
     memory = project.engine.get(project.note("alien", "note"))
     project.engine.purge(memory.id, confirm=True)
     project.note("known", "note")
-    project.engine.adopt(
-        [memory.evolve(id=(other := make_id("x")), chain=other, kind="alien", content_hash="x")]
-    )
+    project.engine.adopt([memory.evolve(id=make_id("x"), kind="alien", content_hash="x")])
     assert [item.memory.kind for item in project.engine.assemble(plan="scoped").items] == ["note", "alien"]
 
 
@@ -165,13 +163,11 @@ def test_a_head_that_does_not_fit_falls_to_its_summary_and_never_to_an_older_ver
     assert (names(exact), len(exact.trace.entries)) == ([], 1)
 
 
-def test_of_two_active_versions_of_a_chain_the_latest_stands(project: Project) -> None:
+def test_of_two_versions_of_a_memory_the_latest_stands(project: Project) -> None:
     first = project.engine.get(project.note("v1"))
-    two = make_id("two")
-    project.engine.adopt(
-        [first.evolve(id=two, version=2, content="v2", supersedes=first.id, content_hash="two")]
-    )
-    assert [entry.memory_id for entry in project.engine.assemble(plan="scoped").trace.entries] == [two]
+    project.engine.adopt([first.evolve(version=2, content="v2", content_hash="two")])
+    entries = project.engine.assemble(plan="scoped").trace.entries
+    assert [(entry.memory_id, entry.version) for entry in entries] == [(first.id, 2)]
 
 
 def test_an_artifact_in_several_scopes_is_charged_once_in_the_first(project: Project) -> None:

@@ -34,7 +34,7 @@ def test_everything_a_draft_says_may_change_and_the_chain_goes_on(engine: Engine
 
     new = engine.supersede(old.id, draft)
 
-    assert (new.chain, new.version, new.supersedes) == (old.id, 2, old.id)
+    assert (new.id, new.version, new.supersedes) == (old.id, 2, old.version_id)
     assert (new.kind, new.subject, new.scope, new.source) == (
         "adr",
         "Database",
@@ -42,7 +42,7 @@ def test_everything_a_draft_says_may_change_and_the_chain_goes_on(engine: Engine
         "b.md",
     )
     assert (new.created_at, new.tags, dict(new.metadata)) == (WHEN, ("storage",), {"status": "accepted"})
-    assert engine.get(old.id).status is Status.SUPERSEDED
+    assert engine.get(old.version_id).status is Status.SUPERSEDED
     assert [memory.id for memory in engine.memories()] == [new.id]
     assert [found.memory.id for found in engine.recall("Postgres").ranked] == [new.id]
     assert engine.recall("Redis").ranked == ()
@@ -64,8 +64,8 @@ def test_only_a_head_that_is_not_forgotten_is_superseded(engine: Engine) -> None
     first = engine.remember("One.")
     second = engine.supersede(first.id, Draft(content="Two."))
     with pytest.raises(StaleRevision) as caught:
-        engine.supersede(first.id, Draft(content="Three."))
-    assert caught.value.head_id == second.id
+        engine.supersede(first.id, Draft(content="Three."), expected=first.version)
+    assert caught.value.head_id == second.version_id
     engine.forget(second.id)
     with pytest.raises(InvalidInput, match="restore it before"):
         engine.supersede(second.id, Draft(content="Three."))

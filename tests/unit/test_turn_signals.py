@@ -25,7 +25,6 @@ def turn(name: str, *, session: str = "one", speaker: str = "Ada", **signals: fl
         renditions=Renditions(micro=_TEXT, summary=_TEXT, full=_TEXT, counter="bytes"),
         created_at=NOW,
         updated_at=NOW,
-        chain=name,
         scope=Scope.parse(f"session:{session}"),
         metadata={"speaker": speaker},
     )

@@ -65,11 +65,14 @@ class Ageing(Surface):
         return verbs.living.retire(self._session, memory_id)
 
     def standing(self, memory_id: str) -> Standing:
-        """The stage of a memory, and what is counted of it. Raises NotFound."""
-        return self.standings([memory_id])[0]
+        """The stage of a memory now, and what is counted of it. Raises NotFound."""
+        return verbs.living.standing(self._session, memory_id)
 
     def standings(self, memory_ids: Sequence[str]) -> tuple[Standing, ...]:
-        """The stages of memories and what is counted of them, in the order asked. Raises NotFound."""
+        """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+
+        Raises NotFound.
+        """
         return verbs.living.standings(self._session, memory_ids)
 
     def maintain(self, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:

@@ -39,11 +39,14 @@ class Reading(Refreshing):
     """What changes nothing, however often it is asked."""
 
     def get(self, memory_id: str) -> Memory:
-        """The memory of that id, whatever its status. Raises NotFound."""
+        """The memory of that id in its current version, or the version `id@n`, whatever its status.
+
+        Raises NotFound.
+        """
         return verbs.read.get(self._session, memory_id)
 
     def history(self, memory_id: str) -> tuple[Memory, ...]:
-        """Every version of a memory, the first version first. Raises NotFound."""
+        """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
         return verbs.read.history(self._session, memory_id)
 
     def memories(
@@ -56,7 +59,8 @@ class Reading(Refreshing):
     ) -> tuple[Memory, ...]:
         """The memories that pass a filter (the active ones by default), a page at a time.
 
-        `after` is the id that ended the page before. Raises InvalidInput, or NotFound where that is gone.
+        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
+        where that is gone.
         """
         asked = Filter() if where is None else where
         return verbs.read.memories(self._session, asked, order=order, limit=limit, after=after)

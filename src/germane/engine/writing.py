@@ -105,8 +105,8 @@ class Writing(Surface):
         """Store whole memories as they are: from an export, or from another store.
 
         Ids, versions, statuses, stages and times are kept; the memories become this agent's. `standings` says
-        by id what was counted of their lives (see `Engine.standings`). One that is there already stays as it
-        is.
+        by `Memory.ref` what was counted of their lives (see `Engine.standings`). One that is there already
+        stays as it is, and a later version of one becomes the current one.
         """
         with self._embedding.woken():
             return verbs.remember.adopt(self._session, memories, standings=standings)
@@ -123,11 +123,13 @@ class Writing(Surface):
         outcome: Outcome | str | None = None,
         pinned: bool | None = None,
         metadata: Mapping[str, Any] | None = None,
+        expected: int | None = None,
     ) -> Memory:
         """Store the next version of a memory and return it; the version before stays as history.
 
-        Only what is named changes. Raises NotFound, InvalidInput, or StaleRevision when somebody
-        else revised it first.
+        The id stays, and only what is named changes. With `expected`, the number of the version that was
+        read, nothing is done where another version is current. Raises NotFound, InvalidInput, or
+        StaleRevision for that, and when somebody else revises it at the same time.
         """
         changes = verbs.lifecycle.Changes(
             content=content,
@@ -140,17 +142,19 @@ class Writing(Surface):
             metadata=metadata,
         )
         with self._embedding.woken():
-            return verbs.lifecycle.revise(self._session, memory_id, changes)
+            return verbs.lifecycle.revise(self._session, memory_id, changes, expected=expected)
 
-    def supersede(self, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
+    def supersede(
+        self, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+    ) -> Memory:
         """Store a draft as the next version of a memory and return it, as when its source was edited.
 
         Unlike `revise` it may change the kind, scope, source and time as well. What the draft leaves at
-        None stays as it was, and so does a pin. Raises NotFound, InvalidInput, or StaleRevision when
-        somebody else revised it first.
+        None stays as it was, and so does a pin. Raises NotFound, InvalidInput, or StaleRevision, as
+        `revise` does.
         """
         with self._embedding.woken():
-            return verbs.lifecycle.supersede(self._session, memory_id, draft)
+            return verbs.lifecycle.supersede(self._session, memory_id, draft, expected=expected)
 
     def forget(self, memory_id: str) -> Memory:
         """Keep a memory out of every result until it is restored. Raises NotFound."""

@@ -87,4 +87,4 @@ def all_memories(engine: Engine) -> Iterator[Memory]:
     everything = Filter(statuses=tuple(Status))
     while page := engine.memories(everything, limit=_PAGE, after=after):
         yield from page
-        after = page[-1].id
+        after = page[-1].ref

@@ -32,9 +32,9 @@ def export_jsonl(
 ) -> int:
     """Write one line per memory, in the order given, and return how many were written.
 
-    `standings` says by id what is counted of their lives; without it a line has no counts. What of an
-    `experience` speaks of these memories follows, a line for each part of it; what the `agent` did by itself
-    doesn't name it there.
+    `standings` says by `Memory.ref` what is counted of their lives; without it a line has no counts. What of
+    an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did by
+    itself doesn't name it there.
 
     Fields are sorted and nothing depends on when or where it is written, so the same memories are the
     same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
@@ -43,8 +43,8 @@ def export_jsonl(
     """
     written: list[str] = []
     for memory in memories:
-        out.write(_line(memory, (standings or {}).get(memory.id)))
-        written.append(memory.id)
+        out.write(_line(memory, (standings or {}).get(memory.ref)))
+        written.append(memory.ref)
     if experience is not None:
         kept = experience_to_json(experience, agent=agent, ids=frozenset(written))
         out.writelines(map(_as_line, kept))

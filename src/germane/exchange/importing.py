@@ -114,12 +114,12 @@ def _import_export(
     gone_through: list[Experienced | Learns] = []
     ids: dict[str, str] = {}
     for group in _batches(_apart(read(), gone_through), batch):
-        kept = [memory for memory, _ in group if memory.chain not in refused]
-        lives = {memory.id: standing for memory, standing in group if standing is not None}
+        kept = [memory for memory, _ in group if memory.id not in refused]
+        lives = {memory.ref: standing for memory, standing in group if standing is not None}
         run.read += len(group) - len(kept)
         stored = run.store(kept, partial(engine.adopt, standings=lives))
         # What is known here by another id has gone through the same.
-        ids |= {given.id: one.memory.id for given, one in zip(kept, stored, strict=True) if one is not None}
+        ids |= {given.ref: one.memory.ref for given, one in zip(kept, stored, strict=True) if one is not None}
     if gone_through:
         run.experience = engine.adopt_experience(_experience(gone_through, ids))
 
@@ -131,7 +131,7 @@ def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
         if run.seen % _LINES_A_STEP == 0:
             run.tell(None)
         if isinstance(line, tuple) and run.holds_secret(line[0]):
-            found.add(line[0].chain)
+            found.add(line[0].id)
     return found
 
 

@@ -109,7 +109,7 @@ def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collectio
     is known while its text stands, and never superseded. Ties go to the older chain, so the result
     doesn't depend on an order.
     """
-    left = sorted(heads, key=lambda head: (head.chain, head.id))
+    left = sorted(heads, key=lambda head: head.id)
     pairs: list[tuple[Memory, Draft]] = []
     todo = list(drafts)
     for of_draft, of_memory in _PASSES:

@@ -60,9 +60,7 @@ def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str
         "created_at": moment_to_json(memory.created_at),
         "updated_at": moment_to_json(memory.updated_at),
         "accessed_at": moment_to_json(memory.accessed_at) if memory.accessed_at else None,
-        "chain": memory.chain,
         "version": memory.version,
-        "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "status": str(memory.status),
         "stage": str(memory.stage) if memory.stage else None,
@@ -93,7 +91,12 @@ def memory_from_json(
     """
     check_format(fields, newest=FORMAT)
     created = exact_moment(fields, "created_at")
-    memory_id = exact_text(fields, "id")
+    # A line of before had an id for each version, and named the memory by that of the first.
+    memory_id = exact_text(fields, "chain", exact_text(fields, "id"))
+    version = exact_count(fields, "version", 1)
+    after = optional_text(fields, "superseded_by")
+    if after is not None and "chain" in fields:
+        after = f"{memory_id}@{version + 1}"
     return Memory(
         id=memory_id,
         agent=agent,
@@ -103,10 +106,8 @@ def memory_from_json(
         created_at=created,
         updated_at=exact_moment(fields, "updated_at") if fields.get("updated_at") else created,
         accessed_at=exact_moment(fields, "accessed_at") if fields.get("accessed_at") else None,
-        chain=exact_text(fields, "chain", memory_id),
-        version=exact_count(fields, "version", 1),
-        supersedes=optional_text(fields, "supersedes"),
-        superseded_by=optional_text(fields, "superseded_by"),
+        version=version,
+        superseded_by=after,
         status=exact_word(fields, "status", Status, Status.ACTIVE),
         stage=exact_word(fields, "stage", Stage, None),
         scope=Scope.parse(exact_text(fields, "scope", "global")),

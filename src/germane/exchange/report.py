@@ -55,11 +55,11 @@ class Keeper(Importer, Protocol):
         """The memories that pass a filter, a page at a time; `after` ended the page before."""
         ...
 
-    def supersede(self, memory_id: str, draft: Draft) -> Memory:
+    def supersede(self, memory_id: str, draft: Draft, *, expected: int | None = None) -> Memory:
         """Store a draft as the next version. Raises NotFound, InvalidInput or StaleRevision."""
         ...
 
-    def revise(self, memory_id: str, *, metadata: Mapping[str, Any]) -> Memory:
+    def revise(self, memory_id: str, *, metadata: Mapping[str, Any], expected: int | None = None) -> Memory:
         """Store the next version with other metadata. Raises as `supersede` does."""
         ...
 

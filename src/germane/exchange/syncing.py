@@ -112,7 +112,7 @@ def _heads(engine: Keeper) -> Iterator[Memory]:
     after: str | None = None
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
         yield from (memory for memory in page if memory.superseded_by is None)
-        after = page[-1].id
+        after = page[-1].ref
 
 
 def _remember_all(engine: Keeper, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
@@ -154,12 +154,13 @@ def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
 
 def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
     try:
-        return engine.supersede(head.id, draft)
+        return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
         # Another memory may have said just this in this place once. A source that only this chain
         # can have tells the two apart; where the draft itself is bad, it is refused again.
         try:
-            return engine.supersede(head.id, replace(draft, source=f"{draft.source}~{head.chain[-12:]}"))
+            named = replace(draft, source=f"{draft.source}~{head.id[-12:]}")
+            return engine.supersede(head.id, named, expected=head.version)
         except InvalidInput:
             raise error from None
 
@@ -174,7 +175,7 @@ def _let_go(engine: Keeper, gone: Sequence[Memory], run: Run, *, prune: bool) ->
             marked = head
             if origin is not None and not origin.gone:
                 noted = {**head.metadata, ORIGIN: replace(origin, gone=True).noted()}
-                marked = engine.revise(head.id, metadata=noted)
+                marked = engine.revise(head.id, metadata=noted, expected=head.version)
             engine.forget(marked.id)
         except (StaleRevision, NotFound, InvalidInput) as error:
             run.skipped.append(Skipped(source=str(head.source), reason=str(error)))

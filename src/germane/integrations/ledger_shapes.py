@@ -112,6 +112,7 @@ def metrics_shape(metrics: Metrics) -> dict[str, Any]:
 def _entry(entry: LedgerEntry) -> dict[str, Any]:
     return {
         "id": entry.memory_id,
+        "version": entry.version,
         "agent": entry.agent,
         "kind": entry.kind,
         "section": entry.section,

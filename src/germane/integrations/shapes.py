@@ -80,8 +80,8 @@ def memory_shape(memory: Memory) -> Shape:
         "metadata": dict(memory.metadata),
         "created_at": _moment(memory.created_at),
         "updated_at": _moment(memory.updated_at),
-        "chain": memory.chain,
         "version": memory.version,
+        "version_id": memory.version_id,
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "seen_count": memory.seen_count,
@@ -275,7 +275,7 @@ def error_shape(error: GermaneError) -> Shape:
 
 def _item_shape(item: Item) -> Shape:
     return {
-        "id": item.memory.id,
+        "id": item.memory.ref,
         "kind": item.memory.kind,
         "section": item.section,
         "level": str(item.level),
@@ -313,6 +313,7 @@ def _section_shape(section: SectionUse) -> Shape:
 def _entry_shape(entry: Entry) -> Shape:
     return {
         "id": entry.memory_id,
+        "version": entry.version,
         "agent": entry.agent,
         "kind": entry.kind,
         "section": entry.section,

@@ -40,6 +40,9 @@ class Insert:
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
     here begins with what `standing` has counted, as when it was exported elsewhere. `at` is when it is
     stored, for what happens to other records by it; None where that is the memory's `updated_at`.
+
+    With `dated` it is the same one only on the same day (`day_of`). Where the same was stored of another day,
+    it is stored with `dated` as its `content_hash`.
     """
 
     memory: Memory
@@ -48,15 +51,16 @@ class Insert:
     lifecycle: str = ""
     standing: Standing | None = None
     at: datetime | None = None
+    dated: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
-    """Store `memory` as the next version after `memory.supersedes`, which must still be the head.
+    """Store `memory` as the next version of the memory of its id; the one before must be the current one.
 
     What is counted of the one before goes over to it where it `carries` on with its life. `at` is when it is
-    stored; None where that is its `updated_at`. Raises StaleRevision, naming the head, when that isn't the
-    head.
+    stored; None where that is its `updated_at`. Raises StaleRevision, naming the current version, where
+    `memory.version` doesn't follow that.
     """
 
     memory: Memory
@@ -84,7 +88,7 @@ class SetVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Remove a memory and every version of its chain from every form, and what was merged into them.
+    """Remove a memory with all its versions from every form, and what was merged into them.
 
     What an earlier one of the same transaction took along may be named too, and is gone already. Raises
     NotFound when the agent has no such memory.

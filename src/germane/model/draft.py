@@ -62,11 +62,22 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What became of a draft: the memory as it is stored, and whether it is a new one.
+    """What became of a draft: the memory as it is stored, and whether it is a new one or a new text.
 
-    `doubt` is why it may not be worth keeping, None where nothing speaks against it.
+    `updated` names what a draft of a known text changed, such as "tags" and "outcome": the memory has a next
+    version with it. `doubt` is why it may not be worth keeping, None where nothing speaks against it.
     """
 
     memory: Memory
     created: bool
     doubt: Doubt | None = None
+    updated: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """What happened: "new", "revised", "repeated", or "updated" with the names of what was."""
+        if self.updated:
+            return f"updated: {', '.join(self.updated)}"
+        if not self.created:
+            return "repeated"
+        return "new" if self.memory.version == 1 else "revised"

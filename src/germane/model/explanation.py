@@ -69,8 +69,12 @@ def sentence_of(emptiness: Emptiness) -> str:
 
 
 def short_id(memory_id: str) -> str:
-    """The last eight digits of an id: ids made in the same minute differ only towards their end."""
-    return memory_id[-8:]
+    """The last eight digits of an id: ids made in the same minute differ only towards their end.
+
+    The version of an `id@n` stays.
+    """
+    memory, at, version = memory_id.partition("@")
+    return f"{memory[-8:]}{at}{version}"
 
 
 def why_of(parts: Mapping[str, float], score: float | None = None) -> str:

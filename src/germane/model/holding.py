@@ -44,7 +44,7 @@ class Enter:
     """Take a memory in as the latest, or, where it is held already, touch it.
 
     `pinned` pins what wasn't; False unpins nothing. `recalled` says that a recall brought it.
-    A superseded version stands for the head of its chain. Raises NotFound when the owner has no such
+    Any version of a memory stands for its current one. Raises NotFound when the owner has no such
     memory, and InvalidInput for a forgotten one.
     """
 
@@ -123,8 +123,8 @@ class Move:
     """One entry of an owner's log of moves.
 
     `number` counts all moves in the owner's sets from 1. `memory_id` is None where the move is the
-    set's own. `former_id` is the version that a revision replaced. `by` is the agent who did it; in
-    a set that agents share, not the owner's name.
+    set's own. `former_id` is the version that a revision replaced, as `id@n`. `by` is the agent who did it;
+    in a set that agents share, not the owner's name.
     """
 
     number: int

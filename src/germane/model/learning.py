@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
-from germane.model.memory import Level, Memory
+from germane.model.memory import Level, Memory, split_id
 
 __all__ = [
     "Attested",
@@ -30,11 +30,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What a context or a recall showed: its key, and by memory id the unweighted parts of each score.
+    """What a context or a recall showed: its key, and by memory the unweighted parts of each score.
 
-    `levels` says at which level each memory stood; one that it doesn't name stood there whole.
-    `Context`, `Recalled` and a recorded `Assembly` are read by themselves; `Shown.of` makes one where only
-    their JSON is left.
+    A memory is named by its id, or the version that was shown by `id@n`. `levels` says at which level each
+    memory stood; one that it doesn't name stood there whole. `Context`, `Recalled` and a recorded `Assembly`
+    are read by themselves; `Shown.of` makes one where only their JSON is left.
     """
 
     key: str
@@ -159,7 +159,8 @@ def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) 
     """A name for what was shown, 32 hexadecimal digits: the same for the same at the same time.
 
     It is made of the kind ("context" or "recall"), the question's words, the moment and the ids in
-    any order, hashed, so that nothing of them can be read from it.
+    any order, whichever versions they name, hashed, so that nothing of them can be read from it.
     """
-    named = json.dumps([kind, question, now.isoformat(), sorted(ids)])
+    memories = sorted(split_id(one)[0] for one in ids)
+    named = json.dumps([kind, question, now.isoformat(), memories])
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]

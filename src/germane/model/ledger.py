@@ -37,13 +37,15 @@ MADE_FOR: Final = "made_for"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """One candidate of a recorded assembly. `agent` is whose memory it is: the one that asked, or a space.
+    """One candidate of a recorded assembly: a version of a memory.
 
-    `pinned` says that the caller named it. `used` is what feedback has said since of this memory in this
-    context, None where it has said nothing.
+    `agent` is whose memory it is: the one that asked, or a space. `pinned` says that the
+    caller named it. `used` is what feedback has said since of this memory in this context, None where it has
+    said nothing.
     """
 
     memory_id: str
+    version: int = 1
     kind: str
     agent: str
     section: str
@@ -55,6 +57,11 @@ class LedgerEntry:
     short_by: int = 0
     pinned: bool = False
     used: bool | None = None
+
+    @property
+    def version_id(self) -> str:
+        """The name of the version that was a candidate, as `Memory.version_id`."""
+        return f"{self.memory_id}@{self.version}"
 
     @property
     def included(self) -> bool:

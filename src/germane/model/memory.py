@@ -27,6 +27,8 @@ __all__ = [
     "Status",
     "Trust",
     "as_utc",
+    "day_of",
+    "split_id",
 ]
 
 
@@ -108,11 +110,13 @@ _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY
 class Memory:
     """A stored record. Values of this class are never changed: `evolve` returns a changed copy.
 
-    `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `chain` is the id of
-    the first version; `version` counts from 1. `source` says where the text came from, and is part
-    of what makes two memories the same one. `seen_count` counts how often the same memory was
-    remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no stages.
-    All times are aware and in UTC.
+    `id` names the memory for life: all its versions have it. `version` counts them from 1, and
+    `version_id` names one of them. `superseded_by` names what replaces this version: the next version, or
+    another memory that says the same; None for the current version.
+    `importance` runs from 0 to 10 (1 unless set), `confidence` from 0 to 1. `source` says where the text
+    came from, and is part of what makes two memories the same one. `seen_count` counts how often the same
+    memory was remembered. `stage` is where it stands in the lifecycle of its kind, None where that has no
+    stages. All times are aware and in UTC.
     """
 
     id: str
@@ -122,7 +126,6 @@ class Memory:
     renditions: Renditions
     created_at: datetime
     updated_at: datetime
-    chain: str
     version: int = 1
     status: Status = Status.ACTIVE
     scope: Scope = GLOBAL
@@ -139,14 +142,28 @@ class Memory:
     seen_count: int = 1
     access_count: int = 0
     accessed_at: datetime | None = None
-    supersedes: str | None = None
     superseded_by: str | None = None
     stage: Stage | None = None
 
     def __repr__(self) -> str:
         # Its renditions say the same text again three times over, and that may be long.
         said = cut(line_of(self.content), _SHOWN)
-        return f"<germane.Memory {self.id} of {self.agent!r}, {self.kind}, {self.status}: {said!r}>"
+        return f"<germane.Memory {self.ref} of {self.agent!r}, {self.kind}, {self.status}: {said!r}>"
+
+    @property
+    def version_id(self) -> str:
+        """The name of this very version: the memory's id, an at sign and the version, as in `id@2`."""
+        return f"{self.id}@{self.version}"
+
+    @property
+    def ref(self) -> str:
+        """The shortest name of this version: the memory's id for the current one, else `version_id`."""
+        return self.id if self.superseded_by is None else f"{self.id}@{self.version}"
+
+    @property
+    def supersedes(self) -> str | None:
+        """The name of the version before; None for the first."""
+        return f"{self.id}@{self.version - 1}" if self.version > 1 else None
 
     def __getstate__(self) -> State:
         return state_of(self)
@@ -157,6 +174,19 @@ class Memory:
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
         return replace(self, **changes)
+
+
+def day_of(memory: Memory) -> str:
+    """The day of a memory, such as `2026-11-21`: that in its metadata under `date`, else of its creation."""
+    date = memory.metadata.get("date")
+    return date[:10] if isinstance(date, str) and date else memory.created_at.date().isoformat()
+
+
+def split_id(name: str) -> tuple[str, int]:
+    """The id of a memory and the number of a version, from `id` or `id@n`; 0 where none is named."""
+    memory_id, at, number = name.partition("@")
+    # What can't be a version stays part of the name, so that nothing is found by it.
+    return (memory_id, int(number)) if at and number.isdecimal() and number != "0" else (name, 0)
 
 
 def as_utc(moment: datetime, *, name: str) -> datetime:

@@ -182,7 +182,7 @@ class SpaceEvent:
     """One thing that happened in a space, without any text; `number` counts them from 1.
 
     `by` is who did it. `memory_id` names the memory it happened to, `agent` the member; `former_id` the
-    version that a revision replaced, also where that was held. `working_set` names the set in which it
+    version that a revision replaced, as `id@n`. `working_set` names the set in which it
     happened. `at` is None where only the memory itself tells the time.
     """
 

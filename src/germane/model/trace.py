@@ -101,7 +101,8 @@ class Entry:
     `tokens` is the cost of the level shown, or of the smallest level tried; `short_by` how many
     tokens were missing for that smallest level, where the budget was the reason. `label` is the
     beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the one
-    that asked, or a space.
+    that asked, or a space. `memory_id` is the memory's id, and `id@n` for a version that isn't the current
+    one; `version` is the number of the version.
     """
 
     memory_id: str
@@ -115,6 +116,7 @@ class Entry:
     short_by: int = 0
     label: str = ""
     agent: str = ""
+    version: int = 1
 
     @property
     def included(self) -> bool:

@@ -66,7 +66,8 @@ def _entry_of_choice(section: str, choice: Choice) -> Entry:
 def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
     memory = ranked.memory
     return Entry(
-        memory_id=memory.id,
+        memory_id=memory.ref,
+        version=memory.version,
         kind=memory.kind,
         section=section,
         score=ranked.score,

@@ -23,8 +23,8 @@ class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
     It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
-    others, whatever its score. `ladder` has its lines, and `asked` those of their levels that a pass has
-    asked for so far.
+    others, whatever its score. One whose successor is a candidate too is `replaced`, and only shown
+    shortened. `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
     """
 
     ranking: Sequence[Ranked]
@@ -33,6 +33,7 @@ class Choice:
     required: bool = field(default=False, init=False)
     whole: bool = field(default=False, init=False)
     late: bool = field(default=False, init=False)
+    replaced: bool = field(default=False, init=False)
     line: Line | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
@@ -164,5 +165,5 @@ def _choices(
             choice.whole = choice.memory.id in whole
     if late:
         for choice in choices:
-            choice.late = choice.memory.id in late
+            choice.late = choice.memory.ref in late
     return choices

@@ -114,7 +114,7 @@ class Costs:
         return sum([known[part] if part in known else self._counter.count(part) for part in parts])
 
     def _heading(self, section: Section, memory: Memory | None) -> tuple[str, int]:
-        key = (section.name, None if memory is None else memory.id)
+        key = (section.name, None if memory is None else memory.ref)
         known = self._headings.get(key)
         if known is None:
             own = memory if section.own_heading else None

@@ -226,7 +226,7 @@ class _Packer:
                     line = min(lines, key=lambda line: line.tokens, default=None)
                     if line is not None:
                         self._place(block, choice, line, self._heading(block, choice))
-                        named.append(choice.memory.id)
+                        named.append(choice.memory.ref)
         needed = sum(block.used for block in blocks)
         if needed > budget:
             raise BudgetTooSmall(budget=budget, needed=needed, required=tuple(named))
@@ -281,13 +281,13 @@ class _Packer:
         for grows in (False, True):
             # Few can still come in, or grow: only these are worth putting in order.
             waiting = {
-                choice.memory.id: (block, choice)
+                choice.memory.ref: (block, choice)
                 for block in blocks
                 for choice in block.choices
                 if (choice.line is not None) is grows and self._could_use(block, choice, left)
             }
             for one in precedence([choice.ranked for _, choice in waiting.values()]):
-                block, choice = waiting[one.candidate.memory.id]
+                block, choice = waiting[one.candidate.memory.ref]
                 before = block.used
                 step = self._lengthen if grows else self._try
                 step(block, choice, self._under_ceiling(block, left))

@@ -100,7 +100,7 @@ def _shown(block: Block) -> list[Choice]:
     def place_of(choice: Choice) -> tuple[int, datetime, str]:
         memory = choice.memory
         session = session_of(block.section, memory)
-        return places[session], memory.created_at, memory.id
+        return places[session], memory.created_at, memory.ref
 
     alone = [choice for choice, session in zip(shown, sessions, strict=True) if session is None]
     together = [choice for choice, session in zip(shown, sessions, strict=True) if session is not None]

@@ -122,7 +122,7 @@ class Paragraphs:
 
     def of(self, memory: Memory, level: Level) -> Paragraph:
         """The paragraph of a memory; one without text can't be shown."""
-        known = self._kept[level].get(memory.id)
+        known = self._kept[level].get(memory.ref)
         stored = memory.renditions.at(level)
         # An id can be taken anew once its memory was purged, so it alone proves nothing; and a memory
         # that was read anew has the text that it had.
@@ -144,7 +144,7 @@ class Paragraphs:
             # Written out, since thousands are asked about for each that is shown.
             return [
                 known[1]
-                if (known := kept(memory.id)) is not None and known[0] is memory
+                if (known := kept(memory.ref)) is not None and known[0] is memory
                 else self.of(memory, level)
                 for memory in memories
             ]
@@ -169,7 +169,7 @@ class Paragraphs:
             for kept in self._kept.values():
                 kept.clear()
             self._characters = size + _OVERHEAD
-        self._kept[made.level][memory.id] = memory, made
+        self._kept[made.level][memory.ref] = memory, made
 
 
 class _List:
@@ -244,7 +244,7 @@ def _fit_to(
         if required:
             _require(chosen, section, memories, paragraphs, required)
             if (owed := chosen.tokens - room) > 0:
-                named = tuple(memories[place].id for place in chosen.shown)
+                named = tuple(memories[place].ref for place in chosen.shown)
                 raise BudgetTooSmall(budget=budget, needed=budget + owed + limit - room, required=named)
         _fill(chosen, section, memories, paragraphs, room)
         text = BETWEEN.join([chosen.shown[place].text for place in chosen.in_text()])
@@ -263,7 +263,7 @@ def _require(
 ) -> None:
     """Show what has to be shown, at its shortest."""
     for place, memory in enumerate(memories):
-        if memory.id in required:
+        if memory.ref in required:
             (least,) = paragraphs.shortest([memory], section.levels)
             chosen.take(place, least, left=least.tokens + paragraphs.before_another(least))
 
@@ -345,7 +345,8 @@ class _Account:
                 _, left = self.chosen.left[bisect_right(self.chosen.left, place, key=itemgetter(0)) - 1]
                 short_by = max(1, tokens - left)
         return Entry(
-            memory_id=one.memory.id,
+            memory_id=one.memory.ref,
+            version=one.memory.version,
             kind=one.memory.kind,
             section=self.section.name,
             score=one.score,

@@ -39,13 +39,13 @@ class RememberedLines:
 
     def ladder(self, memory: Memory, *, look: Look) -> Ladder:
         """All that is known of the lines of this very memory. What is added to it is known the next time."""
-        known = self._ladders[look].get(memory.id)
+        known = self._ladders[look].get(memory.ref)
         # An id can be taken anew once its memory was purged, so it alone proves nothing.
         if known is not None and known[0] is memory:
             return known[1]
         ladder = Ladder()
         if self._has_room(memory, memory.content):
-            self._ladders[look][memory.id] = memory, ladder
+            self._ladders[look][memory.ref] = memory, ladder
         return ladder
 
     def get(self, memory: Memory, level: Level, *, look: Look) -> Line | None:
@@ -59,13 +59,13 @@ class RememberedLines:
 
     def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
         """The heading made for this very memory from a section's, and its tokens, or None."""
-        known = self._headings.get((memory.id, template))
+        known = self._headings.get((memory.ref, template))
         return known[1:] if known is not None and known[0] is memory else None
 
     def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
         """Keep a heading for the next time."""
         if self._has_room(memory, text):
-            self._headings[memory.id, template] = memory, text, tokens
+            self._headings[memory.ref, template] = memory, text, tokens
 
     def clear(self) -> None:
         """Forget all of them."""

@@ -55,4 +55,4 @@ def large_notes(fitted: Fitted) -> Iterator[Note]:
 def _told(choice: Choice) -> str:
     memory = choice.memory
     shown = "left out" if choice.line is None else f"shown at level {choice.line.level}"
-    return f"{short_id(memory.id)} ({memory.kind}, {memory.renditions.full.tokens:,} tokens, {shown})"
+    return f"{short_id(memory.ref)} ({memory.kind}, {memory.renditions.full.tokens:,} tokens, {shown})"

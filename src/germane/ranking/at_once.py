@@ -70,7 +70,7 @@ def ranked_at_once(
             information=query.information,
             least_cosine=query.least_cosine,
             preferred=preferred,
-            exempt=np.array([one.id in exempt for one in memories]) if exempt else None,
+            exempt=np.array([one.ref in exempt for one in memories]) if exempt else None,
         )
     parts = parts_of(
         signals, lexical_bound=found.lexical_bound, query=query, weights=weights, preferred=preferred
@@ -95,7 +95,7 @@ def _each_alone(memories: Sequence[Memory], signals: Signals) -> bool:
         return False
     if any(one.status is _SUPERSEDED for one in memories):
         return False
-    return len({one.id for one in memories}) == len(memories)
+    return len({one.ref for one in memories}) == len(memories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def _best_first(numbers: Sequence[int], scores: Sequence[float], memories: Seque
     order = sorted(numbers, key=scores.__getitem__, reverse=True)
     if len({scores[number] for number in numbers}) < len(numbers):
         order.sort(
-            key=lambda number: (scores[number], memories[number].created_at, memories[number].id),
+            key=lambda number: (scores[number], memories[number].created_at, memories[number].ref),
             reverse=True,
         )
     return order

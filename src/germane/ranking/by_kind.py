@@ -142,7 +142,7 @@ def _known_one_by_one(
         if gated
         else Gated(kept=ranked)
     )
-    relevant = {} if passed.unsure else {one.memory.id: one.parts for one in passed.kept}
+    relevant = {} if passed.unsure else {one.memory.ref: one.parts for one in passed.kept}
     return [Known.by_id(section, relevant) for section in kept]
 
 

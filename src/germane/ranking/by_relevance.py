@@ -110,12 +110,12 @@ def _ranked(
 
 def _parted(sections: Sequence[Sequence[Candidate]], passed: Gated) -> list[Gated]:
     """What each section has of a ranking, in the same order; of one that several have, the last."""
-    section_of = {one.memory.id: number for number, section in enumerate(sections) for one in section}
+    section_of = {one.memory.ref: number for number, section in enumerate(sections) for one in section}
     kept: list[list[Ranked]] = [[] for _ in sections]
     dropped: list[list[Ranked]] = [[] for _ in sections]
     for parted, several in ((kept, passed.kept), (dropped, passed.dropped)):
         for one in several:
-            parted[section_of[one.candidate.memory.id]].append(one)
+            parted[section_of[one.candidate.memory.ref]].append(one)
     return [
         Gated(kept=tuple(here), dropped=tuple(out), unsure=passed.unsure)
         for here, out in zip(kept, dropped, strict=True)

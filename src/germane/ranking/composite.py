@@ -157,11 +157,11 @@ def with_associations(ranked: Sequence[Ranked], nearness: Mapping[str, float]) -
     """The ranking with part `association` for what is near to what was found: half of how near it is."""
     lifted = [
         one
-        if one.memory.id not in nearness
+        if one.memory.ref not in nearness
         else replace(
             one,
-            parts={**one.parts, "association": _ASSOCIATION * nearness[one.memory.id]},
-            score=one.score + _ASSOCIATION * nearness[one.memory.id],
+            parts={**one.parts, "association": _ASSOCIATION * nearness[one.memory.ref]},
+            score=one.score + _ASSOCIATION * nearness[one.memory.ref],
         )
         for one in ranked
     ]
@@ -178,7 +178,7 @@ def factors_of(memory: Memory, *, now: datetime, boosts: Boosts) -> dict[str, fl
         "confidence": _of_confidence(memory.confidence),
         "domain": _of_domain(memory, boosts),
         "core": _of_stage(memory.stage),
-        "useful": boosts.usefulness.get(memory.id, 1.0),
+        "useful": boosts.usefulness.get(memory.ref, 1.0),
     }
 
 
@@ -195,7 +195,7 @@ def factors_in_columns(
         "confidence": _by_value(_CONFIDENCE_OF, memories, _of_confidence),
         "domain": _of_domains(memories, boosts),
         "core": _by_value(_STAGE, memories, _of_stage),
-        "useful": [useful.get(one.id, 1.0) for one in memories] if useful else _ONE,
+        "useful": [useful.get(one.ref, 1.0) for one in memories] if useful else _ONE,
     }
     return {
         name: np.array(column, dtype=np.float64) for name, column in columns.items() if column is not _ONE

@@ -25,7 +25,7 @@ def of_each(
     """
     memories = memories_of(ranked)
     likenesses = [likeness(one, alike) for one in memories]
-    stays = [one.id in exempt for one in memories]
+    stays = [one.ref in exempt for one in memories]
     counts = Counter(shared for shared, exempted in zip(likenesses, stays, strict=True) if exempted)
     kept: list[int] = []
     over: list[int] = []

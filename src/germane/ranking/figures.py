@@ -55,7 +55,7 @@ class Figures:
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """The ids of the memories."""
-        return tuple([one.id for one in self.memories])
+        return tuple([one.ref for one in self.memories])
 
     def ages(self, basis: AgeBasis, *, now: datetime) -> NDArray[np.float64]:
         """The age of each in hours at `now`, 0 for what lies in the future."""

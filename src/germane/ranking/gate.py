@@ -140,7 +140,7 @@ def _judged(candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: C
     return {
         place: _measures(one, prefer)
         for place, one in enumerate(candidates)
-        if one.signals and not is_turn(one) and not (exempt and one.memory.id in exempt)
+        if one.signals and not is_turn(one) and not (exempt and one.memory.ref in exempt)
     }
 
 

@@ -75,17 +75,19 @@ def hybrid(
     if keep is not None and keep < 1:
         raise InvalidInput(f"keep={keep} leaves nothing to rank. Give 1 or more, or None for all.")
     asked = frozenset(query.filter.tags if tags is None else tags)
-    raw = {one.memory.id: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
+    raw = {one.memory.ref: _raw(one, asked, now=now, half_life_hours=half_life_hours) for one in candidates}
     fused = _fused(candidates, raw)
     none = Fused(score=0.0)
 
     def places(one: Candidate) -> tuple[float, datetime, str]:
-        return fused.get(one.memory.id, none).score, *_newness(one)
+        return fused.get(one.memory.ref, none).score, *_newness(one)
 
     kept = sorted(candidates, key=places, reverse=True)[:keep]
-    signals = _signals([one.memory.id for one in kept], raw, lexical_bound=lexical_bound)
+    signals = _signals([one.memory.ref for one in kept], raw, lexical_bound=lexical_bound)
     ranked = [
-        _ranked(one, {name: signals[name][one.memory.id] for name in signals}, fused.get(one.memory.id, none))
+        _ranked(
+            one, {name: signals[name][one.memory.ref] for name in signals}, fused.get(one.memory.ref, none)
+        )
         for one in kept
     ]
     ranked = under_successors(ranked)
@@ -133,7 +135,7 @@ def _raw(
             value = candidate.signals[signal]
             if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {signal} signal of memory {memory.id!r} is {value}, which can't be ranked. "
+                    f"The {signal} signal of memory {memory.ref!r} is {value}, which can't be ranked. "
                     "The store that found it has to return finite signals."
                 )
             found[name] = value
@@ -152,7 +154,7 @@ def _fused(candidates: Sequence[Candidate], raw: Mapping[str, Mapping[str, float
 
     def best_first(name: str) -> list[str]:
         matching = {
-            one.memory.id: value for one in by_newness if (value := raw[one.memory.id].get(name, 0.0)) > 0
+            one.memory.ref: value for one in by_newness if (value := raw[one.memory.ref].get(name, 0.0)) > 0
         }
         return sorted(matching, key=matching.__getitem__, reverse=True)
 
@@ -195,4 +197,4 @@ def _ranked(candidate: Candidate, signals: Mapping[str, float], fused: Fused) ->
 
 
 def _newness(candidate: Candidate) -> tuple[datetime, str]:
-    return candidate.memory.created_at, candidate.memory.id
+    return candidate.memory.created_at, candidate.memory.ref

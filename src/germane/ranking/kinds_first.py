@@ -55,7 +55,7 @@ _A_KIND = 10.0
 """What a kind counts more than the next: more than all that can be said of a memory within its kind."""
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
-_ID = attrgetter("id")
+_ID = attrgetter("ref")
 _TIMES = attrgetter("updated_at", "created_at")
 
 
@@ -83,7 +83,7 @@ class Known:
     @classmethod
     def by_id(cls, candidates: Slate, relevant: Mapping[str, Mapping[str, float]]) -> Known:
         """By the parts of those that have to do with the task."""
-        parts = [relevant.get(one.id, {}) for one in candidates.memories]
+        parts = [relevant.get(one.ref, {}) for one in candidates.memories]
         names = dict.fromkeys(name for each in parts for name in each)
         return cls(
             addends=[[each.get(name, 0.0) for each in parts] for name in names], parts=parts.__getitem__
@@ -210,7 +210,7 @@ def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
     if not leanings:
         return {}
     return {
-        place: MOST_OUTCOME * lean for place, one in enumerate(memories) if (lean := leanings.get(one.id))
+        place: MOST_OUTCOME * lean for place, one in enumerate(memories) if (lean := leanings.get(one.ref))
     }
 
 
@@ -256,23 +256,20 @@ def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
 
 
 def each_once(sections: Sequence[Slate]) -> list[Slate]:
-    """The candidates of each section, a chain once: its latest version, in the first section that has it.
-
-    Of two with one version number the one updated last stands, then the one of the greater id.
-    """
+    """The candidates of each section, a memory once: its latest version, in the first section that has it."""
     heads: dict[str, Memory] = {}
     for section in sections:
         for memory in section.memories:
-            held = heads.setdefault(memory.chain, memory)
-            if held is not memory and _version(memory) > _version(held):
-                heads[memory.chain] = memory
+            held = heads.setdefault(memory.id, memory)
+            if held is not memory and memory.version > held.version:
+                heads[memory.id] = memory
     placed: set[str] = set()
     kept: list[Slate] = []
     for section in sections:
         here = [
             place
             for place, one in enumerate(section.memories)
-            if heads[one.chain].id == one.id and one.id not in placed
+            if heads[one.id].version == one.version and one.id not in placed
         ]
         placed.update([section.memories[place].id for place in here])
         kept.append(section.at(here))
@@ -283,7 +280,7 @@ def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: da
     """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
     stale = [one for section in ranked for one in _having(section, "stale")]
     if stale:
-        told = "; ".join(f"{short_id(one.id)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
+        told = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
         more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
         yield Note(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
     moved = sum(len(_having(section, "outcome")) for section in ranked)
@@ -328,7 +325,3 @@ def _why_stale(memory: Memory, work: Work, now: datetime) -> str:
         return f"written before {path} was changed"
     days = (now - memory.updated_at) // timedelta(days=1)
     return f"not updated for {days} days"
-
-
-def _version(memory: Memory) -> tuple[int, datetime, str]:
-    return memory.version, memory.updated_at, memory.id

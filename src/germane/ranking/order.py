@@ -15,7 +15,7 @@ __all__ = ["in_order"]
 def in_order(candidates: Iterable[Candidate], order: Order) -> tuple[Candidate, ...]:
     """The candidates in that order; ties fall to the newer, then to the greater id, so it is total."""
     newest_first = sorted(
-        candidates, key=lambda one: (one.memory.created_at, one.memory.id), reverse=order is not Order.OLDEST
+        candidates, key=lambda one: (one.memory.created_at, one.memory.ref), reverse=order is not Order.OLDEST
     )
     if order is Order.IMPORTANT:
         newest_first.sort(key=lambda one: one.memory.importance, reverse=True)

@@ -57,7 +57,7 @@ _Parts: TypeAlias = list[dict[str, float]]
 
 _COMPOSITE = {"newton": newton, "newton_v1": newton_v1}
 _SCORE = attrgetter("score")
-_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.id")
+_SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.ref")
 
 
 def rank(
@@ -226,7 +226,7 @@ def _check_signals(candidates: Sequence[Candidate]) -> None:
         for name, value in candidate.signals.items():
             if not math.isfinite(value):
                 raise InvalidInput(
-                    f"The {name} signal of memory {candidate.memory.id!r} is {value}, "
+                    f"The {name} signal of memory {candidate.memory.ref!r} is {value}, "
                     "which can't be ranked. The store that found it has to return finite signals."
                 )
 
@@ -259,11 +259,11 @@ def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
     for name in _SIGNALS:
         matching = [each for each in candidates if each.signals.get(name, 0.0) > 0]
         matching.sort(
-            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.id), reverse=True
+            key=lambda each: (each.signals[name], each.memory.created_at, each.memory.ref), reverse=True
         )
-        rankings[name] = list(dict.fromkeys(each.memory.id for each in matching))
+        rankings[name] = list(dict.fromkeys(each.memory.ref for each in matching))
     fused = fuse_ranks(rankings)
-    return [dict(fused[each.memory.id].sources) if each.memory.id in fused else {} for each in candidates]
+    return [dict(fused[each.memory.ref].sources) if each.memory.ref in fused else {} for each in candidates]
 
 
 def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:
@@ -278,8 +278,8 @@ def _scored(candidates: Sequence[Candidate], parts: _Parts) -> list[Ranked]:
     if not all(map(math.isfinite, scores)):
         place = next(place for place, score in enumerate(scores) if not math.isfinite(score))
         raise InvalidInput(
-            f"The scorer gave memory {candidates[place].memory.id!r} the score {scores[place]}, which has no "
-            "place in an order. A scorer has to return a finite number."
+            f"The scorer gave memory {candidates[place].memory.ref!r} the score {scores[place]}, which has "
+            "no place in an order. A scorer has to return a finite number."
         )
     return [
         Ranked(candidate=candidate, score=score, parts=found)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ _HISTORY = re.compile(
     r"|\b(?:used to|no longer|instead of|why not|didn't|did not|decided against|turned down|in the past)\b",
     re.IGNORECASE,
 )
+_VERSION = attrgetter("memory.version")
 
 
 def leaning(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
@@ -76,16 +78,19 @@ def under_successors(ranked: Sequence[Ranked]) -> list[Ranked]:
     superseded = Status.SUPERSEDED
     if all(one.candidate.memory.status is not superseded for one in ranked):
         return list(ranked)
-    found = {one.memory.id: one for one in ranked}
+    found = {one.memory.version_id: one for one in ranked}
+    # A successor is named by its version, or by its id where it is another memory.
+    latest = {one.memory.id: one.memory.version_id for one in sorted(ranked, key=_VERSION)}
     # Later versions first: each is what the one before it has to stay below.
-    for one in sorted(ranked, key=lambda each: each.memory.version, reverse=True):
+    for one in sorted(ranked, key=_VERSION, reverse=True):
         if one.memory.status is superseded:
             score = one.score - _OUTDATED * abs(one.score)
-            successor = found.get(one.memory.superseded_by or "")
+            after = one.memory.superseded_by or ""
+            successor = found.get(latest.get(after, after))
             if successor is not None:
                 score = min(score, successor.score - (1.0 - _BELOW) * abs(successor.score))
-            found[one.memory.id] = _with_part(one, "superseded", score - one.score)
-    return [found[one.memory.id] for one in ranked]
+            found[one.memory.version_id] = _with_part(one, "superseded", score - one.score)
+    return [found[one.memory.version_id] for one in ranked]
 
 
 def asks_for_history(question: str) -> bool:
@@ -119,7 +124,7 @@ def _is_lowered(memory: Memory) -> bool:
 def superseded_notes(memories: Sequence[Memory]) -> list[Note]:
     """A note for each memory that a newer version replaces, with that version's id."""
     return [
-        Note(code="superseded", text=f"Memory {memory.id} is superseded by {memory.superseded_by}.")
+        Note(code="superseded", text=f"Memory {memory.version_id} is superseded by {memory.superseded_by}.")
         for memory in memories
         if memory.status is Status.SUPERSEDED and memory.superseded_by
     ]

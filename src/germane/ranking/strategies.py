@@ -216,7 +216,7 @@ def _important(asked: _Asked) -> tuple[_Floats, _Parts]:
         importances = asked.figures.importances
         return importances, {"importance": importances}
     importances = np.array([importance_of(one, learned) for one in held], dtype=np.float64)
-    told = [None if one.stays else learned.get(one.memory.id) for one in held]
+    told = [None if one.stays else learned.get(one.memory.ref) for one in held]
     return importances, {
         "importance": importances,
         "importance_set": np.array(
@@ -271,14 +271,14 @@ def _by_scorer(asked: _Asked, one: Held) -> float:
         "touched_hours": max((asked.now - one.touched_at) / _HOUR, 0.0),
     }
     if asked.known.relevance is not None:
-        signals["relevance"] = asked.known.relevance.get(one.memory.id, 0.0)
+        signals["relevance"] = asked.known.relevance.get(one.memory.ref, 0.0)
     scorer = asked.strategy.scorer
     if scorer is None:  # The strategy's own check has made sure of it; this tells the type checker.
         raise InvalidInput("The strategy 'custom' needs a scorer.")
     score = scored_by(scorer, Candidate(memory=one.memory, signals=signals), asked.query, asked.now)
     if not math.isfinite(score):
         raise InvalidInput(
-            f"The scorer gave memory {one.memory.id!r} the score {score}, which has no place in an order. "
+            f"The scorer gave memory {one.memory.ref!r} the score {score}, which has no place in an order. "
             "A scorer has to return a finite number."
         )
     return score
@@ -309,7 +309,7 @@ def _best_first(held: Sequence[Held], scores: _Floats, by_order: NDArray[np.int6
         return places
     # Entries of one set differ in their order; where others are ranked, time and id decide.
     numbers = scores.tolist()
-    by_id = sorted(places, key=lambda place: held[place].memory.id)
+    by_id = sorted(places, key=lambda place: held[place].memory.ref)
     return sorted(
         by_id,
         key=lambda place: (numbers[place], held[place].order, held[place].memory.created_at),

@@ -28,13 +28,25 @@ from germane.renditions.prose import (
 )
 from germane.renditions.reasons import argument_of, decisive
 
-__all__ = ["MICRO_TOKENS", "SUMMARY_TOKENS", "excerpt", "render_title", "renditions_of", "shorten"]
+__all__ = [
+    "MICRO_TOKENS",
+    "OUTCOMES",
+    "SUMMARY_TOKENS",
+    "excerpt",
+    "render_title",
+    "renditions_of",
+    "shorten",
+    "with_outcomes",
+]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
 
 SUMMARY_TOKENS = 100
 """The upper end of the 50 to 100 tokens that the same note gives a summary."""
+
+OUTCOMES = "outcomes"
+"""The metadata that lists the outcomes of a memory that was remembered with more than one."""
 
 _ELLIPSIS = "…"
 _CUT = f" {_ELLIPSIS}"
@@ -97,6 +109,26 @@ def renditions_of(
         summary=Rendition(text=summary, tokens=counter.count(summary)),
         full=whole,
         counter=counter.name,
+    )
+
+
+def with_outcomes(
+    renditions: Renditions, kind: Kind, fields: Mapping[str, Any], counter: TokenCounter
+) -> Renditions:
+    """The renditions with several outcomes at the end of each, where those of the kind don't name them."""
+    told = _outcomes(fields)
+    if not told or any("{standing}" in piece.text for piece in kind.full):
+        return renditions
+
+    def with_mark(one: Rendition) -> Rendition:
+        text = f"{one.text} [{told}]"
+        return Rendition(text=text, tokens=counter.count(text))
+
+    return Renditions(
+        micro=with_mark(renditions.micro),
+        summary=with_mark(renditions.summary),
+        full=with_mark(renditions.full),
+        counter=renditions.counter,
     )
 
 
@@ -339,7 +371,7 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     # White space at the edges of a piece is the template's: a value brings none of its own.
     values = {name: _as_text(value).strip() for name, value in fields.items()}
     outcome, confidence = fields.get("outcome"), fields.get("confidence")
-    standing = [str(Outcome(outcome))] if outcome else []
+    standing = [_outcomes(fields) or str(Outcome(outcome))] if outcome else []
     if isinstance(confidence, int | float) and confidence < 1:
         standing.append(f"{confidence:.2f} confidence")
     steps = fields.get("steps")
@@ -347,6 +379,14 @@ def _values_of(fields: Mapping[str, Any]) -> dict[str, str]:
     values["steps_lines"] = "\n".join(map(str, steps)) if isinstance(steps, list | tuple) else ""
     values["title"] = values.get("title") or values.get("subject", "")
     return values
+
+
+def _outcomes(fields: Mapping[str, Any]) -> str:
+    """The outcomes from the first to the latest, where there are several: `success, then failure`."""
+    listed = fields.get(OUTCOMES)
+    if not isinstance(listed, list) or len(listed) < 2 or listed[-1] != fields.get("outcome"):  # noqa: PLR2004 - One alone is the outcome.
+        return ""
+    return ", then ".join(map(str, listed))
 
 
 def _as_text(value: object) -> str:

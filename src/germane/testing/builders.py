@@ -67,7 +67,7 @@ def make_renditions(content: str) -> Renditions:
 def make_memory(content: str = "The cache lives in Redis.", **overrides: Any) -> Memory:
     """A fact of agent `tester`, told at START, with any field changed.
 
-    Id, content hash, chain and renditions follow from the other fields unless they are given.
+    Id, content hash and renditions follow from the other fields unless they are given.
     """
     agent = overrides.get("agent", "tester")
     created_at = overrides.get("created_at", START)
@@ -82,14 +82,13 @@ def make_memory(content: str = "The cache lives in Redis.", **overrides: Any) ->
         "renditions": make_renditions(content),
         "created_at": created_at,
         "updated_at": created_at,
-        "chain": memory_id,
         "content_hash": hashlib.sha256(same).hexdigest(),
     }
     return Memory(**(values | overrides))
 
 
 def make_revision(head: Memory, content: str, **overrides: Any) -> Memory:
-    """The version after `head`, a minute later, with this content."""
+    """The next version of the same memory, a minute later, with this content."""
     at = head.updated_at + timedelta(minutes=1)
     values: dict[str, Any] = {
         "agent": head.agent,
@@ -98,10 +97,8 @@ def make_revision(head: Memory, content: str, **overrides: Any) -> Memory:
         "tags": head.tags,
         "subject": head.subject,
         "created_at": at,
-        "id": make_id(f"{head.id}\n{content}", at=at),
-        "chain": head.chain,
+        "id": head.id,
         "version": head.version + 1,
-        "supersedes": head.id,
     }
     return make_memory(content, **(values | overrides))
 

@@ -141,9 +141,7 @@ class ChangesContract:
 
     def test_the_same_memory_is_recognised(self, store: Store) -> None:
         first = make_memory("Once", importance=3.0)
-        again = make_memory(
-            "Once", id=make_id("again"), chain=make_id("again"), updated_at=LATER, importance=9.0
-        )
+        again = make_memory("Once", id=make_id("again"), updated_at=LATER, importance=9.0)
         insert(store, first)
         (applied,) = store.apply(AGENT, [Insert(memory=again)])
         assert not applied.created
@@ -200,10 +198,11 @@ class ChangesContract:
         (applied,) = store.apply(AGENT, [Revise(memory=second)])
         assert applied.memory == second
         assert applied.created
-        (old,) = store.get(AGENT, [first.id])
+        (old, head, none) = store.get(AGENT, [first.version_id, first.id, f"{first.id}@3"])
         assert old == first.evolve(
-            status=Status.SUPERSEDED, superseded_by=second.id, updated_at=second.updated_at
+            status=Status.SUPERSEDED, superseded_by=second.version_id, updated_at=second.updated_at
         )
+        assert (head, none) == (second, None)
         assert store.find(AGENT, Filter()) == (second,)
 
     def test_a_stale_revision_names_the_head(self, store: Store) -> None:
@@ -213,7 +212,7 @@ class ChangesContract:
         store.apply(AGENT, [Revise(memory=second)])
         with pytest.raises(StaleRevision) as caught:
             store.apply(AGENT, [Revise(memory=make_revision(first, "three"))])
-        assert caught.value.head_id == second.id
+        assert caught.value.head_id == second.version_id
         assert len(store.find(AGENT, EVERY)) == 2
 
     def test_a_chain_grows_within_a_batch(self, store: Store) -> None:
@@ -228,9 +227,7 @@ class ChangesContract:
         second = make_revision(first, "two")
         third = make_revision(second, "one")
         store.apply(AGENT, [Insert(memory=first), Revise(memory=second), Revise(memory=third)])
-        (applied,) = store.apply(
-            AGENT, [Insert(memory=make_memory("one", id=make_id("new"), chain=make_id("new")))]
-        )
+        (applied,) = store.apply(AGENT, [Insert(memory=make_memory("one", id=make_id("new")))])
         assert applied.memory is not None
         assert applied.memory.id == third.id
 
@@ -243,7 +240,7 @@ class ChangesContract:
 
     def test_a_chain_can_be_brought_in_as_it_was(self, store: Store) -> None:
         second = make_revision(make_memory("same"), "same")
-        first = make_memory("same", status=Status.SUPERSEDED, superseded_by=second.id)
+        first = make_memory("same", status=Status.SUPERSEDED, superseded_by=second.version_id)
         applied = store.apply(AGENT, [Insert(memory=first), Insert(memory=second)])
         assert [each.created for each in applied] == [True, True]
         again = store.apply(AGENT, [Insert(memory=first, revive=False), Insert(memory=second, revive=False)])

@@ -246,7 +246,7 @@ class HoldingContract:
         assert contents(held) == ["one and a half", "two"]
         assert held.items[0] == before.evolve(memory=new, tokens=4)
         (*_, move) = holds.moves(AGENT)
-        assert (move.kind, move.memory_id, move.former_id) == (MoveKind.REVISE, new.id, one.id)
+        assert (move.kind, move.memory_id, move.former_id) == (MoveKind.REVISE, one.id, one.version_id)
         assert held.moved == move.number
 
     def test_an_old_version_enters_as_the_one_that_stands(self, store: Store) -> None:

@@ -145,7 +145,7 @@ class LivingContract:
         other = make_revision(head, "Something else.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=other)])
         assert living(store).standings(AGENT, [other.id]) == (Standing(stage=Stage.ACTIVE),)
-        assert [each.memory_id for each in living(store).life_events(AGENT, other.id)] == [memory.id]
+        assert [each.memory_id for each in living(store).life_events(AGENT, other.id)] == [memory.version_id]
 
     def test_what_was_counted_elsewhere_comes_along_and_changes_nothing_known(self, store: Store) -> None:
         standing = Standing(stage=Stage.CORE, confirmations=4, renewed_at=LATER)

@@ -19,7 +19,7 @@ from germane.model.query import Filter, TimeRange
 from germane.model.scope import Scope
 from germane.model.trace import Emptiness, Reason
 from germane.protocols import Recording, Store
-from germane.testing.builders import START, make_id, make_memory
+from germane.testing.builders import START, make_id, make_memory, make_revision
 
 __all__ = ["RecordingContract", "make_assembly"]
 
@@ -191,7 +191,7 @@ class RecordingContract:
         point = ledger.point(AGENT)
         assert ledger.altered(AGENT, point) == ()
         (new,) = added(store, "new")
-        revised = make_memory("revised", chain=old.id, version=2, supersedes=old.id)
+        revised = make_revision(old, "revised")
         store.apply(
             AGENT,
             [
@@ -204,7 +204,7 @@ class RecordingContract:
         assert set(told) == {
             Alteration(what=Altered.ADDED, memory_id=new.id),
             Alteration(what=Altered.ADDED, memory_id=revised.id),
-            Alteration(what=Altered.REVISED, memory_id=old.id),
+            Alteration(what=Altered.REVISED, memory_id=old.version_id),
             Alteration(what=Altered.FORGOTTEN, memory_id=forgotten.id),
             Alteration(what=Altered.PURGED),
         }
@@ -218,7 +218,7 @@ class RecordingContract:
         assert then(ledger) == was
         added(store, "new")
         added(store, "theirs", agent="other")
-        revised = make_memory("revised", chain=old.id, version=2, supersedes=old.id)
+        revised = make_revision(old, "revised")
         store.apply(
             AGENT,
             [

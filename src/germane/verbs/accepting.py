@@ -16,7 +16,7 @@ from germane.model.memory import Memory, as_utc
 from germane.model.upkeep import Reconcile
 from germane.verbs.outdated import checked_quotations
 from germane.verbs.reconciling import reconciled, rules_of
-from germane.verbs.remember import draft_of, keep, memory_of
+from germane.verbs.remember import draft_of, given_in, keep, memory_of
 from germane.verbs.session import Session
 from germane.verbs.weighing import Quality, weighed
 
@@ -38,13 +38,15 @@ def remember_many(
     """
     rules = rules_of(reconcile)
     now = as_utc(session.clock(), name="clock")
-    judged = weighed(session, _memories(session, list(drafts), now), quality)
+    made, given = _memories(session, list(drafts), now)
+    judged = weighed(session, made, quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
     if rules is None:
-        stored = keep(session, memories, revive=revive, at=now)
+        stored = keep(session, memories, revive=revive, given=given, at=now)
     else:
         stored = tuple(
-            reconciled(session, memory, rules) or keep(session, [memory], revive=revive, at=now)[0]
+            reconciled(session, memory, rules)
+            or keep(session, [memory], revive=revive, given=given, at=now)[0]
             for memory in memories
         )
     return tuple(
@@ -54,14 +56,21 @@ def remember_many(
 
 def _memories(
     session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
-) -> list[Memory]:
-    """The memories that drafts become. Where there are several, an error names the place of the draft."""
-    made = []
+) -> tuple[list[Memory], dict[str, frozenset[str]]]:
+    """The memories that drafts become, and by id the fields that were given of each.
+
+    Where there are several, an error names the place of the draft.
+    """
+    made: list[Memory] = []
+    given: dict[str, frozenset[str]] = {}
     for place, each in enumerate(drafts):
         try:
-            made.append(memory_of(session, draft_of(each), now=now))
+            draft = draft_of(each)
+            made.append(memory_of(session, draft, now=now))
+            if fields := given_in(draft):
+                given[made[-1].id] = fields
         except InvalidInput as error:
             if len(drafts) > 1:
                 error.args = (f"drafts[{place}]: {error}", *error.args[1:])
             raise
-    return made
+    return made, given

@@ -34,6 +34,7 @@ from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, of_no_topic, query_of, understand
+from germane.verbs.read import head_of
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
 
@@ -199,7 +200,7 @@ def _gathered(
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
     found = _each_in_one(framing.plan, found)
-    return asked, found, frozenset(memory.id for memory in pinned), judgement
+    return asked, found, frozenset(memory.ref for memory in pinned), judgement
 
 
 def _meant(asked: Asked, plan: Plan) -> Asked:
@@ -257,9 +258,9 @@ def lifted(where: Filter, plan: Plan, found: Found, pinned: Collection[str]) -> 
         always = section.order is not None
         for one in part:
             memory = one.memory
-            if (always or memory.id in pinned) and memory.created_at not in where.when:
+            if (always or memory.ref in pinned) and memory.created_at not in where.when:
                 names[section.name if always else "pinned"] = None
-                ids.add(memory.id)
+                ids.add(memory.ref)
     if not ids:
         return ()
     named = f"{len(ids)} that {'is' if len(ids) == 1 else 'are'} always shown ({', '.join(names)})"
@@ -288,8 +289,8 @@ def _each_in_one(plan: Plan, found: Found) -> Found:
         later.subtract(ids)
         leaves = taken.intersection(ids)
         if section.order is not None and section.items is not None:
-            here = in_order((one for one in part if one.memory.id not in leaves), section.order)
-            leaves |= {one.memory.id for one in here[section.items :] if later[one.memory.id]}
+            here = in_order((one for one in part if one.memory.ref not in leaves), section.order)
+            leaves |= {one.memory.ref for one in here[section.items :] if later[one.memory.ref]}
         taken.update(name for name in ids if name not in leaves)
         slices.append(_without(part, ids, leaves) if leaves else part)
     return replace(found, slices=tuple(slices))
@@ -297,7 +298,7 @@ def _each_in_one(plan: Plan, found: Found) -> Found:
 
 def _ids_of(part: Sequence[Candidate]) -> list[str]:
     memories = part.memories if isinstance(part, Slate) else [one.memory for one in part]
-    return [memory.id for memory in memories]
+    return [memory.ref for memory in memories]
 
 
 def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
@@ -305,18 +306,21 @@ def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[s
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
-    """The memories that the caller wants in, whatever the question. Raises NotFound or InvalidInput."""
+    """The memories that the caller wants in, whatever the question, each in its current version.
+
+    Raises NotFound or InvalidInput.
+    """
     ids = tuple(dict.fromkeys(checked_words(pins, name="pins")))
     found: dict[str, Memory] = {}
     for session in sessions if ids else ():
-        stored = session.store.get(session.agent, ids)
-        found = {memory.id: memory for memory in stored if memory is not None} | found
+        stored = zip(ids, session.store.get(session.agent, ids), strict=True)
+        found = {name: head_of(session, memory) for name, memory in stored if memory is not None} | found
     for memory_id in ids:
         if memory_id not in found:
             raise NotFound(memory_id, sessions[0].agent)
         if found[memory_id].status is Status.FORGOTTEN:
             raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you pin it.")
-    return tuple(found[memory_id] for memory_id in ids)
+    return tuple({found[memory_id].id: found[memory_id] for memory_id in ids}.values())
 
 
 def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
@@ -331,7 +335,7 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
         homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
         whole = [place for place in homes if sections[place].where is None]
         home = next(iter([*whole, *homes]), len(sections) - 1)
-        if memory.id not in stands:
-            stands.add(memory.id)
+        if memory.ref not in stands:
+            stands.add(memory.ref)
             slices[home].append(Candidate(memory=memory))
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))

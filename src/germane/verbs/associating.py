@@ -68,7 +68,9 @@ def associated(
         text=f"Nothing in {named} has to do with the question itself, so what is near to the rest "
         "stands there.",
     )
-    nearness = {memory.id: near[name][memory.id][0] for name, several in chosen.items() for memory in several}
+    nearness = {
+        memory.ref: near[name][memory.ref][0] for name, several in chosen.items() for memory in several
+    }
     with_them = replace(request, associated=nearness, notes=(*request.notes, note))
     return with_them, _with(request, found, chosen)
 
@@ -119,12 +121,12 @@ def _empty(request: Request, found: Found, context: Context) -> list[Section]:
 def _seeds(context: Context) -> Sequence[Memory]:
     """The memories that have most to do with the question."""
     meant = {entry.memory_id for entry in context.trace.included if "semantic" in entry.parts}
-    items = sorted((item for item in context.items if item.memory.id in meant), key=lambda item: -item.score)
+    items = sorted((item for item in context.items if item.memory.ref in meant), key=lambda item: -item.score)
     return [item.memory for item in items[:_SEEDS]]
 
 
 def _best(near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
-    several = sorted(near.values(), key=lambda pair: (-pair[0], pair[1].id))
+    several = sorted(near.values(), key=lambda pair: (-pair[0], pair[1].ref))
     return [memory for _, memory in several[:MOST]]
 
 
@@ -133,7 +135,7 @@ def _with(request: Request, found: Found, chosen: Mapping[str, Sequence[Memory]]
     gathering = [section for section in request.plan.sections if section.gathers]
     slices = []
     for section, part in zip(gathering, found.slices, strict=True):
-        there = {one.memory.id for one in part}
-        more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.id not in there)
+        there = {one.memory.ref for one in part}
+        more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.ref not in there)
         slices.append((*part, *more))
     return replace(found, slices=tuple(slices))

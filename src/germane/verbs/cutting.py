@@ -74,7 +74,7 @@ def cut(
     """
     trace = context.trace
     shown = {item.section for item in context.items}
-    memories = {item.memory.id: item.memory for item in context.items}
+    memories = {item.memory.ref: item.memory for item in context.items}
     whole = _Whole(
         plan=_guided(
             session,
@@ -148,11 +148,15 @@ def cut_again(
         now=now,
         frame=_choice(session, frame, options[_CONFIDENCE]),
         stood=tuple(
-            (entry.section, _ranked(memories[entry.memory_id], entry.score, entry.parts))
+            (entry.section, _ranked(memories[entry.version_id], entry.score, entry.parts))
             for entry in assembly.entries
         ),
     )
-    leaving = {one.memory_id: Reason.EVICTED for one in assembly.entries if one.reason is Reason.EVICTED}
+    leaving = {
+        memories[one.version_id].ref: Reason.EVICTED
+        for one in assembly.entries
+        if one.reason is Reason.EVICTED
+    }
     room, where = assembly.budget, assembly.where
     made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
     made = replace(made, trace=replace(made.trace, where=where))
@@ -204,11 +208,11 @@ def _leaving(
     parts = sum(section.used for section in context.trace.sections)
     excess = max(counter.count(context.text), parts) - room
     leaving: dict[str, Reason] = {}
-    for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.id)):
+    for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.ref)):
         if excess <= 0:
             break
         if item.section in flexible and not _stays(session, item.memory):
-            leaving[item.memory.id] = Reason.EVICTED
+            leaving[item.memory.ref] = Reason.EVICTED
             excess -= item.tokens
     return leaving
 
@@ -230,7 +234,7 @@ def _packed(
     plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]
     kinds = {kind for section in plan.sections for kind in section.required_kinds}
-    pinned = frozenset(memory.id for memory in memories if _stays(session, memory))
+    pinned = frozenset(memory.ref for memory in memories if _stays(session, memory))
     request = Request(
         plan=plan,
         question=whole.question,
@@ -248,7 +252,7 @@ def _packed(
         Gated(kept=tuple(one for name, one in whole.stood if name == section.name))
         for section in plan.sections
     ]
-    must = pinned | {memory.id for memory in memories if memory.kind in kinds}
+    must = pinned | {memory.ref for memory in memories if memory.kind in kinds}
     found = Found(slices=(), stored=len(memories), admitted=len(memories))
     return pack(request, found, sections, must)
 
@@ -318,22 +322,22 @@ def _ranked(memory: Memory, score: float, parts: Mapping[str, float]) -> Ranked:
 
 
 def _memories(sessions: Sequence[Session], assembly: Assembly) -> Mapping[str, Memory]:
-    """The memories of a record as their stores have them. Raises NotFound."""
+    """The memories of a record as their stores have them, by their versions. Raises NotFound."""
     found: dict[str, Memory] = {}
     for one in sessions:
-        ids = [entry.memory_id for entry in assembly.entries if entry.agent == one.agent]
-        found |= {memory.id: memory for memory in one.store.get(one.agent, ids) if memory is not None}
+        ids = [entry.version_id for entry in assembly.entries if entry.agent == one.agent]
+        found |= {memory.version_id: memory for memory in one.store.get(one.agent, ids) if memory is not None}
     for entry in assembly.entries:
-        if entry.memory_id not in found:
-            raise NotFound(entry.memory_id, entry.agent)
+        if entry.version_id not in found:
+            raise NotFound(entry.version_id, entry.agent)
     return found
 
 
 def _stands(sessions: Sequence[Session], context: Context) -> bool:
     """Whether the memories of a context are still what their stores have."""
-    shown = {item.memory.id: item.memory for item in context.items}
+    shown = {item.memory.version_id: item.memory for item in context.items}
     found = [memory for one in sessions for memory in one.store.get(one.agent, list(shown))]
-    return {memory.id: memory for memory in found if memory is not None} == shown
+    return {memory.version_id: memory for memory in found if memory is not None} == shown
 
 
 def _points(sessions: Sequence[Session]) -> Mapping[str, Mapping[str, int]]:

@@ -192,7 +192,7 @@ class Backlog:
             if not self._page:
                 limit = self._most * _BATCHES_OF_A_PAGE + len(self._aside)
                 found = self._store.find(self._agent, _WAITING, limit=limit)
-                self._page = [memory.id for memory in found if memory.id not in self._aside]
+                self._page = [memory.version_id for memory in found if memory.version_id not in self._aside]
                 if not self._page:
                     return []
             ids, self._page = self._page[:count], self._page[count:]
@@ -206,7 +206,7 @@ class Backlog:
 
         vectors = embed_texts(self._embedder, [memory.content for memory in batch])
         changes = [
-            SetVector(memory_id=memory.id, vector=NOWHERE if vector is None else vector)
+            SetVector(memory_id=memory.version_id, vector=NOWHERE if vector is None else vector)
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         while changes:
@@ -225,7 +225,7 @@ class Backlog:
         if not isinstance(error, EmbeddingFailed):
             return
         if len(batch) == 1:
-            self._aside.add(batch[0].id)
+            self._aside.add(batch[0].version_id)
         else:
             self._size = max(1, len(batch) // _FEWER)
 

@@ -15,14 +15,14 @@ from germane.errors import BudgetTooSmall, InvalidInput, NotFound
 from germane.model.context import Item
 from germane.model.held import AgeBasis, Eviction, Held
 from germane.model.holding import Added, Enter, HeldChange, HeldSet, Leave, Move, MoveKind
-from germane.model.memory import Memory, Status, as_utc
+from germane.model.memory import Memory, Status, as_utc, split_id
 from germane.model.trace import Ranked
 from germane.protocols import Holding
 from germane.ranking.eviction import EvictionPolicy, Value, evict, lacking
 from germane.verbs.checks import checked_text
 from germane.verbs.feedback import Named
 from germane.verbs.held_now import HeldNow
-from germane.verbs.read import history
+from germane.verbs.read import head_of
 from germane.verbs.session import Session
 
 __all__ = ["Policy", "Side", "add", "id_of", "make_room"]
@@ -43,10 +43,10 @@ class Side:
 
 
 def id_of(named: Named) -> str:
-    """The id of a memory that is named in any of the forms."""
+    """The id of a memory that is named in any of the forms, whichever version of it is."""
     if isinstance(named, Item | Ranked | Held):
         return named.memory.id
-    return named.id if isinstance(named, Memory) else checked_text(named, name="memory")
+    return named.id if isinstance(named, Memory) else split_id(checked_text(named, name="memory"))[0]
 
 
 def add(
@@ -114,13 +114,13 @@ _ENTRANCES = frozenset({MoveKind.ADD, MoveKind.TOUCH})
 
 
 def _standing(session: Session, ids: Sequence[str]) -> list[Memory]:
-    """The memories of these ids, each once; a superseded version stands for the head of its chain."""
+    """The current versions of these memories, each once; one that was merged stands for the other."""
     found: dict[str, Memory] = {}
     distinct = tuple(dict.fromkeys(ids))
     for memory_id, memory in zip(distinct, session.store.get(session.agent, distinct), strict=True):
         if memory is None:
             raise NotFound(memory_id, session.agent)
-        head = memory if memory.superseded_by is None else history(session, memory_id)[-1]
+        head = head_of(session, memory)
         if head.status is Status.FORGOTTEN:
             raise InvalidInput(f"Memory {head.id!r} is forgotten; restore it before you hold it.")
         found[head.id] = head

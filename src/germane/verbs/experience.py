@@ -82,7 +82,7 @@ def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
 def _adopted(session: Session, changes: Sequence[Adopt]) -> int:
     ids = list(dict.fromkeys(one.kept.memory_id for one in changes))
     found = session.store.get(session.agent, ids)
-    there = {memory.id for memory in found if memory is not None}
+    there = {one for one, memory in zip(ids, found, strict=True) if memory is not None}
     applied = session.store.apply(session.agent, [one for one in changes if one.kept.memory_id in there])
     return sum(each.created for each in applied)
 

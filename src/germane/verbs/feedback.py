@@ -14,8 +14,8 @@ from germane.model.context import Context, Item
 from germane.model.held import Held
 from germane.model.learning import Feedback, Lessons, Shown
 from germane.model.ledger import Assembly
-from germane.model.memory import Memory, as_utc
-from germane.model.trace import Ranked
+from germane.model.memory import Memory, as_utc, split_id
+from germane.model.trace import Entry, Ranked
 from germane.protocols import Learning
 from germane.ranking.learning import signals_of
 from germane.verbs.checks import checked_flag, checked_words
@@ -57,7 +57,7 @@ def feedback(
     ]
     if isinstance(session.store, Learning):
         changes += [
-            Judge(memory_id=one.id, context=shown.key, used=False, at=now, parts=parts[one.id])
+            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
             for one in still_there(session, ignored_ids)
         ]
     applied = session.store.apply(session.agent, changes)
@@ -83,16 +83,16 @@ def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
             "context",
             question=trace.question.text,
             now=trace.now,
-            parts={entry.memory_id: entry.parts for entry in trace.included},
+            parts={_version(entry): entry.parts for entry in trace.included},
             weights=trace.weights,
-            levels={entry.memory_id: entry.level for entry in trace.included if entry.level},
+            levels={_version(entry): entry.level for entry in trace.included if entry.level},
         )
     if isinstance(context, Recalled):
         return Shown.of(
             "recall",
             question=context.question.text,
             now=context.now,
-            parts={one.memory.id: one.parts for one in context},
+            parts={one.memory.version_id: one.parts for one in context},
             weights=context.weights,
         )
     raise InvalidInput(
@@ -106,8 +106,8 @@ def _recorded(assembly: Assembly) -> Shown:
     weighed = bool(assembly.makers.get("weights"))
     return Shown(
         key=assembly.key,
-        parts={entry.memory_id: {} if weighed else entry.parts for entry in assembly.included},
-        levels={entry.memory_id: entry.level for entry in assembly.included if entry.level},
+        parts={entry.version_id: {} if weighed else entry.parts for entry in assembly.included},
+        levels={entry.version_id: entry.level for entry in assembly.included if entry.level},
     )
 
 
@@ -145,27 +145,35 @@ def _told(parts: Mapping[str, float]) -> Mapping[str, float] | None:
 
 
 def ids_shown(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
-    """The ids of what is named, each once. Raises InvalidInput for what wasn't shown."""
+    """The names by which `shown` has what is named, each once. Raises InvalidInput for what wasn't shown."""
     if isinstance(named, Memory | Item | Ranked | Held):
         raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
     given = named if isinstance(named, str) else [_id_of(one) for one in named]
-    ids = list(dict.fromkeys(checked_words(given, name=name)))
-    for one in ids:
-        if one not in shown.parts:
+    # Of two versions of a memory its id names the later one.
+    versions = {split_id(one)[0]: one for one in sorted(shown.parts, key=split_id)}
+    ids: dict[str, None] = {}
+    for one in checked_words(given, name=name):
+        version = one if one in shown.parts else versions.get(split_id(one)[0])
+        if version is None:
             raise InvalidInput(
-                f"Memory {one!r} isn't among the {len(shown.parts)} that were shown, so nothing is "
-                f"known of its use. Name in {name} only memories of this context."
+                f"Memory {split_id(one)[0]!r} isn't among the {len(shown.parts)} that were shown, so nothing "
+                f"is known of its use. Name in {name} only memories of this context."
             )
-    return ids
+        ids[version] = None
+    return list(ids)
 
 
 def _id_of(named: Named) -> str:
     if isinstance(named, Item | Ranked | Held):
-        return named.memory.id
-    return named.id if isinstance(named, Memory) else named
+        return named.memory.version_id
+    return named.version_id if isinstance(named, Memory) else named
 
 
-def still_there(session: Session, ids: Sequence[str]) -> list[Memory]:
-    """Those that nobody has purged since; that one was ignored is no reason to fail."""
+def _version(entry: Entry) -> str:
+    return f"{split_id(entry.memory_id)[0]}@{entry.version}"
+
+
+def still_there(session: Session, ids: Sequence[str]) -> Mapping[str, Memory]:
+    """Those that nobody has purged since, by their names; that one was ignored is no reason to fail."""
     found = session.store.get(session.agent, ids)
-    return [memory for memory in found if memory is not None]
+    return {one: memory for one, memory in zip(ids, found, strict=True) if memory is not None}

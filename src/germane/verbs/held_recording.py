@@ -117,7 +117,7 @@ def moved_since(session: Session, assembly: Assembly) -> Iterator[str]:
 
 def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
     """How each entry of a context was held, as columns in the order of the entries, times in microseconds."""
-    by_id = {one.memory.id: one for one in held.items}
+    by_id = {one.memory.ref: one for one in held.items}
     ones = [by_id[entry.memory_id] for entry in context.trace.entries]
     now = context.trace.now
     return {
@@ -132,7 +132,7 @@ def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
 
 def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
     """The set as it was recorded, of the memories that the store has. Raises NotFound."""
-    ids = [entry.memory_id for entry in assembly.entries]
+    ids = [entry.version_id for entry in assembly.entries]
     columns, most = assembly.options[_HELD], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
     items = []
     for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):

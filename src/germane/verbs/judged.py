@@ -55,7 +55,7 @@ class KnownJudgement:
         if known is not None and known[0] == found.stamp:
             return known[1]
         own = (one.memory for one in found.slices[place] if one.memory.agent == agent)
-        judgement = calibrated(sorted(own, key=lambda memory: memory.id))
+        judgement = calibrated(sorted(own, key=lambda memory: memory.ref))
         if found.stamp is not None and shared:
             self._known[agent] = found.stamp, judgement
         return judgement

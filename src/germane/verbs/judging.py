@@ -33,4 +33,4 @@ def _decisions(session: Session) -> Iterator[Memory]:
     after: str | None = None
     while page := session.store.find(session.agent, where, order=Order.OLDEST, limit=_PAGE, after=after):
         yield from page
-        after = page[-1].id
+        after = page[-1].ref

@@ -122,8 +122,8 @@ class Ledger:
 
 def difference(first: Assembly, second: Assembly) -> Difference:
     """What differs from the first assembly to the second. Pure."""
-    before = {entry.memory_id: entry for entry in first.included}
-    after = {entry.memory_id: entry for entry in second.included}
+    before = {entry.version_id: entry for entry in first.included}
+    after = {entry.version_id: entry for entry in second.included}
     both = [one for one in before if one in after]
     ranks = [one for one in after if one in before]
     stands = {one: (_place(before[one]), _place(after[one])) for one in both}

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from germane.errors import InvalidInput, PurgeNotConfirmed
+from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
 from germane.model.change import Applied, Purge, SetStatus
 from germane.model.draft import Draft
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.verbs.checks import (
     checked_content,
+    checked_count,
     checked_flag,
     checked_id,
     checked_json,
@@ -26,8 +27,8 @@ from germane.verbs.checks import (
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.living import restored
-from germane.verbs.read import get
-from germane.verbs.remember import draft_of, memory_of, renew_renditions
+from germane.verbs.read import current, get_many, head_of
+from germane.verbs.remember import content_hash_of, draft_of, memory_of, renew_renditions
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
 
@@ -48,13 +49,14 @@ class Changes:
     metadata: Mapping[str, Any] | None = None
 
 
-def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
+def revise(session: Session, memory_id: str, changes: Changes, *, expected: int | None = None) -> Memory:
     """Store the next version of a memory; the one before is kept as history.
 
-    Raises NotFound, InvalidInput, or StaleRevision when `memory_id` isn't the head of its chain.
+    Raises NotFound, InvalidInput, or StaleRevision when another version than the `expected` is current, or
+    somebody else revises it at the same time.
     """
     now = as_utc(session.clock(), name="clock")
-    old = get(session, memory_id)
+    old = _expected(session, memory_id, expected)
     if old.status is Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you revise it.")
     checked = _checked(changes)
@@ -64,29 +66,31 @@ def revise(session: Session, memory_id: str, changes: Changes) -> Memory:
         session,
         old.evolve(
             **checked,
-            id=session.ids.next(now),
             status=Status.ACTIVE,
             version=old.version + 1,
             updated_at=now,
             created_at=now,
-            supersedes=old.id,
             superseded_by=None,
             seen_count=1,
             access_count=0,
             accessed_at=None,
         ),
     )
+    if not checked.keys().isdisjoint(("content", "subject")):
+        new = new.evolve(content_hash=content_hash_of(new))
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector)
 
 
-def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]) -> Memory:
+def supersede(
+    session: Session, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+) -> Memory:
     """Store a draft as the next version of a memory; what it leaves open stays as it was.
 
-    Raises NotFound, InvalidInput, or StaleRevision when `memory_id` isn't the head of its chain.
+    Raises NotFound, InvalidInput, or StaleRevision, as `revise` does.
     """
     now = as_utc(session.clock(), name="clock")
-    old = get(session, memory_id)
+    old = _expected(session, memory_id, expected)
     if old.status is Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before it is superseded.")
     given = draft_of(draft)
@@ -98,23 +102,23 @@ def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]
         trust=old.trust if given.trust is None else given.trust,
         pinned=old.pinned or given.pinned,
     )
-    new = memory_of(session, whole, now=now).evolve(
-        chain=old.chain, version=old.version + 1, supersedes=old.id
-    )
+    new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
     vector = vectors_to_store(session.embedder, [new.content])[0]
     return store_version(session, old, new, vector, at=now)
 
 
 def forget(session: Session, memory_id: str) -> Memory:
     """Keep a memory out of everything until it is restored. Raises NotFound."""
-    return _set_status(session, memory_id, Status.FORGOTTEN)
+    return forget_many(session, [memory_id])[0]
 
 
 def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
     """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
     at = as_utc(session.clock(), name="clock")
+    ids = _ids(memory_ids)
     changes = [
-        SetStatus(memory_id=memory_id, status=Status.FORGOTTEN, at=at) for memory_id in _ids(memory_ids)
+        SetStatus(memory_id=head_of(session, memory).id, status=Status.FORGOTTEN, at=at)
+        for memory in get_many(session, ids)
     ]
     return tuple(map(_stored, session.store.apply(session.agent, changes))) if changes else ()
 
@@ -124,14 +128,14 @@ def restore(session: Session, memory_id: str) -> Memory:
 
     Raises NotFound, or InvalidInput when the memory is in use or superseded.
     """
-    memory = get(session, memory_id)
+    memory = current(session, memory_id)
     if memory.status not in (Status.FORGOTTEN, Status.ARCHIVED):
         raise InvalidInput(
             f"Memory {memory_id!r} is {memory.status}; only a forgotten or an archived one can be restored."
         )
     if (again := restored(session, memory)) is not None:
         return again
-    return _set_status(session, memory_id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
+    return _set_status(session, memory.id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
 
 
 def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
@@ -154,6 +158,14 @@ def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) ->
     purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
     session.lines.clear()  # They hold their texts, and so do the next.
     return purged
+
+
+def _expected(session: Session, memory_id: str, expected: int | None) -> Memory:
+    """The current version of a memory. Raises StaleRevision where that isn't the one expected."""
+    memory = current(session, memory_id)
+    if expected is not None and checked_count(expected, name="expected", least=1) != memory.version:
+        raise StaleRevision(f"{memory.id}@{expected}", memory.version_id)
+    return memory
 
 
 def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from germane.model.living import Live
 from germane.model.memory import Memory, Outcome, Status, as_utc
 from germane.model.stage import Cause, LifeEvent, Sign, Standing
 from germane.protocols import Living
+from germane.renditions import OUTCOMES
 from germane.verbs.checks import checked_count, checked_flag, checked_text, checked_word, checked_words
 from germane.verbs.embed import vectors_to_store
-from germane.verbs.read import get
+from germane.verbs.read import current, get, head_of
 from germane.verbs.remember import renew_renditions
 from germane.verbs.session import Session
-from germane.verbs.versions import head_of, store_version
+from germane.verbs.versions import store_version
 
 __all__ = [
     "confirm",
@@ -32,6 +33,7 @@ __all__ = [
     "outcome_of",
     "restored",
     "retire",
+    "standing",
     "standings",
     "triggered",
 ]
@@ -46,7 +48,7 @@ def confirm(session: Session, memory_id: str, *, core: bool = False) -> Memory:
     Raises NotFound, or InvalidInput for what can't be confirmed.
     """
     sign = Sign.PROMOTE if checked_flag(core, name="core") else Sign.CONFIRM
-    return move(session, _current(session, memory_id), sign)
+    return move(session, _in_use(session, memory_id), sign)
 
 
 def contradict(session: Session, memory_id: str, *, by: str | None = None) -> Memory:
@@ -54,10 +56,12 @@ def contradict(session: Session, memory_id: str, *, by: str | None = None) -> Me
 
     Raises NotFound, or InvalidInput for what can't be contradicted.
     """
-    other = None if by is None else get(session, by).id
-    if other == memory_id:
+    other = None if by is None else current(session, by)
+    memory = _in_use(session, memory_id)
+    if other is not None and other.id == memory.id:
         raise InvalidInput(f"Memory {memory_id!r} can't contradict itself. Name another one in by.")
-    return move(session, _current(session, memory_id), Sign.CONTRADICT, other=other)
+    named = None if other is None else other.version_id
+    return move(session, memory, Sign.CONTRADICT, other=named)
 
 
 def outcome_of(
@@ -69,8 +73,7 @@ def outcome_of(
     a failure. Raises NotFound, or InvalidInput for other kinds and for what a procedure can't count.
     """
     word = checked_word(Outcome, outcome, name="outcome")
-    memory = head_of(session, get(session, memory_id))
-    _check_there(memory)
+    memory = _in_use(session, memory_id)
     lifecycle = session.kinds.of(memory).lifecycle
     if lifecycle == "decision":
         return _reviewed(session, memory, word, result)
@@ -97,8 +100,7 @@ def triggered(session: Session, memory_id: str, *, false_positive: bool = False)
     """
     sign = Sign.FALSE_ALARM if checked_flag(false_positive, name="false_positive") else Sign.TRIGGER
     for left in reversed(range(_TRIES)):
-        memory = head_of(session, get(session, memory_id))
-        _check_there(memory)
+        memory = _in_use(session, memory_id)
         try:
             return move(session, memory, sign)
         except StaleRevision:
@@ -112,7 +114,7 @@ def retire(session: Session, memory_id: str) -> Memory:
 
     Raises NotFound, or InvalidInput: decisions, for instance, are kept.
     """
-    return move(session, _current(session, memory_id, superseded=True), Sign.RETIRE)
+    return move(session, _in_use(session, memory_id), Sign.RETIRE)
 
 
 def restored(session: Session, memory: Memory) -> Memory | None:
@@ -124,8 +126,16 @@ def restored(session: Session, memory: Memory) -> Memory | None:
     return move(session, memory, Sign.RESTORE)
 
 
+def standing(session: Session, memory_id: str) -> Standing:
+    """The stage of a memory now, whichever version is named, and what is counted. Raises NotFound."""
+    return standings(session, [current(session, memory_id).id])[0]
+
+
 def standings(session: Session, ids: Sequence[str]) -> tuple[Standing, ...]:
-    """The stages of memories and what is counted of them, in the order asked. Raises NotFound."""
+    """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+
+    Raises NotFound.
+    """
     asked = checked_words(ids, name="ids")
     memories = session.store.get(session.agent, asked)
     counted = lives_of(session).standings(session.agent, asked)
@@ -167,7 +177,7 @@ def move(
     escalated = _blocking(session, memory) if sign in (Sign.TRIGGER, Sign.SETTLE) else None
     vector = None
     if escalated is not None:
-        escalated = escalated.evolve(updated_at=now, id=session.ids.next(now))
+        escalated = escalated.evolve(updated_at=now)
         vector = vectors_to_store(session.embedder, [memory.content])[0]
     change = Live(
         memory_id=memory.id,
@@ -202,13 +212,13 @@ def _reviewed(session: Session, memory: Memory, outcome: Outcome, result: str | 
         metadata["result"] = checked_text(result, name="result")
     if outcome is memory.outcome and metadata == memory.metadata:
         return memory
+    if OUTCOMES in metadata and outcome is not memory.outcome:
+        metadata[OUTCOMES] = [*metadata[OUTCOMES], str(outcome)]
     new = renew_renditions(
         session,
         memory.evolve(
-            id=session.ids.next(now),
             version=memory.version + 1,
             updated_at=now,
-            supersedes=memory.id,
             outcome=outcome,
             metadata=MappingProxyType(metadata),
         ),
@@ -225,25 +235,16 @@ def _blocking(session: Session, memory: Memory) -> Memory | None:
         session,
         memory.evolve(
             version=memory.version + 1,
-            supersedes=memory.id,
             metadata=MappingProxyType({**memory.metadata, "action": "block"}),
         ),
     )
 
 
-def _current(session: Session, memory_id: str, *, superseded: bool = False) -> Memory:
-    memory = get(session, memory_id)
-    _check_there(memory)
-    if memory.superseded_by is not None and not superseded:
-        raise InvalidInput(
-            f"Memory {memory_id!r} is superseded by {memory.superseded_by!r}. Name that one, or the last "
-            "that `history` tells of."
-        )
-    return memory
-
-
-def _check_there(memory: Memory) -> None:
+def _in_use(session: Session, memory_id: str) -> Memory:
+    """The current version of a memory that is in use, or of the one that it was merged into."""
+    memory = head_of(session, get(session, memory_id))
     if memory.status is Status.FORGOTTEN:
         raise InvalidInput(
             f"Memory {memory.id!r} is {memory.stage or memory.status} and out of use. Restore it first."
         )
+    return memory

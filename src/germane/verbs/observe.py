@@ -129,8 +129,9 @@ def _texts(
     else:
         found = session.store.get(session.agent, list(shown.parts))
         memories = [one for one in found if one is not None]
-    texts = {one.id: _at(one, shown.levels.get(one.id)) for one in memories}
-    return texts, {one.id for one in memories if one.agent == session.agent}
+    levels = {name: shown.levels.get(name) for name in shown.parts}
+    texts = {one.ref: _at(one, levels.get(one.version_id, levels.get(one.id))) for one in memories}
+    return texts, {one.ref for one in memories if one.agent == session.agent}
 
 
 def _at(memory: Memory, level: Level | None) -> str:

@@ -52,8 +52,8 @@ def _kept(
     if section.order is not None or len(here) <= section.limit:
         return tuple(here)
     signal = "semantic" if any("semantic" in one.signals for one in here) else "lexical"
-    best = sorted(here, key=lambda one: (-one.signals.get(signal, -1.0), one.memory.id))[: section.limit]
-    return tuple(sorted(best, key=lambda one: one.memory.id))
+    best = sorted(here, key=lambda one: (-one.signals.get(signal, -1.0), one.memory.ref))[: section.limit]
+    return tuple(sorted(best, key=lambda one: one.memory.ref))
 
 
 def _admits(memory: Memory, domain: Collection[str], kinds: Kinds) -> bool:

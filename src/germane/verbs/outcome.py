@@ -53,14 +53,14 @@ def outcome(
     weight = SHOWN if memories is None else NAMED
     changes = [
         Attest(
-            memory_id=one.id,
+            memory_id=name,
             context=shown.key,
             worth=_WORTH[told],
             weight=weight,
             at=now,
             lifecycle=session.kinds.of(one).lifecycle,
         )
-        for one in still_there(session, ids)
+        for name, one in still_there(session, ids).items()
     ]
     applied = session.store.apply(session.agent, changes)
     return Validation(memories=len(changes), told=sum(each.created for each in applied))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from germane.model.explanation import short_id
 from germane.model.memory import Memory, Rendition, Renditions, Status
 from germane.model.query import Filter, Query, Slice
 from germane.protocols import TokenCounter
@@ -23,16 +24,15 @@ OUTDATED: Final = "outdated"
 
 _LOOKED_AT: Final = 50
 """Best matches that are looked at for a quotation, at first."""
-_SHORT: Final = 8
 
 
-def marks(session: Session, superseded: Memory, *, but: Sequence[str]) -> Iterator[tuple[Memory, Memory]]:
+def marks(session: Session, superseded: Memory) -> Iterator[tuple[Memory, Memory]]:
     """The active memories that quote a superseded one and don't say so yet, each as it is and marked."""
     for memory in _quoting(session, superseded.content):
         known = memory.metadata.get(OUTDATED, ())
-        if memory.id in but or superseded.id in known or memory.chain == superseded.chain:
+        if superseded.version_id in known or memory.id == superseded.id:
             continue
-        yield memory, with_mark(session, memory, superseded.id)
+        yield memory, with_mark(session, memory, superseded.version_id)
 
 
 def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Memory]:
@@ -58,7 +58,7 @@ def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: 
     listed = metadata.get(OUTDATED)
     if not isinstance(listed, list) or not listed:
         return renditions
-    named = ", ".join(str(each)[-_SHORT:] for each in listed)
+    named = ", ".join(short_id(str(each)) for each in listed)
     mark = f" [quotes what has been superseded: {named}]"
 
     def marked(one: Rendition) -> Rendition:
@@ -88,7 +88,9 @@ def _quoting(session: Session, text: str) -> list[Memory]:
 def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
     """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
     found = [
-        one.id for one in _matching(session, memory.content, where) if is_quoted(one.content, memory.content)
+        one.version_id
+        for one in _matching(session, memory.content, where)
+        if is_quoted(one.content, memory.content)
     ]
     return with_mark(session, memory, *found) if found else memory
 

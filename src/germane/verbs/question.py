@@ -154,7 +154,7 @@ def _at(where: Filter, when: TimeRange) -> Filter:
 
 def _united(one: Sequence[Candidate], other: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Both, each memory once, in the order of their ids."""
-    by_id = {candidate.memory.id: candidate for candidate in (*one, *other)}
+    by_id = {candidate.memory.ref: candidate for candidate in (*one, *other)}
     return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 

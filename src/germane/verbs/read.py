@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from germane.errors import InvalidInput, NotFound
-from germane.model.memory import Level, Memory
+from germane.errors import NotFound
+from germane.model.memory import Level, Memory, split_id
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
 from germane.model.trace import Note
@@ -17,28 +17,62 @@ from germane.verbs.checks import checked_count, checked_filter, checked_id, chec
 from germane.verbs.session import Session
 from germane.verbs.unknown_kinds import unknown_kinds
 
-__all__ = ["count", "expand", "get", "history", "large_findings", "memories", "notes_on"]
+__all__ = [
+    "count",
+    "current",
+    "expand",
+    "get",
+    "head_of",
+    "history",
+    "large_findings",
+    "memories",
+    "notes_on",
+]
 
 
 def get(session: Session, memory_id: str) -> Memory:
-    """The memory of that id, whatever its status. Raises NotFound."""
-    memory = session.store.get(session.agent, [checked_id(memory_id)])[0]
-    if memory is None:
-        raise NotFound(memory_id, session.agent)
+    """The memory of that id in its current version, or the version `id@n`, whatever its status.
+
+    Raises NotFound.
+    """
+    return get_many(session, [checked_id(memory_id)])[0]
+
+
+def get_many(session: Session, memory_ids: Sequence[str]) -> list[Memory]:
+    """The same of several, in the order asked."""
+    found = session.store.get(session.agent, memory_ids)
+    for memory_id, memory in zip(memory_ids, found, strict=True):
+        if memory is None:
+            raise NotFound(memory_id, session.agent)
+    return [memory for memory in found if memory is not None]
+
+
+def current(session: Session, memory_id: str) -> Memory:
+    """The current version of a memory, whichever version is named. Raises NotFound."""
+    memory = get(session, memory_id)
+    return memory if memory.superseded_by is None else get(session, memory.id)
+
+
+def head_of(session: Session, memory: Memory) -> Memory:
+    """The current version of a memory, or of the one that it was merged into. Raises NotFound."""
+    seen: set[str] = set()
+    while memory.superseded_by is not None:
+        seen.add(memory.version_id)
+        # The id names the current version, wherever the chain of versions ends by now.
+        after = session.store.get(session.agent, [split_id(memory.superseded_by)[0]])[0]
+        if after is None or after.version_id in seen:
+            raise NotFound(memory.superseded_by, session.agent)
+        memory = after
     return memory
 
 
 def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
-    """Every version of a memory's chain, the first version first.
-
-    Raises NotFound, or InvalidInput for a chain that goes round in a circle.
-    """
-    versions = [get(session, memory_id)]
-    while (before := versions[0].supersedes) is not None:
-        versions.insert(0, _unseen(versions, get(session, before)))
-    while (after := versions[-1].superseded_by) is not None:
-        versions.append(_unseen(versions, get(session, after)))
-    return tuple(versions)
+    """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
+    last = current(session, memory_id)
+    names = [f"{last.id}@{number}" for number in range(1, last.version)]
+    stored = session.store.get(session.agent, names) if names else ()
+    # An import may have brought the later versions alone.
+    return (*(memory for memory in stored if memory is not None), last)
 
 
 def expand(session: Session, memory_id: str) -> str:
@@ -94,13 +128,3 @@ def large_findings(session: Session) -> tuple[Finding, ...]:
         )
         for one in session.store.stats(session.agent).large
     )
-
-
-def _unseen(versions: Sequence[Memory], memory: Memory) -> Memory:
-    if any(one.id == memory.id for one in versions):
-        round_ = " -> ".join([*(one.id for one in versions), memory.id])
-        raise InvalidInput(
-            f"The versions of memory {memory.id!r} go round in a circle ({round_}), so none is the first or "
-            "the last. Purge the chain, and import it anew as it was."
-        )
-    return memory

@@ -57,7 +57,7 @@ class Recalled(Sequence[Ranked]):
         """A line for each memory, as a prompt or a notebook shows it."""
         found = f"{len(self.ranked)} found" if self.emptiness is None else f"none, {self.emptiness}"
         rows = (
-            f"\n  {one.score:.2f}  {short_id(one.memory.id)}  {one.memory.kind}  "
+            f"\n  {one.score:.2f}  {short_id(one.memory.ref)}  {one.memory.kind}  "
             f"{cut(line_of(one.memory.renditions.micro.text), _LABEL)}"
             for one in self.ranked
         )

@@ -54,7 +54,7 @@ def reconciled(session: Session, memory: Memory, rules: Reconcile) -> Remembered
         if named and _about_one(memory, other) and cosine > rules.supersede:
             if _TRUST[memory.trust] > _TRUST[other.trust]:
                 continue
-            new = memory.evolve(chain=other.chain, version=other.version + 1, supersedes=other.id)
+            new = memory.evolve(id=other.id, version=other.version + 1)
             vector = vectors_to_store(session.embedder, [new.content])[0]
             after = store_version(session, other, new, vector, cause=Cause.SUBJECT)
             return Remembered(memory=after, created=True)

@@ -15,10 +15,12 @@ from typing import Any
 from germane.errors import InvalidInput
 from germane.model.context import Context
 from germane.model.ledger import Assembly, LedgerEntry, text_hash
+from germane.model.memory import split_id
 from germane.model.query import Filter
 from germane.protocols import Recording, TokenCounter
 from germane.retrieval.terms import TOKENIZER
 from germane.spaces import space_of
+from germane.verbs.assemble import named_pins
 from germane.verbs.assembling import assemble
 from germane.verbs.feedback import shown_of
 from germane.verbs.session import Session
@@ -116,7 +118,8 @@ def assembly_of(
     **more: object,
 ) -> Assembly:
     """The record of a context: no text of any memory, and each thing that can't be kept by its name."""
-    trace, pinned = context.trace, frozenset(pins)
+    trace = context.trace
+    pinned = frozenset(memory.ref for memory in named_pins((session, *spaces), pins))
     own = {"plan": not isinstance(plan, str), "frame": not isinstance(frame, str)}
     own |= {name: given is not None for name, given in more.items() if name not in _KEPT}
     return Assembly(
@@ -159,7 +162,8 @@ def _points(sessions: Sequence[Session]) -> dict[str, Mapping[str, int]]:
 def _entries(session: Session, context: Context, pinned: frozenset[str]) -> Iterable[LedgerEntry]:
     for entry in context.trace.entries:
         yield LedgerEntry(
-            memory_id=entry.memory_id,
+            memory_id=split_id(entry.memory_id)[0],
+            version=entry.version,
             kind=entry.kind,
             agent=entry.agent or session.agent,
             section=entry.section,

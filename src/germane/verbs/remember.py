@@ -8,20 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from germane.errors import InvalidInput, NotFound
+from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.kinds import Kind, subject_of
 from germane.lifecycle import first_stage
 from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
-from germane.model.memory import Memory, Outcome, Renditions, Status, Trust
+from germane.model.memory import Memory, Outcome, Renditions, Status, Trust, day_of
 from germane.model.scope import Scope
 from germane.model.stage import Standing
-from germane.renditions import renditions_of
+from germane.renditions import OUTCOMES, renditions_of, with_outcomes
 from germane.tokens import uncached
 from germane.verbs.checks import (
     checked_content,
@@ -35,10 +35,11 @@ from germane.verbs.checks import (
 )
 from germane.verbs.embed import vectors_to_store
 from germane.verbs.outdated import told_outdated
+from germane.verbs.read import get, head_of
 from germane.verbs.session import Session
-from germane.verbs.versions import head_of, store_version
+from germane.verbs.versions import store_version
 
-__all__ = ["adopt", "draft_of", "keep", "memory_of", "renew_renditions"]
+__all__ = ["adopt", "content_hash_of", "draft_of", "given_in", "keep", "memory_of", "renew_renditions"]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
@@ -46,21 +47,51 @@ _BATCH = 1000
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False).encode
 
+_APPLIED = ("tags", "outcome", "importance", "confidence", "pinned")
+"""What saying a known text again may change."""
+
+_TRIES = 20
+"""Somebody else may revise the memory meanwhile; nobody does so twenty times in a row."""
+
+_NOTHING_GIVEN: Mapping[str, frozenset[str]] = MappingProxyType({})
+
 _NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
 
 
 def keep(
-    session: Session, memories: Sequence[Memory], *, revive: bool = True, at: datetime | None = None
+    session: Session,
+    memories: Sequence[Memory],
+    *,
+    revive: bool = True,
+    given: Mapping[str, frozenset[str]] = _NOTHING_GIVEN,
+    at: datetime | None = None,
 ) -> tuple[Remembered, ...]:
     """Store new memories as what somebody says now: what was forgotten or superseded stands again.
 
+    `given` says by id which fields the caller has set; where the text is known, they are applied to it.
     Without `revive` they are what an import came across: what is known stays as it is. `at` is the moment of
     storing, where the times of the memories are those of their sources.
     """
     stored = tuple(_stored(session, memories, revive=revive, at=at))
     if not revive:
         return stored
-    return tuple(_said_again(session, one, given, at=at) for one, given in zip(stored, memories, strict=True))
+    # The same memory may stand in a batch several times, and is counted before it is updated.
+    seen = {one.memory.version_id: one.memory.seen_count for one in stored}
+    latest: dict[str, Memory] = {}
+    told: list[Remembered] = []
+    for one, memory in zip(stored, memories, strict=True):
+        fields = given.get(memory.id, frozenset())
+        known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
+        now = replace(one, memory=known) if fields and not one.created else one
+        told.append(_said_again(session, now, memory, fields, at=at))
+        latest[one.memory.id] = told[-1].memory if told[-1].updated else known
+    return tuple(told)
+
+
+def given_in(draft: Draft) -> frozenset[str]:
+    """The fields of a draft that apply to a memory which says the same already."""
+    fields = {name: getattr(draft, name) for name in _APPLIED}
+    return frozenset(name for name, value in fields.items() if value is not None and value is not False)
 
 
 def adopt(
@@ -68,7 +99,7 @@ def adopt(
 ) -> tuple[Remembered, ...]:
     """Store whole memories as they are, ids, versions and times included: what an export holds.
 
-    `standings` says by id what is counted of their lives. What is there already stays as it is.
+    `standings` says by `Memory.ref` what is counted of their lives. What is there already stays as it is.
     """
     held = [memory.evolve(agent=session.agent) for memory in memories]
     return tuple(_stored(session, held, revive=False, standings=standings or {}))
@@ -111,7 +142,7 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     metadata = checked_json(draft.metadata)
     memory_id = session.ids.next(now)
     created, updated = _times(draft, now)
-    return Memory(
+    memory = Memory(
         id=memory_id,
         agent=session.agent,
         kind=kind.name,
@@ -121,7 +152,6 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         ),
         created_at=created,
         updated_at=updated,
-        chain=memory_id,
         scope=scope,
         subject=subject,
         tags=checked_tags(draft.tags),
@@ -134,9 +164,9 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         source=source,
         pinned=checked_flag(draft.pinned, name="pinned"),
         metadata=metadata,
-        content_hash=_content_hash(kind.name, content, subject, str(scope), source),
         stage=first_stage(kind.lifecycle, outcome),
     )
+    return memory.evolve(content_hash=content_hash_of(memory))
 
 
 def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
@@ -154,7 +184,7 @@ def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
 
 
 def renew_renditions(session: Session, memory: Memory) -> Memory:
-    """The memory with renditions and content hash made anew from its other fields."""
+    """The memory with renditions made anew from its other fields."""
     kind = session.kinds.of(memory)
     return memory.evolve(
         renditions=_renditions(
@@ -165,11 +195,14 @@ def renew_renditions(session: Session, memory: Memory) -> Memory:
             memory.outcome,
             confidence=memory.confidence,
             metadata=memory.metadata,
-        ),
-        content_hash=_content_hash(
-            memory.kind, memory.content, memory.subject, str(memory.scope), memory.source
-        ),
+        )
     )
+
+
+def content_hash_of(memory: Memory, *more: str) -> str:
+    """What makes two memories the same one: kind, content, subject, scope and source, and what is `more`."""
+    parts = (memory.kind, memory.content, memory.subject, str(memory.scope), memory.source, *more)
+    return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
 
 
 def _stored(
@@ -189,7 +222,8 @@ def _stored(
                 vector=vector,
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
-                standing=standings.get(memory.id),
+                standing=standings.get(memory.ref),
+                dated=_dated(session, memory, now=revive),
                 at=at,
             )
             for memory, vector in zip(batch, vectors, strict=True)
@@ -197,23 +231,71 @@ def _stored(
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
+def _dated(session: Session, memory: Memory, *, now: bool) -> str:
+    """The hash of an episode with its day, as another day makes it another one.
+
+    An import that names no day comes across the same text `now` as on any other day.
+    """
+    names_day = now or memory.created_at != memory.updated_at or "date" in memory.metadata
+    is_episode = session.kinds.of(memory).lifecycle == "episode"
+    return content_hash_of(memory, day_of(memory)) if is_episode and names_day else ""
+
+
 def _said_again(
-    session: Session, remembered: Remembered, given: Memory, *, at: datetime | None
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], *, at: datetime | None
 ) -> Remembered:
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
-        return remembered
+        return remembered if remembered.created else _updated(session, remembered, given, fields, at)
     try:
         head = head_of(session, former)
     except NotFound:
         return remembered
-    if head.chain != former.chain:
+    if head.id != former.id:
         # It was merged into another memory that says the same, which still stands for both.
         return Remembered(memory=head, created=False)
-    again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
+    again = given.evolve(id=head.id, version=head.version + 1)
     vector = vectors_to_store(session.embedder, [again.content])[0]
     return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
+
+
+def _updated(
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], at: datetime | None
+) -> Remembered:
+    """A known memory with what is new in the fields that a caller has set, as its next version."""
+    head = remembered.memory
+    for left in reversed(range(_TRIES)):
+        changes = _news(head, given, fields)
+        if not changes:
+            return replace(remembered, memory=head)
+        next_version = head.evolve(
+            **changes, version=head.version + 1, updated_at=max(head.updated_at, given.updated_at)
+        )
+        vector = vectors_to_store(session.embedder, [head.content])[0]
+        try:
+            stored = store_version(session, head, renew_renditions(session, next_version), vector, at=at)
+        except StaleRevision:
+            if not left:
+                raise
+            head = head_of(session, get(session, head.id))
+        else:
+            updated = tuple(name for name in _APPLIED if name in changes)
+            return Remembered(memory=stored, created=False, updated=updated)
+    raise AssertionError("The last try returns or raises.")
+
+
+def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any]:
+    """What a memory says anew of a known one: further tags and outcomes, other numbers, a pin."""
+    changes: dict[str, Any] = {name: getattr(given, name) for name in _APPLIED if name in fields}
+    if "tags" in changes:
+        changes["tags"] = tuple(dict.fromkeys((*known.tags, *given.tags)))
+    changes = {name: value for name, value in changes.items() if value != getattr(known, name)}
+    if "outcome" in changes and known.outcome is not None:
+        before = known.metadata.get(OUTCOMES)
+        listed = before if isinstance(before, list) and before else [known.outcome.value]
+        changes["metadata"] = MappingProxyType({**known.metadata, OUTCOMES: [*listed, str(given.outcome)]})
+    return changes
 
 
 def _renditions(
@@ -235,12 +317,7 @@ def _renditions(
     }
     # Contexts don't count what is counted here, and it would push out what they do.
     made = renditions_of(kind, values, uncached(session.counter), session.summarizer)
-    return told_outdated(made, metadata, session.counter)
-
-
-def _content_hash(*parts: str | None) -> str:
-    """What makes two memories the same one: kind, content, subject, scope and source."""
-    return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
+    return told_outdated(with_outcomes(made, kind, values, session.counter), metadata, session.counter)
 
 
 def _remembered(applied: Applied) -> Remembered:

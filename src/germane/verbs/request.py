@@ -332,7 +332,7 @@ def _remember(
 
 
 def _shown(context: Context) -> dict[str, float]:
-    return {item.memory.id: max(item.score, 0.0) for item in context.items}
+    return {item.memory.version_id: max(item.score, 0.0) for item in context.items}
 
 
 def _still_stands(remembering: Remembering, ids: Sequence[str]) -> bool:
@@ -340,7 +340,7 @@ def _still_stands(remembering: Remembering, ids: Sequence[str]) -> bool:
         # It stands as its text does, whosever memories are in it: a space's are no agent's own.
         return True
     found = [each for one in remembering.of for each in one.store.get(one.agent, ids) if each is not None]
-    standing = {each.id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
+    standing = {each.version_id for each in found if each.status in (Status.ACTIVE, Status.ARCHIVED)}
     return standing.issuperset(ids)
 
 

@@ -47,7 +47,7 @@ def said_already(
         least = CONTAINED * sum(weights.values())
         # Nearly nothing stands in the whole of a conversation, and that is asked once.
         if _held(weights, everything) >= least and any(_held(weights, piece) >= least for piece in pieces):
-            found[candidate.memory.id] = Reason.SAID
+            found[candidate.memory.ref] = Reason.SAID
     return found
 
 

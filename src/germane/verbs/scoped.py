@@ -120,7 +120,7 @@ def assemble_scoped(
         counter=own,
         kinds=session.kinds,
         now=now,
-        pinned=frozenset(memory.id for memory in pinned),
+        pinned=frozenset(memory.ref for memory in pinned),
         scorer=scorer,
         gated=scorer is None and found.by_relevance,
         weights=session.known_weights.of(session.store, session.agent, found.learning) if weighs else None,
@@ -218,14 +218,14 @@ def _gathered(
 
 
 def _united(*parts: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    by_id = {candidate.memory.id: candidate for part in parts for candidate in part}
+    by_id = {candidate.memory.ref: candidate for part in parts for candidate in part}
     return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 
 def _with_pinned(found: Found, pinned: Sequence[Memory]) -> Found:
     """What was found, and in the last section what is pinned and stands in none."""
-    known = {one.memory.id for part in found.slices for one in part} if pinned else set()
-    guests = {memory.id: Candidate(memory=memory) for memory in pinned if memory.id not in known}
+    known = {one.memory.ref for part in found.slices for one in part} if pinned else set()
+    guests = {memory.ref: Candidate(memory=memory) for memory in pinned if memory.ref not in known}
     if not guests:
         return found
     return replace(found, slices=(*found.slices[:-1], (*found.slices[-1], *guests.values())))

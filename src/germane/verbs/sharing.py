@@ -18,7 +18,7 @@ from germane.verbs.checks import checked_count, checked_number, checked_word
 from germane.verbs.following import Following
 from germane.verbs.language import settled_language
 from germane.verbs.learned import KnownWeights
-from germane.verbs.read import get
+from germane.verbs.read import current
 from germane.verbs.remember import keep
 from germane.verbs.session import Session
 
@@ -102,19 +102,16 @@ def share(session: Session, space: Session, memory_id: str) -> Memory:
     It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
     what is forgotten or superseded, and NotAllowed.
     """
-    memory = get(session, memory_id)
+    memory = current(session, memory_id)
     if memory.status is Status.FORGOTTEN:
         raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you share it.")
     if memory.superseded_by is not None:
-        raise InvalidInput(
-            f"Memory {memory_id!r} was superseded by {memory.superseded_by!r}. Share its latest version."
-        )
+        raise InvalidInput(f"Memory {memory_id!r} was merged into {memory.superseded_by!r}. Share that one.")
     now = as_utc(session.clock(), name="clock")
     copied = space.ids.next(now)
     copy = memory.evolve(
         id=copied,
         agent=space.agent,
-        chain=copied,
         version=1,
         status=Status.ACTIVE,
         updated_at=now,
@@ -122,7 +119,6 @@ def share(session: Session, space: Session, memory_id: str) -> Memory:
         seen_count=1,
         access_count=0,
         accessed_at=None,
-        supersedes=None,
     )
     return keep(space, [copy])[0].memory
 

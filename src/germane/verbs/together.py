@@ -117,7 +117,7 @@ def _each_once(parts: Sequence[tuple[Candidate, ...]]) -> tuple[Candidate, ...]:
     """The candidates of all, in the order of their ids, a memory that several have from the first of them."""
     owners: dict[str, str] = {}
     kept = {
-        candidate.memory.id: candidate
+        candidate.memory.ref: candidate
         for part in parts
         for candidate in part
         if owners.setdefault(candidate.memory.content_hash, candidate.memory.agent) == candidate.memory.agent

@@ -118,13 +118,14 @@ def _marks(session: Session) -> Iterator[UpkeepStep]:
     kinds = _kinds(session, "fact")
     for page in _pages(session, Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))):
         for fact in page:
-            successor = fact.superseded_by and session.store.get(session.agent, [fact.superseded_by])[0]
+            after = fact.superseded_by
+            successor = after and session.store.get(session.agent, [after])[0]
             if successor and normalised(successor.content) == normalised(fact.content):
                 continue  # The same is said still.
-            if successor and successor.chain != fact.chain:
+            if successor and successor.id != fact.id:
                 continue  # A duplicate, which holds as it ever did.
-            for memory, _ in marks(session, fact, but=(fact.id,)):
-                yield UpkeepStep(task=UpkeepTask.MARK, memory_id=memory.id, other=fact.id)
+            for memory, _ in marks(session, fact):
+                yield UpkeepStep(task=UpkeepTask.MARK, memory_id=memory.id, other=fact.version_id)
 
 
 def _same(session: Session, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:
@@ -190,7 +191,7 @@ def _pages(session: Session, where: Filter) -> Iterator[tuple[Memory, ...]]:
     after: str | None = None
     while page := session.store.find(session.agent, where, order=Order.OLDEST, limit=_PAGE, after=after):
         yield page
-        after = page[-1].id
+        after = page[-1].ref
 
 
 def _kinds(session: Session, lifecycle: str) -> tuple[str, ...]:

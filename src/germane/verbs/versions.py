@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from germane.errors import NotFound
 from germane.lifecycle import carries, first_stage, next_standing, stage_of, status_at
 from germane.model.change import Change, Revise
 from germane.model.living import Live, Reword
@@ -18,7 +17,7 @@ from germane.protocols import Living
 from germane.verbs.outdated import marks
 from germane.verbs.session import Session
 
-__all__ = ["head_of", "store_version"]
+__all__ = ["store_version"]
 
 
 def store_version(
@@ -46,21 +45,10 @@ def store_version(
     if isinstance(session.store, Living):
         changes += _lived(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
         if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
-            found = marks(session, old, but=(old.id, new.id))
-            changes += [Reword(memory=marked) for _, marked in found]
+            changes += [Reword(memory=marked) for _, marked in marks(session, old)]
     applied = session.store.apply(session.agent, changes)
-    stored = [each.memory for each in applied if each.memory is not None and each.memory.id == new.id]
+    stored = [each.memory for each in applied if each.memory and each.memory.version_id == new.version_id]
     return stored[-1]
-
-
-def head_of(session: Session, memory: Memory) -> Memory:
-    """The memory that stands in its place now: itself, unless it is superseded. Raises NotFound."""
-    while memory.superseded_by is not None:
-        after = session.store.get(session.agent, [memory.superseded_by])[0]
-        if after is None:
-            raise NotFound(memory.superseded_by, session.agent)
-        memory = after
-    return memory
 
 
 def _lived(
@@ -72,17 +60,24 @@ def _lived(
     if next_standing(before, standing, Sign.SUPERSEDE, memory=old, at=at) is not None:
         found.append(
             Live(
-                memory_id=old.id,
+                memory_id=old.version_id,
                 lifecycle=before,
                 sign=Sign.SUPERSEDE,
                 cause=cause,
                 at=at,
-                other=new.id,
+                other=new.version_id,
             )
         )
     if goes_on and before == "decision" and new.outcome is not old.outcome:
         sign = Sign.AWAIT if new.outcome in (None, Outcome.PENDING) else Sign.REVIEW
         found.append(
-            Live(memory_id=new.id, lifecycle=before, sign=sign, cause=Cause.OUTCOME, at=at, other=old.id)
+            Live(
+                memory_id=new.id,
+                lifecycle=before,
+                sign=sign,
+                cause=Cause.OUTCOME,
+                at=at,
+                other=old.version_id,
+            )
         )
     return found

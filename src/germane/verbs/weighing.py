@@ -19,6 +19,7 @@ from germane.ranking.alike import could_be_same, normalised
 from germane.retrieval.terms import query_terms
 from germane.retrieval.worth import doubt_about
 from germane.verbs.embed import embed_texts
+from germane.verbs.remember import content_hash_of
 from germane.verbs.session import Session
 
 __all__ = ["DOUBT", "Quality", "weighed"]
@@ -81,8 +82,9 @@ def _is_known(session: Session, memory: Memory) -> bool:
     others = [each.memory for each in session.store.search(session.agent, query).slices[0]]
     vectors = embed_texts(session.embedder, [other.content for other in others])
     for other, row in zip(others, vectors, strict=True):
-        if other.content_hash == memory.content_hash:
-            return False  # The very same is recognised and counted.
+        if content_hash_of(other) == memory.content_hash:
+            # The very same is recognised and counted, and of another day it is another episode.
+            return False
         alike = vector is not None and row is not None and float(vector @ row) > NEARLY_IDENTICAL
         same = alike and could_be_same(memory.content, other.content)
         if same or normalised(other.content) == normalised(memory.content):

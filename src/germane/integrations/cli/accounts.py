@@ -162,7 +162,7 @@ def _metrics(
 def _print_entries(entries: Sequence[LedgerEntry]) -> None:
     rows = [
         (
-            short_id(entry.memory_id),
+            short_id(entry.version_id),
             entry.section,
             str(entry.level or entry.reason),
             f"{entry.tokens:,}",
@@ -176,10 +176,10 @@ def _print_entries(entries: Sequence[LedgerEntry]) -> None:
 
 def _difference_lines(difference: Difference) -> list[str]:
     lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.asked]
-    lines += [f"+ {entry.memory_id} ({entry.section}, {entry.level})" for entry in difference.entered]
-    lines += [f"- {entry.memory_id} ({entry.section}, {entry.level})" for entry in difference.left]
+    lines += [f"+ {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.entered]
+    lines += [f"- {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.left]
     lines += [
-        f"~ {before.memory_id} ({before.section}, {before.level} -> {after.section}, {after.level})"
+        f"~ {before.version_id} ({before.section}, {before.level} -> {after.section}, {after.level})"
         for before, after in difference.altered
     ]
     if difference.moved:

@@ -109,7 +109,7 @@ def _export(
 
     with open_to_read(database, agent) as engine:
         memories = _in_order(engine)
-        ids = [memory.id for memory in memories]
+        ids = [memory.ref for memory in memories]
         kept: dict[str, Any] = {
             "standings": dict(zip(ids, engine.standings(ids), strict=True)),
             "experience": None if memories_only else engine.experience(),
@@ -147,7 +147,7 @@ def _import_one(engine: Engine, source: str, options: dict[str, Any], *, quiet: 
 
 def _in_order(engine: Engine) -> list[Memory]:
     """Every memory in the order of making: a version's id is greater than that of the one before it."""
-    return sorted(all_memories(engine), key=lambda memory: memory.id)
+    return sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {"import": _import, "export": _export}

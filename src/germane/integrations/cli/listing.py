@@ -99,7 +99,7 @@ def _print_page(
     page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool, as_json: bool
 ) -> None:
     if as_json:
-        after = page[-1].id if more else None
+        after = page[-1].ref if more else None
         memories, said = (
             [memory_shape(each) for each in page],
             [{"code": one.code, "text": one.text} for one in notes],
@@ -113,7 +113,7 @@ def _print_page(
             ("id", "kind", "scope", "made", "memory"),
             [
                 (
-                    short_id(each.id),
+                    short_id(each.ref),
                     each.kind,
                     str(each.scope),
                     f"{each.created_at:%Y-%m-%d}",
@@ -122,7 +122,7 @@ def _print_page(
                 for each in page
             ],
         )
-    rest = f" Go on with --after {short_id(page[-1].id)}." if more else ""
+    rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
 
 

@@ -137,27 +137,25 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
 def id_of(engine: Engine | Space, text: str) -> str:
     """The whole id of the memory that a text names by its id, or by the beginning or end of it.
 
-    Raises NotFound, or InvalidInput for what is too short or names several memories.
+    The version of an `id@n` stays. Raises NotFound, or InvalidInput for what is too short or names several
+    memories.
     """
-    wanted = text.strip().lower()
+    wanted, at, version = text.strip().lower().partition("@")
     if len(wanted) == _ID_LENGTH:
-        return wanted
+        return wanted + at + version
     if len(wanted) < _SHORTEST:
         raise InvalidInput(
             f"{text!r} is too short for an id: give {_SHORTEST} characters or more of its beginning or end."
         )
     if not set(wanted) <= set(string.hexdigits + "-"):
         raise NotFound(text, engine.agent)
-    found = [
-        memory
-        for memory in all_memories(engine)
-        if memory.id.startswith(wanted) or memory.id.endswith(wanted)
-    ]
+    every = (memory.id for memory in all_memories(engine))
+    found = list(dict.fromkeys(one for one in every if one.startswith(wanted) or one.endswith(wanted)))
     if not found:
         raise NotFound(text, engine.agent)
     if len(found) > 1:
         raise InvalidInput(_ambiguous(text, found))
-    return found[0].id
+    return found[0] + at + version
 
 
 def all_memories(engine: Engine | Space) -> Iterator[Memory]:
@@ -166,11 +164,11 @@ def all_memories(engine: Engine | Space) -> Iterator[Memory]:
     everything = Filter(statuses=tuple(Status))
     while page := engine.memories(everything, limit=_PAGE, after=after):
         yield from page
-        after = page[-1].id
+        after = page[-1].ref
 
 
-def _ambiguous(text: str, found: Sequence[Memory]) -> str:
-    named = ", ".join(memory.id for memory in found[:_NAMED])
+def _ambiguous(text: str, found: Sequence[str]) -> str:
+    named = ", ".join(found[:_NAMED])
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     return f"{text!r} names {len(found)} memories: {named}{more}. Give more of the id."
 

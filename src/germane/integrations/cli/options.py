@@ -73,7 +73,11 @@ Reconciling = Annotated[
     typer.Option("--reconcile", help="A fact confirms a known one that says the same, or replaces one."),
 ]
 Target = Annotated[
-    str, typer.Argument(metavar="ID", help="A memory's id, or its beginning or end (4 characters or more).")
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A memory's id, or its beginning or end (4 characters or more); ID@2 is its version 2.",
+    ),
 ]
 QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="What it is about, in any words.")]
 

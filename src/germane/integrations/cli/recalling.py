@@ -168,7 +168,7 @@ def _print_ranked(recalled: Recalled, agent: str) -> None:
             (
                 f"{ranked.score:.2f}",
                 _why(ranked),
-                short_id(ranked.memory.id),
+                short_id(ranked.memory.ref),
                 ranked.memory.kind,
                 f"{ranked.memory.created_at:%Y-%m-%d}",
                 _label(ranked.memory),
@@ -219,7 +219,7 @@ def _print_versions(versions: tuple[Memory, ...]) -> None:
         [
             (
                 str(memory.version),
-                short_id(memory.id),
+                short_id(memory.version_id),
                 str(memory.status),
                 f"{memory.created_at:%Y-%m-%d %H:%M}",
                 _label(memory),
@@ -232,7 +232,8 @@ def _print_versions(versions: tuple[Memory, ...]) -> None:
 
 def _version_shape(memory: Memory) -> dict[str, Any]:
     shape = memory_shape(memory)
-    return {name: shape[name] for name in ("id", "version", "status", "created_at")}
+    named = {name: shape[name] for name in ("version", "status", "created_at")}
+    return {"id": memory.version_id, **named}
 
 
 def _label(memory: Memory) -> str:

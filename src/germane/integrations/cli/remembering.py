@@ -28,9 +28,9 @@ from germane.model.columns import cut, line_of
 from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
-    from germane import Engine, Memory
+    from germane import Engine, Memory, Remembered
 
-__all__ = ["COMMANDS", "text_of", "told"]
+__all__ = ["COMMANDS", "print_remembered", "text_of", "told"]
 
 _LABEL = 70
 _NEW_TEXT = Annotated[
@@ -59,7 +59,7 @@ def _remember(
     agent: options.Agent = DEFAULT_AGENT,
     as_json: options.Json = False,
 ) -> None:
-    """Store a memory. The same one said again is counted, not doubled.
+    """Store a memory. The same one said again is counted, not doubled, and gets what is new.
 
     What is hardly worth keeping (empty talk, a passing state, an answer that answers nothing, an episode told
     twice within two days) is refused unless --force is given.
@@ -83,11 +83,17 @@ def _remember(
     )
     with open_to_write(database, agent) as engine:
         done = engine.remember_many([draft], reconcile=reconcile, quality="refuse", force=force)[0]
+    print_remembered(done, as_json=as_json)
+
+
+def print_remembered(done: Remembered, *, as_json: bool) -> None:
+    """Print what became of a text that was remembered."""
     if as_json:
-        print_json({"created": done.created, "memory": memory_shape(done.memory)})
-    else:
-        verb = "Remembered" if done.created else f"Known already, seen {done.memory.seen_count} times"
-        print_text(told(verb, done.memory))
+        print_json({"created": done.created, "what": done.what, "memory": memory_shape(done.memory)})
+        return
+    news = f", {done.what}" if done.updated else ""
+    known = f"Known already, seen {done.memory.seen_count} times{news}"
+    print_text(told("Remembered" if done.created else known, done.memory))
 
 
 def _revise(

@@ -23,7 +23,7 @@ from germane.integrations.cli.opening import (
     open_to_write,
 )
 from germane.integrations.cli.output import print_json, print_table, print_text, warn
-from germane.integrations.cli.remembering import text_of, told
+from germane.integrations.cli.remembering import print_remembered, text_of, told
 from germane.integrations.shapes import memory_shape
 from germane.integrations.space_shapes import space_shape
 
@@ -206,11 +206,7 @@ def _remember(
     )
     with open_to_change(database, agent) as engine:
         done = engine.space(name).remember_many([draft])[0]
-    if as_json:
-        print_json({"created": done.created, "memory": memory_shape(done.memory)})
-    else:
-        verb = "Remembered" if done.created else f"Known already, seen {done.memory.seen_count} times"
-        print_text(told(verb, done.memory))
+    print_remembered(done, as_json=as_json)
 
 
 def _share(

@@ -47,6 +47,7 @@ from germane.integrations.working_shapes import (
     move_shape,
     working_set_shape,
 )
+from germane.model.memory import split_id
 
 if TYPE_CHECKING:
     from germane import Move, WorkingSet
@@ -129,7 +130,7 @@ def _moving(done: str, move: Callable[[WorkingSet, str], object], *, says: str) 
         as_json: Json = False,
     ) -> None:
         with changing(database, agent, name, space) as (owner, held):
-            memory_id = id_of(owner, target)
+            memory_id = split_id(id_of(owner, target))[0]
             move(held, memory_id)
             _tell(held, memory_id, done, as_json=as_json)
 

@@ -18,7 +18,7 @@ from germane.stores.recorded import asked_json, fields_of
 from germane.stores.relational.agents.past import POINT, last_of
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.experience.learning import key_of
-from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, ref_of, try_id_bytes
 
 __all__ = ["MOST_ASSEMBLIES", "LedgerIn"]
 
@@ -91,8 +91,8 @@ class LedgerIn:
             number = _number(connection, agent)
             values = {"agent": number, "seq": point["seq"], "last": last_of(number, point)}
             found = [
-                Alteration(what=_what(what, status), memory_id=raw and id_text(raw))
-                for what, raw, status in connection.run("altered", values)
+                Alteration(what=_what(what, status), memory_id=raw and ref_of(raw, version, superseded_by))
+                for what, raw, version, superseded_by, status in connection.run("altered", values)
                 if raw is not None or what == "reindex"
             ]
             (gone,) = connection.run("count_purged", values).fetchone()
@@ -129,6 +129,7 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
 def _entry_row(entry: LedgerEntry) -> dict[str, Any]:
     return {
         "id": id_bytes(entry.memory_id),
+        "version": entry.version,
         "owner": entry.agent,
         "section": entry.section,
         "score": float(entry.score),
@@ -159,9 +160,10 @@ def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, .
 
 
 def _entry(row: tuple[Any, ...]) -> LedgerEntry:
-    raw, kind, owner, section, score, parts, level, reason, tokens, short_by, pinned, used = row
+    raw, version, kind, owner, section, score, parts, level, reason, tokens, short_by, pinned, used = row
     return LedgerEntry(
         memory_id=id_text(raw),
+        version=version,
         kind=kind,
         agent=owner,
         section=section,

@@ -16,19 +16,23 @@ from typing import Any, Final
 from germane.errors import InvalidInput
 from germane.ids import id_text
 from germane.model.making import maker
-from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc
+from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc, split_id
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
 __all__ = [
     "AGENT_SHIFT",
+    "former_ref",
     "id_bytes",
     "id_text",
     "memory_of",
     "memory_row",
     "microseconds",
     "moment",
+    "named",
+    "ref_of",
     "reworded_row",
+    "row_id",
     "span",
     "texts_row",
     "try_id_bytes",
@@ -36,6 +40,9 @@ __all__ = [
 
 AGENT_SHIFT: Final = 40
 """A num is the agent's number shifted by this much, plus a change number of that agent's."""
+
+_BETWEEN: Final = (1 << 44) + 0x9E3779B97F5
+"""How far apart the ids of the rows of two versions are: no two memories are that many random bits apart."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -52,8 +59,8 @@ _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each fo
 _memory = maker(
     Memory,
     *("id", "agent", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
-    *("source", "pinned", "created_at", "updated_at", "chain", "version", "content_hash"),
-    *("seen_count", "access_count", "accessed_at", "supersedes", "superseded_by", "stage"),
+    *("source", "pinned", "created_at", "updated_at", "version", "content_hash"),
+    *("seen_count", "access_count", "accessed_at", "superseded_by", "stage"),
     *("content", "renditions", "tags", "metadata"),
 )
 
@@ -79,6 +86,34 @@ def try_id_bytes(text: str) -> bytes | None:
     return bytes.fromhex(text.replace("-", "")) if _CANONICAL.fullmatch(text) else None
 
 
+def row_id(memory_id: str, version: int) -> bytes:
+    """The id of the row of a version: for the first the memory's own, for each later one a greater one."""
+    raw = id_bytes(memory_id)
+    if version == 1:
+        return raw
+    number = int.from_bytes(raw, "big") + (version - 1) * _BETWEEN
+    return (number % (1 << 128)).to_bytes(16, "big")
+
+
+def former_ref(raw: bytes, former: bytes) -> str:
+    """The name `id@n` of a former version of the memory `raw`, by the id of its row."""
+    apart = (int.from_bytes(former, "big") - int.from_bytes(raw, "big")) % (1 << 128)
+    version, rest = divmod(apart, _BETWEEN)
+    # Rows of before had ids of any kind; such an id still names the memory.
+    return id_text(former) if rest else f"{id_text(raw)}@{version + 1}"
+
+
+def named(name: str) -> dict[str, Any]:
+    """The placeholders `id` and `version` of what a caller names: `id` or `id@n`. Nothing has the id None."""
+    memory_id, version = split_id(name)
+    return {"id": try_id_bytes(memory_id), "version": version}
+
+
+def ref_of(chain: bytes, version: int, superseded_by: bytes | None) -> str:
+    """What `Memory.ref` is of a row."""
+    return id_text(chain) if superseded_by is None else f"{id_text(chain)}@{version}"
+
+
 def microseconds(when: datetime, *, name: str) -> int:
     """Microseconds since 1970 in UTC, exactly; raises InvalidInput for a naive time."""
     if when.tzinfo is not UTC:
@@ -93,12 +128,11 @@ def moment(number: int) -> datetime:
 
 def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
     """The values of `insert_memory`. Raises InvalidInput for what no store accepts."""
-    raw = id_bytes(memory.id)
     _check(memory)
     return (
         num,
         agent,
-        raw,
+        row_id(memory.id, memory.version),
         memory.kind,
         memory.status.value,
         memory.scope.name,
@@ -112,14 +146,14 @@ def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
         int(memory.pinned),
         microseconds(memory.created_at, name="created_at"),
         microseconds(memory.updated_at, name="updated_at"),
-        raw if memory.chain == memory.id else id_bytes(memory.chain, name="chain"),
+        id_bytes(memory.id),
         memory.version,
         memory.content_hash,
         memory.seen_count,
         memory.access_count,
         memory.accessed_at and microseconds(memory.accessed_at, name="accessed_at"),
-        memory.supersedes and id_bytes(memory.supersedes, name="supersedes"),
-        memory.superseded_by and id_bytes(memory.superseded_by, name="superseded_by"),
+        row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
+        memory.superseded_by and _named_row(memory.superseded_by),
         memory.stage and memory.stage.value,
     )
 
@@ -152,12 +186,15 @@ def reworded_row(memory: Memory, num: int, agent: int) -> dict[str, Any]:
 
 def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
     """The memory of a row of `records`; the agent's name is not in it."""
-    (_, raw, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
+    (_, _, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
     (source, pinned, created_at, updated_at, chain, version, content_hash) = row[11:18]
-    (seen_count, access_count, accessed_at, supersedes, superseded_by, stage) = row[18:24]
+    (seen_count, access_count, accessed_at, _, superseded_by, stage) = row[18:24]
     (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[24:32]
     (tags, metadata) = row[32:]
-    memory_id = id_text(raw)
+    memory_id = id_text(chain)
+    after = superseded_by and (
+        f"{memory_id}@{version + 1}" if superseded_by == chain else id_text(superseded_by)
+    )
     renditions = Renditions(
         micro=Rendition(text=micro, tokens=micro_tokens),
         summary=Rendition(text=summary, tokens=summary_tokens),
@@ -179,14 +216,12 @@ def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
         bool(pinned),
         moment(created_at),
         moment(updated_at),
-        memory_id if chain == raw else id_text(chain),
         version,
         content_hash,
         seen_count,
         access_count,
         None if accessed_at is None else moment(accessed_at),
-        supersedes and id_text(supersedes),
-        superseded_by and id_text(superseded_by),
+        after,
         _STAGE[stage],
         content,
         renditions,
@@ -194,6 +229,11 @@ def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
         MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
     )
     return _memory(values)
+
+
+def _named_row(name: str) -> bytes:
+    memory_id, version = split_id(name)
+    return row_id(memory_id, version or 1)
 
 
 def _check(memory: Memory) -> None:
@@ -205,11 +245,8 @@ def _check(memory: Memory) -> None:
         raise InvalidInput(f"importance={memory.importance!r} is outside 0 to 10.")
     if not 0 <= memory.confidence <= 1:
         raise InvalidInput(f"confidence={memory.confidence!r} is outside 0 to 1.")
-    if memory.version < 1 or (memory.version == 1) != (memory.chain == memory.id):
-        raise InvalidInput(
-            f"Memory {memory.id!r} is version {memory.version} of the chain {memory.chain!r}. "
-            "The first version of a chain, and no other, has the chain's id."
-        )
+    if memory.version < 1:
+        raise InvalidInput(f"Memory {memory.id!r} has version {memory.version}. Versions count from 1.")
 
 
 def _json(metadata: Mapping[str, Any]) -> str:

@@ -28,7 +28,7 @@ from germane.stores.relational.experience.lives import Lives
 from germane.stores.relational.experience.validating import evidence_of
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.recording import Recordings
-from germane.stores.relational.rows import memory_of, moment, span, try_id_bytes
+from germane.stores.relational.rows import memory_of, moment, named, span
 from germane.stores.relational.searches.cache import AgentCache
 from germane.stores.relational.searches.caches import Caches
 from germane.stores.relational.searches.resident import ResidentCache
@@ -126,14 +126,18 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         return applied
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        """The memories of these ids whatever their status, in the order asked; None where there is none."""
+        """The memories of these ids whatever their status, in the order asked; None where there is none.
+
+        `id` is the current version, `id@n` the one of that number.
+        """
         with self._connections.reading(agent) as connection:
             known = connection.run("agent", {"name": agent})
             # The first is asked for with the agent, before any answer is looked at.
             first = [_asked(connection, agent, each) for each in ids[:1]]
             self._known(known)
             rest = (_asked(connection, agent, each) for each in ids[1:])
-            return tuple(_memory(each, agent) for each in chain(first, rest))
+            asked = zip(ids, chain(first, rest), strict=True)
+            return tuple(_memory(connection, agent, name, each) for name, each in asked)
 
     def find(
         self,
@@ -144,7 +148,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         limit: int | None = None,
         after: str | None = None,
     ) -> tuple[Memory, ...]:
-        """The memories that pass the filter, in order; `after` is the last id of the page before.
+        """The memories that pass the filter, in order; `after` is the `ref` that ended the page before.
 
         Where the order ties, the newer id comes first; in Order.OLDEST, the reverse of NEWEST, the
         older one. Raises NotFound when `after` is no memory of the agent's any more.
@@ -337,12 +341,21 @@ def _check_name(agent: str) -> None:
 
 
 def _asked(connection: Connection, agent: str, memory_id: str) -> Rows | None:
-    raw = try_id_bytes(memory_id)
-    return None if raw is None else connection.run("record_by_id", {"agent": agent, "id": raw})
+    values = named(memory_id)
+    if values["id"] is None:
+        return None
+    query = "record_by_version" if values["version"] else "record_by_id"
+    return connection.run(query, {"agent": agent, **values})
 
 
-def _memory(asked: Rows | None, agent: str) -> Memory | None:
+def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -> Memory | None:
     row = None if asked is None else asked.fetchone()
+    memory = None if row is None else memory_of(row, agent)
+    values = named(name)
+    if asked is None or values["version"] or (memory is not None and memory.superseded_by is None):
+        return memory
+    # The row is that of a former version, or of none.
+    row = connection.run("record_by_version", {"agent": agent, **values}).fetchone()
     return None if row is None else memory_of(row, agent)
 
 
@@ -352,8 +365,9 @@ def _edge(
     names = ("edge_id", "edge_time", "edge_importance")
     if after is None:
         return dict.fromkeys(names)
-    raw = try_id_bytes(after)
-    row = raw and connection.run("edge", {"agent": number, "id": raw}).fetchone()
-    if not row:
+    values = named(after)
+    found = values["id"] and connection.run("num", {"agent": number, **values}).fetchone()
+    if not found:
         raise NotFound(after, agent)
+    row = connection.run("edge", {"agent": number, "num": found[0]}).fetchone()
     return dict(zip(names, row, strict=True))

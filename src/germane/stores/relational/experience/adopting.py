@@ -11,7 +11,7 @@ from germane.model.stage import LifeEvent
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.experience.learning import keep_showing
 from germane.stores.relational.experience.validating import keep_outcome
-from germane.stores.relational.rows import microseconds, try_id_bytes
+from germane.stores.relational.rows import microseconds, named
 
 __all__ = ["adopt"]
 
@@ -41,7 +41,7 @@ def _keep_event(connection: Connection, agent: int, num: int, event: LifeEvent, 
         return False
     other = None
     if event.other is not None:
-        row = connection.run("num", {"agent": agent, "id": try_id_bytes(event.other)}).fetchone()
+        row = connection.run("num", {"agent": agent, **named(event.other)}).fetchone()
         other = None if row is None else row[0]
     connection.run("count_life_event", {"agent": agent})
     connection.run("insert_life_event", {**values, "by": event.by, "other": other})

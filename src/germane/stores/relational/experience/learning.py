@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from germane.errors import InvalidInput
 from germane.model.learning import Example, LearningState
 from germane.stores.relational.connection import Connection
-from germane.stores.relational.rows import id_text, microseconds
+from germane.stores.relational.rows import microseconds, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,12 +82,12 @@ def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
     return tuple(
         Example(
             context=context.hex(),
-            memory_id=id_text(raw),
+            memory_id=ref_of(*version),
             used=bool(used),
             parts=json.loads(parts),
             given=given,
         )
-        for context, raw, used, parts, given in connection.run("examples", {"agent": agent})
+        for context, *version, used, parts, given in connection.run("examples", {"agent": agent})
     )
 
 

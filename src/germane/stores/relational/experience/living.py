@@ -19,7 +19,7 @@ from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.experience.validating import Told
-from germane.stores.relational.rows import id_text, microseconds, moment, try_id_bytes
+from germane.stores.relational.rows import microseconds, moment, named, ref_of
 from germane.stores.relational.working_sets.in_sets import gone_from_sets
 
 __all__ = ["LivedIn", "keep_counts", "live", "lived_by", "sign_of_repetition"]
@@ -38,7 +38,8 @@ class LivedIn:
         """How memories stand, in the order asked; None where there is no such memory."""
         with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
-            return tuple(_standing(connection, number, try_id_bytes(each)) for each in ids)
+            nums = [connection.run("num", {"agent": number, **named(each)}) for each in ids]
+            return tuple(_standing(connection, number, each.fetchone()) for each in nums)
 
     def life_events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
@@ -72,7 +73,7 @@ def live(
 
     Raises InvalidInput where its lifecycle has no such move.
     """
-    before = _before(connection, agent, memory, change.lifecycle)
+    before = _before(connection, agent, num, memory, change.lifecycle)
     after = step(
         change.lifecycle, before, change.sign, memory=memory, at=change.at, instead_of=change.instead_of
     )
@@ -104,7 +105,9 @@ def live(
     return after
 
 
-def lived_by(connection: Connection, agent: int, memory: Memory, change: Attest, told: Told) -> Live | None:
+def lived_by(
+    connection: Connection, agent: int, num: int, memory: Memory, *, change: Attest, told: Told
+) -> Live | None:
     """What an attested outcome does to the memory that stands for the one named; None for nothing.
 
     A procedure that is out of use counts no outcomes.
@@ -117,7 +120,7 @@ def lived_by(connection: Connection, agent: int, memory: Memory, change: Attest,
         at=change.at,
         instead_of=told.former,
     )
-    before = _before(connection, agent, memory, change.lifecycle)
+    before = _before(connection, agent, num, memory, change.lifecycle)
     after = next_standing(
         change.lifecycle, before, lived.sign, memory=memory, at=change.at, instead_of=told.former
     )
@@ -141,8 +144,8 @@ def sign_of_repetition(lifecycle: str, memory: Memory) -> Sign | None:
     return None
 
 
-def _before(connection: Connection, agent: int, memory: Memory, lifecycle: str) -> Standing:
-    found = _standing(connection, agent, try_id_bytes(memory.id))
+def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> Standing:
+    found = _standing(connection, agent, (num,))
     standing = found or Standing(stage=None)
     return replace(standing, stage=stage_of(lifecycle, memory))
 
@@ -152,9 +155,10 @@ def _number(connection: Connection, agent: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _standing(connection: Connection, agent: int, raw: bytes | None) -> Standing | None:
-    values = {"agent": agent, "id": raw}
-    row = connection.run("standing", values).fetchone()
+def _standing(connection: Connection, agent: int, num: tuple[int] | None) -> Standing | None:
+    if num is None:
+        return None
+    row = connection.run("standing", {"agent": agent, "num": num[0]}).fetchone()
     if row is None:
         return None
     stage, *counts, renewed_at = row
@@ -166,23 +170,22 @@ def _standing(connection: Connection, agent: int, raw: bytes | None) -> Standing
 
 
 def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> list[int]:
-    raw = try_id_bytes(memory_id)
-    nums = [num for num, *_ in connection.run("versions", {"agent": agent, "id": raw})]
+    nums = [num for num, *_ in connection.run("versions", {"agent": agent, **named(memory_id)})]
     if not nums:
         raise NotFound(memory_id, name)
     return nums
 
 
 def _event(row: tuple[Any, ...]) -> LifeEvent:
-    number, raw, sign, before, after, cause, by, other, at = row
+    number, *version, sign, before, after, cause, by, other, numbered, superseded_by, at = row
     return LifeEvent(
         number=number,
-        memory_id=id_text(raw),
+        memory_id=ref_of(*version),
         sign=Sign(sign),
         before=Stage(before),
         after=Stage(after),
         cause=Cause(cause),
         by=by,
         at=moment(at),
-        other=None if other is None else id_text(other),
+        other=None if other is None else ref_of(other, numbered, superseded_by),
     )

@@ -13,7 +13,7 @@ from germane.model.learning import Attested, Evidence
 from germane.model.stage import Sign
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.experience.learning import key_of, stamp_of
-from germane.stores.relational.rows import id_text, microseconds, moment
+from germane.stores.relational.rows import microseconds, moment, ref_of
 
 if TYPE_CHECKING:
     from germane.model.change import Attest
@@ -75,8 +75,10 @@ def evidence_of(connection: Connection, agent: int, known: int | None) -> Eviden
     return Evidence(
         stamp=stamp,
         attested=tuple(
-            Attested(context=context.hex(), memory_id=id_text(raw), worth=worth, weight=weight, at=moment(at))
-            for context, raw, worth, weight, at in rows
+            Attested(
+                context=context.hex(), memory_id=ref_of(*version), worth=worth, weight=weight, at=moment(at)
+            )
+            for context, *version, worth, weight, at in rows
         ),
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from germane.model.space import Happening, SpaceEvent
 from germane.stores.relational.connection import Connection
-from germane.stores.relational.rows import id_text, moment
+from germane.stores.relational.rows import former_ref, id_text, moment, row_id
 from germane.stores.relational.shared.membership import KeptSpace
 
 __all__ = ["EventLog", "events_of"]
@@ -36,6 +36,7 @@ class EventLog:
         self._happened = space.happened
         self._by = by
         self._seq, self._moved = space.seq, space.moved
+        self._purged: set[bytes | None] = set()
 
     def note(self, what: Happening, **of: Any) -> None:
         """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
@@ -59,16 +60,22 @@ class EventLog:
         values = {"space": self._space, "happened": self._happened}
         self._connection.run("set_happened", values)
 
-    def _note_change(self, num: int, what: str, raw: bytes | None, former: bytes | None, status: str) -> None:
+    def _note_change(self, num: int, what: str, raw: bytes | None, version: int | None, status: str) -> None:
         if what == "purge":
-            self.note(Happening.PURGE, num=num, id=self._told_id(num))
+            memory_id = self._told_id(num)
+            # The versions of a memory go together.
+            if memory_id is None or memory_id not in self._purged:
+                self._purged.add(memory_id)
+                self.note(Happening.PURGE, num=num, id=memory_id)
         elif raw is None:
             # It came and was purged in this very transaction: nobody ever saw it.
             return
         elif what == "insert":
+            former = row_id(id_text(raw), version - 1) if version and version > 1 else None
             what_new = Happening.REMEMBER if former is None else Happening.REVISE
             self.note(what_new, num=num, id=raw, former=former)
-        elif what == "see":
+        elif what == "see" and status != "superseded":
+            # What happens to a former version is part of the revision, which is told.
             self.note(Happening.REPEAT, num=num, id=raw)
         elif what == "status":
             self.note(_TOLD_BY_STATUS[status], num=num, id=raw)
@@ -94,7 +101,7 @@ def _event(row: tuple[Any, ...]) -> SpaceEvent:
         what=Happening(what),
         by=by,
         memory_id=None if raw is None else id_text(raw),
-        former_id=None if former is None else id_text(former),
+        former_id=None if former is None else former_ref(raw, former),
         agent=member,
         working_set=held_in,
         at=None if at is None else moment(at),

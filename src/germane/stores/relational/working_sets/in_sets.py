@@ -18,7 +18,7 @@ def sets_holding(connection: Connection, agent: int, num: int) -> Rows:
 
 
 def revised_in_sets(
-    connection: Connection, agent: int, old: int, new: int, *, holding: Rows, at: datetime
+    connection: Connection, agent: int, old: int, new: int, *, former: bytes, holding: Rows, at: datetime
 ) -> None:
     """A memory's next version takes its place in every working set that holds it."""
     with_it = _numbers(holding)
@@ -28,9 +28,9 @@ def revised_in_sets(
     from germane.stores.relational.working_sets.moving import Moving  # noqa: PLC0415 - Most memories are in no set.
 
     moving = Moving(connection, agent, by=agent)
-    old_id, new_id = moving.id_of(old), moving.id_of(new)
+    memory_id = moving.id_of(new)
     for working_set in with_it:
-        moving.note(working_set, MoveKind.REVISE, new_id, at=at, former=old_id)
+        moving.note(working_set, MoveKind.REVISE, memory_id, at=at, former=former)
         moving.run("replace_held", working_set=working_set, num=old, new=new)
     moving.finish()
 

@@ -14,7 +14,7 @@ from germane.errors import InvalidInput, NotFound, NotHeld
 from germane.model.holding import Clear, Enter, HeldChange, Leave, MoveKind, Pin, Resize, Touch
 from germane.model.memory import Status
 from germane.stores.relational.connection import Connection, Rows
-from germane.stores.relational.rows import id_text, microseconds, try_id_bytes
+from germane.stores.relational.rows import id_text, microseconds, named
 
 __all__ = ["KEPT_TOUCHES", "Moving", "Noted"]
 
@@ -105,15 +105,17 @@ class Moving:
 
     def id_of(self, num: int) -> bytes:
         """The id that a memory's number stands for."""
-        raw: bytes = self.run("status_by_num", num=num).fetchone()[0]
+        raw: bytes = self.run("memory_to_hold", num=num).fetchone()[0]
         return raw
 
     def _enter(self, working_set: int, change: Enter) -> None:
-        asked = try_id_bytes(change.memory_id)
-        entry = self.run("held_entry", working_set=working_set, id=asked)
-        num, raw = self._holdable(change.memory_id, self.run("memory_to_hold", id=asked))
-        if raw != asked:
-            entry = self.run("held_entry", working_set=working_set, id=raw)
+        num = self._current(change.memory_id)
+        if num is None:
+            raise NotFound(change.memory_id, self.owner)
+        entry = self.run("held_entry", working_set=working_set, num=num)
+        raw, status = self.run("memory_to_hold", num=num).fetchone()
+        if status == Status.FORGOTTEN:
+            raise InvalidInput(f"Memory {id_text(raw)!r} is forgotten; restore it before you hold it.")
         known = entry.fetchone()
         place = self.note(working_set, MoveKind.TOUCH if known else MoveKind.ADD, raw, at=change.at)
         values = {
@@ -128,26 +130,19 @@ class Moving:
             self.note(working_set, MoveKind.PIN, raw, at=change.at)
         self.run("touch_held" if known else "insert_held", **values)
 
-    def _holdable(self, memory_id: str, asked: Rows) -> tuple[int, bytes]:
-        """The number and id of the version to hold: the head of the chain."""
-        raw, row = try_id_bytes(memory_id), asked.fetchone()
-        if not raw or not row:
-            raise NotFound(memory_id, self.owner)
-        num, status, chain, is_head = row
-        if not is_head:
-            heads = [one for one, _, head, _ in self.run("nums_by_chain", chain=chain) if head]
-            num = heads[-1] if heads else num
-            raw, status = self.run("status_by_num", num=num).fetchone()
-        if status == Status.FORGOTTEN:
-            raise InvalidInput(f"Memory {id_text(raw)!r} is forgotten; restore it before you hold it.")
-        return num, raw
+    def _current(self, memory_id: str) -> int | None:
+        """The number of a memory's current version, whichever version is named; None where there is none."""
+        values = {**named(memory_id), "version": 0}
+        row = values["id"] and self.run("num", **values).fetchone()
+        return row[0] if row else None
 
     def _move_one(self, working_set: int, name: str, change: Touch | Leave | Pin) -> None:
-        raw = try_id_bytes(change.memory_id)
-        known = raw and self.run("held_entry", working_set=working_set, id=raw).fetchone()
+        num = self._current(change.memory_id)
+        known = num and self.run("held_entry", working_set=working_set, num=num).fetchone()
         if not known:
             raise NotHeld(change.memory_id, name, self.owner)
         num, pinned = known
+        raw = self.id_of(num)
         if isinstance(change, Touch):
             place = self.note(working_set, MoveKind.TOUCH, raw, at=change.at)
             at = microseconds(change.at, name="at")

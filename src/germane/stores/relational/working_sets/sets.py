@@ -19,7 +19,7 @@ from germane.model.held import Held
 from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.rows import id_text, memory_of, moment, try_id_bytes
+from germane.stores.relational.rows import former_ref, id_text, memory_of, moment, named
 from germane.stores.relational.working_sets.moving import KEPT_TOUCHES, Moving, Noted
 
 __all__ = ["HeldIn", "Kept"]
@@ -99,12 +99,11 @@ class HeldIn:
         """What the index knows of these memories, in the order asked; None where there is no memory."""
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
-            keys = ({"agent": agent, "id": try_id_bytes(each)} for each in ids)
-            nums = [row[0] for key in keys for row in connection.run("num", key)]
-            wanted = {"agent": agent, "nums": json.dumps(nums)}
+            asked = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
+            wanted = {"agent": agent, "nums": json.dumps([row[0] for row in asked if row])}
             rows = connection.run("features", wanted)
-            found = {id_text(raw): _features(hashes, vector) for raw, hashes, vector in rows}
-        return tuple(found.get(each) for each in ids)
+            found = {num: _features(hashes, vector) for num, hashes, vector in rows}
+        return tuple(found.get(row[0]) if row else None for row in asked)
 
 
 class _State(NamedTuple):
@@ -177,10 +176,10 @@ class Kept:
         memories: dict[int, Memory] = {}
         if state.set_moved != known.set_moved:
             moved = connection.run("held_rows_moved", values).fetchall()
-            ids = {id_text(raw) for raw, former, *_ in moved for raw in (raw, former) if raw is not None}
+            ids = {id_text(raw) for raw, *_ in moved}
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
-            rows = list({row[0]: row for _, _, *row in moved if row[0] is not None}.values())
+            rows = list({row[0]: row for _, *row in moved if row[0] is not None}.values())
         here = altered & entries.keys()
         wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
@@ -262,7 +261,7 @@ def _move(name: str, by: str, noted: Noted) -> Move:
         working_set=name,
         kind=MoveKind(noted.what),
         memory_id=None if noted.id is None else id_text(noted.id),
-        former_id=None if noted.former is None else id_text(noted.former),
+        former_id=None if noted.id is None or noted.former is None else former_ref(noted.id, noted.former),
         by=by,
         at=moment(noted.at),
     )

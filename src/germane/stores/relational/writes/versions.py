@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from germane.errors import NotFound
 from germane.stores.relational.connection import Connection, Rows
-from germane.stores.relational.rows import try_id_bytes
+from germane.stores.relational.rows import named
 
 __all__ = ["Version", "chain_of", "nums_of", "same_texts", "versions"]
 
 
 class Version(NamedTuple):
-    """A version of a memory, of which the chain has as many."""
+    """A version of a memory; `id` is that of its row."""
 
     num: int
     id: bytes
@@ -27,8 +27,8 @@ class Version(NamedTuple):
 
 
 def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
-    """Ask for the chain that a memory belongs to."""
-    return connection.run("versions", {"agent": agent, "id": try_id_bytes(memory_id)})
+    """Ask for all versions of a memory."""
+    return connection.run("versions", {"agent": agent, **named(memory_id)})
 
 
 def chain_of(asked: Rows, memory_id: str, name: str) -> list[Version]:

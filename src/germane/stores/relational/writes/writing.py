@@ -6,8 +6,9 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -25,7 +26,7 @@ from germane.model.change import (
     SetVector,
 )
 from germane.model.living import Live, Merge, Reword
-from germane.model.memory import Memory, Status
+from germane.model.memory import Memory, Status, split_id
 from germane.model.stage import Cause, Sign, Stage
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.relational.connection import Connection, Rows
@@ -36,15 +37,14 @@ from germane.stores.relational.experience.living import keep_counts, live, lived
 from germane.stores.relational.experience.validating import attest
 from germane.stores.relational.rows import (
     AGENT_SHIFT,
-    id_bytes,
-    id_text,
     memory_of,
     microseconds,
+    named,
     reworded_row,
-    try_id_bytes,
+    row_id,
 )
 from germane.stores.relational.working_sets.in_sets import gone_from_sets, revised_in_sets, sets_holding
-from germane.stores.relational.writes.sameness import check_continues, is_same, seen_again
+from germane.stores.relational.writes.sameness import check_continues, is_same, recognised, seen_again
 from germane.stores.relational.writes.storing import New, store_new
 from germane.stores.relational.writes.versions import Version, chain_of, nums_of, same_texts, versions
 
@@ -105,16 +105,17 @@ class Writing:
 
     def _insert(self, inserts: list[Insert]) -> list[Applied]:
         self.connection.expect(len(inserts))
-        known = self._by_hash({each.memory.content_hash for each in inserts})
+        hashes = {each.memory.content_hash for each in inserts}
+        known = self._by_hash(hashes | {each.dated for each in inserts if each.dated})
         new: list[tuple[int, Insert]] = []
         seen: set[int] = set()
         now: dict[int, Memory] = {}
         applied: list[Applied] = []
         again: list[tuple[int, int, Insert]] = []
-        for each in inserts:
-            self._check_owner(each.memory)
-            same = known.setdefault(each.memory.content_hash, [])
-            num = next((num for num, stored in reversed(same) if is_same(stored, each.memory)), None)
+        for insert in inserts:
+            self._check_owner(insert.memory)
+            each, same = recognised(insert, known)
+            num = next((num for num, stored in reversed(same) if is_same(stored, each)), None)
             if num is None:
                 num = self._note_new()
                 new.append((num, each))
@@ -129,7 +130,10 @@ class Writing:
                 again.append((len(applied), num, each))
                 now[num] = seen_again(now.get(num) or dict(same)[num], each)
                 applied.append(Applied(memory=now[num]))
+        replaced = [one for num, each in new for one in self._replaced(num, each.memory)]
         self._store([(num, each.memory, each.vector) for num, each in new])
+        for former, num, memory, holding in replaced:
+            self._follow_in_sets(former, num, memory, holding, at=memory.updated_at)
         for num, each in new:
             if each.standing is not None:
                 keep_counts(self.connection, self.agent, num, each.standing)
@@ -138,6 +142,32 @@ class Writing:
         for place, num, each in again:
             applied[place] = self._repeat(num, each) or applied[place]
         return applied
+
+    def _replaced(self, num: int, memory: Memory) -> Iterator[tuple[int, int, Memory, Rows]]:
+        """Supersede the current version where an import brings a later one, which is stored after this."""
+        if memory.version == 1 or memory.superseded_by is not None:
+            return
+        for former in map(Version._make, versions(self.connection, self.agent, memory.id).fetchall()):
+            if former.is_head and former.number < memory.version:
+                yield former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at)
+
+    def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
+        """Let a memory's next version replace the row `former`; the working sets that hold that one.
+
+        It goes first: two heads of one content would break the index.
+        """
+        holding = sets_holding(self.connection, self.agent, former)
+        values = {
+            "superseded_by": row_id(memory.id, memory.version),
+            "updated_at": microseconds(at, name="at"),
+        }
+        self._note(former, "supersede")
+        self._run("supersede_memory", {"agent": self.agent, "num": former, **values})
+        return holding
+
+    def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
+        before = row_id(memory.id, memory.version - 1)
+        revised_in_sets(self.connection, self.agent, former, num, former=before, holding=holding, at=at)
 
     def _repeat(self, num: int, insert: Insert) -> Applied | None:
         """What it means to the life of a memory that it was said again."""
@@ -161,31 +191,29 @@ class Writing:
         memory = change.memory
         self._check_owner(memory)
         if memory.supersedes is None:
-            raise InvalidInput(f"Memory {memory.id!r} doesn't say which memory it revises. Set `supersedes`.")
-        asked = versions(self.connection, self.agent, memory.supersedes)
+            raise InvalidInput(
+                f"Memory {memory.id!r} is a first version, which revises none. Count `version` one up."
+            )
+        asked = versions(self.connection, self.agent, memory.id)
         same_text = same_texts(self.connection, self.agent, {memory.content_hash})
-        chain = chain_of(asked, memory.supersedes, self.name)
+        chain = chain_of(asked, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
-        before_num = next(each.num for each in chain if id_text(each.id) == memory.supersedes)
-        holding = sets_holding(self.connection, self.agent, before_num)
+        before_num = chain[-1].num
         stored = dict(self._records([before_num, *nums_of(same_text)]))
         check_continues(memory, stored.pop(before_num))
         for same in stored.values():
-            if same.chain != memory.chain:
+            if same.id != memory.id:
                 raise InvalidInput(
-                    f"The revised text of {memory.supersedes!r} is what memory {same.id!r} says already. "
+                    f"The revised text of {memory.id!r} is what memory {same.id!r} says already. "
                     "Forget the one, and keep the other."
                 )
         num = self._note_new()
-        self._note(before_num, "supersede")
-        # The old head goes first: two heads of one content would break the index.
         at = change.at or memory.updated_at
-        values = {"superseded_by": id_bytes(memory.id), "updated_at": microseconds(at, name="at")}
-        self._run("supersede_memory", {"agent": self.agent, "num": before_num, **values})
+        holding = self._supersede(before_num, memory, at=at)
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        revised_in_sets(self.connection, self.agent, before_num, num, holding=holding, at=at)
+        self._follow_in_sets(before_num, num, memory, holding, at=at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
@@ -214,7 +242,7 @@ class Writing:
         try:
             chain = self._chain(change.memory_id)
         except NotFound:
-            if try_id_bytes(change.memory_id) in self.gone:
+            if named(change.memory_id)["id"] in self.gone:
                 return Applied(memory=None)
             raise
         for num, raw, *_ in chain:
@@ -264,6 +292,7 @@ class Writing:
         num, into = self._num(change.memory_id), self._num(change.into)
         for memory_id in (change.memory_id, change.into):
             self._check_head(memory_id, self._chain(memory_id))
+        (head,) = [each.id for each in self._chain(change.into) if each.num == into]
         if num == into:
             raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
         for one, sign, other in (
@@ -281,13 +310,13 @@ class Writing:
                 )
             )
         self._note(num, "supersede")
-        values = {"superseded_by": id_bytes(change.into), "updated_at": microseconds(change.at, name="at")}
+        values = {"superseded_by": head, "updated_at": microseconds(change.at, name="at")}
         self._run("merge_memory", {"agent": self.agent, "num": num, **values})
         gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
         return Applied(memory=self._load(num))
 
     def _reword(self, change: Reword) -> Applied:
-        num = self._num(change.memory.id)
+        num = self._num(change.memory.version_id)
         self._run("reword_texts", reworded_row(change.memory, num, self.agent))
         self._note(num, "see")
         return Applied(memory=self._load(num))
@@ -300,7 +329,7 @@ class Writing:
             [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
         )
         for head in heads:
-            lived = lived_by(self.connection, self.agent, self._load(head), change, told)
+            lived = lived_by(self.connection, self.agent, head, self._load(head), change=change, told=told)
             if lived is not None:
                 self._live(lived)
         return Applied(memory=self._load(num), created=told.news)
@@ -333,8 +362,8 @@ class Writing:
         return self._records([num])[0][1]
 
     def _num(self, memory_id: str) -> int:
-        raw = try_id_bytes(memory_id)
-        found = raw and self._run("num", {"agent": self.agent, "id": raw}).fetchone()
+        values = named(memory_id)
+        found = values["id"] and self._run("num", {"agent": self.agent, **values}).fetchone()
         if not found:
             raise NotFound(memory_id, self.name)
         return int(found[0])
@@ -359,11 +388,12 @@ class Writing:
             )
 
     def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
-        heads = [raw for _, raw, is_head, _ in chain if is_head]
-        # A chain without a head was merged into another, whose memory stands for it.
-        head = id_text(heads[-1]) if heads else self._load(chain[-1][0]).superseded_by
-        if head != memory_id:
-            raise StaleRevision(memory_id, head or memory_id)
+        # A memory without a head was merged into another one, which stands for it.
+        last = self._load(chain[-1].num)
+        head = last.superseded_by or last.version_id
+        _, version = split_id(memory_id)
+        if last.superseded_by is not None or version not in (0, last.version):
+            raise StaleRevision(memory_id, head)
 
     def _run(self, query: str, values: dict[str, Any]) -> Rows:
         return self.connection.run(query, values)

@@ -177,7 +177,7 @@ WHERE agent = %(agent)s
 
 -- name: examples
 -- What an agent was told of use, in a total order; without parts there is nothing to learn from.
-SELECT context, memories.id, used, parts, given FROM shown JOIN memories USING (agent, num)
+SELECT context, chain, version, superseded_by, used, parts, given FROM shown JOIN memories USING (agent, num)
 WHERE shown.agent = %(agent)s AND parts IS NOT NULL ORDER BY context, memories.id;
 
 -- name: count_examples
@@ -193,8 +193,14 @@ DELETE FROM shown WHERE agent = %(agent)s AND used = 0;
 UPDATE shown SET parts = NULL WHERE agent = %(agent)s AND parts IS NOT NULL;
 
 -- name: num
--- The number that stands for an id.
-SELECT num FROM memories WHERE agent = %(agent)s AND id = %(id)s;
+-- The number of a version of a memory, by the memory's id or a former id of a version; version 0 is the latest.
+SELECT num FROM (
+    SELECT num, version FROM memories
+    WHERE agent = %(agent)s AND id = coalesce((SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s), %(id)s)
+    UNION ALL
+    SELECT num, version FROM memories
+    WHERE agent = %(agent)s AND chain = coalesce((SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s), %(id)s) AND version > 1
+) AS versions WHERE %(version)s::bigint IN (0, version) ORDER BY version DESC, num DESC LIMIT 1;
 
 -- name: nums_by_head
 -- Which heads have these content hashes. They are made a list once, and not for every row that is looked at.
@@ -207,21 +213,13 @@ SELECT num FROM memories
 WHERE agent = %(agent)s AND superseded_by IS NOT NULL AND content_hash = ANY (ARRAY(SELECT unnest(texts_of(%(hashes)s))))
 ORDER BY version, num;
 
--- name: nums_by_chain
--- All versions of a chain and whether each is the head, in order.
-SELECT num, id, superseded_by IS NULL, version FROM memories WHERE agent = %(agent)s AND id = %(chain)s
-UNION ALL
-SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = %(agent)s AND chain = %(chain)s AND version > 1
-ORDER BY 4, 1;
-
 -- name: versions
--- All versions of a memory, by the id of any, as `nums_by_chain` has them.
+-- All versions of a memory and whether each is the head, in order, by the id that `num` takes.
 SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = %(agent)s AND id = (SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s)
+WHERE agent = %(agent)s AND id = coalesce((SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s), %(id)s)
 UNION ALL
 SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = %(agent)s AND chain = (SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s) AND version > 1
+WHERE agent = %(agent)s AND chain = coalesce((SELECT chain FROM memories WHERE agent = %(agent)s AND id = %(id)s), %(id)s) AND version > 1
 ORDER BY 4, 1;
 
 -- name: length
@@ -232,7 +230,9 @@ SELECT length FROM lex WHERE agent = %(agent)s AND num = %(num)s;
 -- Whole memories by their numbers, in the order of those.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by, stage,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = %(agent)s AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM unnest(numbers_of(%(nums)s)) WITH ORDINALITY AS asked (num, place)
 JOIN memories ON memories.agent = %(agent)s AND memories.num = asked.num
@@ -240,13 +240,38 @@ JOIN texts ON texts.agent = %(agent)s AND texts.num = asked.num
 ORDER BY asked.place;
 
 -- name: record_by_id
--- A whole memory by its id and its agent's name.
+-- A whole memory by the id of a row and its agent's name: most are the current version of a memory.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by, stage,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = number_of(%(agent)s) AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories JOIN texts USING (agent, num)
-WHERE memories.agent = number_of(%(agent)s) AND id = %(id)s;
+WHERE memories.agent = number_of(%(agent)s) AND memories.id = %(id)s;
+
+-- name: record_by_version
+-- The same of a version of a memory, as `num` finds it, by the name of its agent.
+SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
+       trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = number_of(%(agent)s) AND after.id = memories.superseded_by), superseded_by), stage,
+       content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
+FROM memories JOIN texts USING (agent, num)
+WHERE memories.agent = number_of(%(agent)s) AND memories.num = (
+    SELECT num FROM (
+        SELECT num, version FROM memories
+        WHERE agent = number_of(%(agent)s) AND id = coalesce(
+            (SELECT chain FROM memories WHERE agent = number_of(%(agent)s) AND id = %(id)s), %(id)s
+        )
+        UNION ALL
+        SELECT num, version FROM memories
+        WHERE agent = number_of(%(agent)s) AND version > 1 AND chain = coalesce(
+            (SELECT chain FROM memories WHERE agent = number_of(%(agent)s) AND id = %(id)s), %(id)s
+        )
+    ) AS versions WHERE %(version)s::bigint IN (0, version) ORDER BY version DESC, num DESC LIMIT 1
+);
 
 -- name: find_newest
 -- A page of memories, latest created first; the page before ended at (edge_time, edge_id).
@@ -276,7 +301,7 @@ ORDER BY importance DESC, created_at DESC, id DESC LIMIT nullif(%(limit)s::bigin
 
 -- name: edge
 -- Where a page ended.
-SELECT id, created_at, importance FROM memories WHERE agent = %(agent)s AND id = %(id)s;
+SELECT id, created_at, importance FROM memories WHERE agent = %(agent)s AND num = %(num)s;
 
 -- name: admitted
 -- Every memory that a filter admits.
@@ -420,7 +445,7 @@ FROM states WHERE agent = %(agent)s;
 
 -- name: check_missing
 -- Memories without texts, or without a forward record.
-SELECT id, texts.num IS NULL, lex.num IS NULL
+SELECT chain, texts.num IS NULL, lex.num IS NULL
 FROM memories LEFT JOIN texts ON texts.agent = memories.agent AND texts.num = memories.num
     LEFT JOIN lex ON lex.agent = memories.agent AND lex.num = memories.num
 WHERE memories.agent = %(agent)s AND (texts.num IS NULL OR lex.num IS NULL);
@@ -450,17 +475,17 @@ SELECT 'held', count(*) FROM held WHERE agent = %(agent)s
 
 -- name: check_embedded
 -- Memories that have a vector and are listed as waiting for one.
-SELECT id FROM memories JOIN vectors USING (agent, num) JOIN unembedded USING (agent, num)
+SELECT chain FROM memories JOIN vectors USING (agent, num) JOIN unembedded USING (agent, num)
 WHERE memories.agent = %(agent)s;
 
 -- name: check_forwards
 -- Forward records that can't be read: four bytes a hash, one byte a frequency.
-SELECT id FROM memories JOIN lex USING (agent, num)
+SELECT chain FROM memories JOIN lex USING (agent, num)
 WHERE memories.agent = %(agent)s AND length(hashes) <> 4 * length(frequencies);
 
 -- name: check_vectors
 -- Vectors of another length than the model's.
-SELECT id FROM memories JOIN vectors USING (agent, num)
+SELECT chain FROM memories JOIN vectors USING (agent, num)
 WHERE memories.agent = %(agent)s AND vector_dims(vector) <> %(dimension)s;
 
 -- name: check_chains
@@ -475,7 +500,7 @@ ORDER BY chain;
 
 -- name: check_heads
 -- Superseded versions whose successor is not stored.
-SELECT id FROM memories AS old WHERE old.agent = %(agent)s AND superseded_by IS NOT NULL
+SELECT chain FROM memories AS old WHERE old.agent = %(agent)s AND superseded_by IS NOT NULL
     AND NOT EXISTS (SELECT FROM memories AS new WHERE new.agent = %(agent)s AND new.id = old.superseded_by);
 
 -- name: held_state
@@ -533,21 +558,16 @@ FROM moves JOIN working_sets USING (agent, working_set) JOIN agents ON agents.ag
 WHERE moves.agent = %(agent)s AND number > %(since)s ORDER BY number LIMIT nullif(%(limit)s::bigint, -1);
 
 -- name: memory_to_hold
--- What decides whether a memory can be held, and which version of it.
-SELECT num, status, chain, superseded_by IS NULL FROM memories WHERE agent = %(agent)s AND id = %(id)s;
-
--- name: status_by_num
--- The same of the version that is held in its place.
-SELECT id, status FROM memories WHERE num = %(num)s AND agent = %(agent)s;
+-- What decides whether a memory can be held.
+SELECT chain, status FROM memories WHERE agent = %(agent)s AND num = %(num)s;
 
 -- name: held_entry
 -- Whether a working set holds a memory, and if so whether it is pinned there.
-SELECT held.num, held.pinned FROM memories JOIN held USING (agent, num)
-WHERE memories.agent = %(agent)s AND memories.id = %(id)s AND working_set = %(working_set)s;
+SELECT num, pinned FROM held WHERE agent = %(agent)s AND working_set = %(working_set)s AND num = %(num)s;
 
 -- name: held_entries
 -- What a working set holds, the one touched longest ago first.
-SELECT held.num, id, held.pinned FROM held JOIN memories USING (agent, num)
+SELECT held.num, chain, held.pinned FROM held JOIN memories USING (agent, num)
 WHERE held.agent = %(agent)s AND working_set = %(working_set)s ORDER BY place;
 
 -- name: sets_holding
@@ -585,16 +605,19 @@ WHERE agent = %(agent)s AND working_set = %(working_set)s;
 
 -- name: held_rows_moved
 -- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
-SELECT DISTINCT moves.id, moves.former,
-       held.num, place, entered_at, touched_at, touches, held.pinned, recalled
-FROM moves LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-LEFT JOIN held ON held.agent = moves.agent AND held.working_set = moves.working_set AND held.num = memories.num
+SELECT DISTINCT moves.id, held.num, place, entered_at, touched_at, touches, pinned, recalled
+FROM moves LEFT JOIN held ON held.agent = %(agent)s AND held.working_set = moves.working_set AND held.num IN (
+    SELECT memories.num FROM memories WHERE memories.agent = %(agent)s AND memories.id = moves.id
+    UNION ALL
+    SELECT memories.num FROM memories
+    WHERE memories.agent = %(agent)s AND memories.chain = moves.id AND memories.version > 1
+)
 WHERE moves.agent = %(agent)s AND number > %(since)s AND moves.working_set = %(working_set)s
   AND moves.id IS NOT NULL;
 
 -- name: features
 -- What the index knows of some memories, in their order.
-SELECT memories.id, hashes, vector
+SELECT memories.num, hashes, vector
 FROM unnest(numbers_of(%(nums)s)) WITH ORDINALITY AS asked (num, place)
 JOIN memories ON memories.agent = %(agent)s AND memories.num = asked.num
 JOIN lex ON lex.agent = %(agent)s AND lex.num = asked.num

@@ -9,10 +9,10 @@ SELECT %(agent)s, coalesce(max(number), 0) + 1, %(id)s, %(at)s, %(context)s, %(s
 FROM assemblies WHERE agent = %(agent)s;
 
 -- name: insert_assembled
--- A candidate; nothing where its memory was purged in the meantime.
+-- A candidate; nothing where its memory was purged in the meantime. Its owner may be a space.
 SELECT keep_candidate(
-    %(agent)s, %(number)s, %(place)s, %(owner)s, %(id)s, %(section)s, %(score)s, %(parts)s, %(level)s, %(reason)s,
-    %(tokens)s, %(short_by)s, %(pinned)s
+    %(agent)s, %(number)s, %(place)s, %(owner)s, %(id)s, %(version)s, %(section)s, %(score)s, %(parts)s, %(level)s,
+    %(reason)s, %(tokens)s, %(short_by)s, %(pinned)s
 );
 
 -- name: withhold_hash
@@ -43,7 +43,7 @@ ORDER BY number DESC LIMIT nullif(%(limit)s::bigint, -1);
 
 -- name: assembled
 -- The candidates of an assembly that are still stored, with what feedback said of them.
-SELECT id, kind, owner_name, section, score, parts, level, reason, tokens, short_by, pinned, used
+SELECT id, version, kind, owner_name, section, score, parts, level, reason, tokens, short_by, pinned, used
 FROM candidates_of(%(agent)s, %(number)s, %(context)s) ORDER BY place;
 
 -- name: latest_assembly
@@ -56,10 +56,10 @@ SELECT seq, judged, attested, lived, learning FROM states WHERE states.agent = n
 
 -- name: altered
 -- What happened after the change `seq` to the memories that were there then, and which were added.
-SELECT DISTINCT what, memories.id, memories.status
+SELECT DISTINCT what, chain, version, superseded_by, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = %(agent)s
 WHERE changes.agent = %(agent)s AND changes.seq > %(seq)s AND (changes.num <= %(last)s OR what = 'insert')
-ORDER BY memories.id NULLS FIRST, what;
+ORDER BY chain NULLS FIRST, version, what;
 
 -- name: count_purged
 -- How many memories that were there after the change `seq` are gone.

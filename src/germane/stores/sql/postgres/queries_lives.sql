@@ -4,7 +4,7 @@
 -- The stage of a memory, and what is counted of it.
 SELECT stage, confirmations, successes, failures, triggers, false_alarms, renewed_at
 FROM memories LEFT JOIN lives ON lives.agent = memories.agent AND lives.num = memories.num
-WHERE memories.agent = %(agent)s AND memories.id = %(id)s;
+WHERE memories.agent = %(agent)s AND memories.num = %(num)s;
 
 -- name: set_stage
 -- Move a memory to another stage, with what that means for finding and trusting it.
@@ -45,7 +45,8 @@ WHERE agent = %(agent)s AND num = %(num)s AND sign = %(sign)s AND stage_before =
 
 -- name: life_events
 -- What happened to some memories after the event `since`, in order.
-SELECT number, memories.id, sign, stage_before, stage_after, cause, agents.name, others.id, life_events.at
+SELECT number, memories.chain, memories.version, memories.superseded_by, sign, stage_before, stage_after, cause,
+       agents.name, others.chain, others.version, others.superseded_by, life_events.at
 FROM life_events
 JOIN memories ON memories.agent = life_events.agent AND memories.num = life_events.num
 JOIN agents ON agents.agent = life_events.by
@@ -67,7 +68,7 @@ UPDATE texts SET micro = %(micro)s, micro_tokens = %(micro_tokens)s, summary = %
 WHERE num = %(num)s AND agent = %(agent)s;
 
 -- name: merged_into
--- All versions of the memories that were merged into a memory, as `nums_by_chain` has them.
+-- All versions of the memories that were merged into a memory, as `versions` has them.
 SELECT others.num, others.id, 0, others.version
 FROM memories AS merged JOIN memories AS others ON others.agent = merged.agent AND others.chain = merged.chain
 WHERE merged.agent = %(agent)s AND merged.superseded_by = %(id)s

@@ -52,7 +52,7 @@ WHERE agent = %(agent)s
 
 -- name: outcomes
 -- How work turned out with an agent's memories, in a total order.
-SELECT context, memories.id, worth, weight, at FROM outcomes JOIN memories USING (agent, num)
+SELECT context, chain, version, superseded_by, worth, weight, at FROM outcomes JOIN memories USING (agent, num)
 WHERE outcomes.agent = %(agent)s ORDER BY context, memories.id;
 
 -- name: tokens_by_scope
@@ -63,7 +63,7 @@ GROUP BY scope ORDER BY scope;
 
 -- name: largest
 -- The active memories of an agent of more than so many tokens, the longest first.
-SELECT id, kind, scope, scope_value, micro, full_tokens FROM memories JOIN texts USING (agent, num)
+SELECT chain, kind, scope, scope_value, micro, full_tokens FROM memories JOIN texts USING (agent, num)
 WHERE memories.num > %(above)s AND memories.num < %(below)s AND memories.agent = %(agent)s AND status = 'active'
   AND full_tokens > %(least)s
-ORDER BY full_tokens DESC, id LIMIT %(most)s;
+ORDER BY full_tokens DESC, chain LIMIT %(most)s;

@@ -62,7 +62,7 @@ SELECT seq, moved FROM states WHERE agent = %(agent)s;
 
 -- name: changes_to_tell
 -- What became of memories since a change, each with what it is now.
-SELECT changes.num, what, memories.id, memories.supersedes, memories.status
+SELECT changes.num, what, chain, version, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = %(agent)s
 WHERE changes.agent = %(agent)s AND changes.seq > %(seq)s ORDER BY changes.seq;
 

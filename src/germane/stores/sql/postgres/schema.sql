@@ -668,8 +668,8 @@ $$;
 
 -- Keep a candidate of an assembly, and return its place; no row where its memory is gone.
 CREATE FUNCTION keep_candidate(
-    asked bigint, assembly bigint, place bigint, owner_name text, memory bytea, section text, score double precision,
-    parts text, level text, reason text, tokens bigint, short_by bigint, pinned bigint
+    asked bigint, assembly bigint, place bigint, owner_name text, memory bytea, numbered bigint, section text,
+    score double precision, parts text, level text, reason text, tokens bigint, short_by bigint, pinned bigint
 ) RETURNS SETOF bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_variable
@@ -679,7 +679,10 @@ DECLARE
 BEGIN
     PERFORM require_entered(asked);
     -- Locked, so that it can't be purged before this is committed: see there.
-    SELECT memories.num INTO found FROM memories WHERE memories.agent = owner AND memories.id = memory FOR KEY SHARE;
+    SELECT memories.num INTO found FROM memories
+    WHERE memories.agent = owner AND memories.version = numbered
+        AND (memories.id = memory OR (memories.chain = memory AND memories.version > 1))
+    FOR KEY SHARE;
     IF found IS NOT NULL THEN
         INSERT INTO assembled (
             agent, number, place, num, section, score, parts, level, reason, tokens, short_by, pinned
@@ -692,8 +695,8 @@ $$;
 -- The candidates of an assembly that are still stored, each looked up among its owner's memories.
 CREATE FUNCTION candidates_of(asked bigint, assembly bigint, key bytea)
 RETURNS TABLE (
-    place bigint, id bytea, kind text, owner_name text, section text, score double precision, parts text, level text,
-    reason text, tokens bigint, short_by bigint, pinned smallint, used smallint
+    place bigint, id bytea, version bigint, kind text, owner_name text, section text, score double precision,
+    parts text, level text, reason text, tokens bigint, short_by bigint, pinned smallint, used smallint
 )
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
@@ -711,11 +714,11 @@ BEGIN
                 ON shown.agent = assembled.agent AND shown.context = key AND shown.num = assembled.num
             WHERE assembled.agent = asked AND assembled.number = assembly AND assembled.owner = one
         ), stored AS (
-            SELECT memories.num, memories.id, memories.kind FROM memories
+            SELECT memories.num, memories.chain, memories.version, memories.kind FROM memories
             WHERE memories.agent = one AND memories.num = ANY (ARRAY(SELECT kept.num FROM kept))
         )
-        SELECT kept.place, stored.id, stored.kind, agents.name, kept.section, kept.score, kept.parts, kept.level,
-               kept.reason, kept.tokens, kept.short_by, kept.pinned, kept.used
+        SELECT kept.place, stored.chain, stored.version, stored.kind, agents.name, kept.section, kept.score,
+               kept.parts, kept.level, kept.reason, kept.tokens, kept.short_by, kept.pinned, kept.used
         FROM kept JOIN stored USING (num) JOIN agents ON agents.agent = one;
     END LOOP;
 END

@@ -176,7 +176,7 @@ WHERE agent = :agent AND given <= (SELECT judged FROM agents WHERE agents.agent 
 
 -- name: examples
 -- What an agent was told of use, in a total order; without parts there is nothing to learn from.
-SELECT context, memories.id, used, parts, given FROM shown CROSS JOIN memories USING (num)
+SELECT context, chain, version, superseded_by, used, parts, given FROM shown CROSS JOIN memories USING (num)
 WHERE shown.agent = :agent AND parts IS NOT NULL ORDER BY context, memories.id;
 
 -- name: count_examples
@@ -192,8 +192,14 @@ DELETE FROM shown WHERE agent = :agent AND used = 0;
 UPDATE shown SET parts = NULL WHERE agent = :agent AND parts IS NOT NULL;
 
 -- name: num
--- The number that stands for an id.
-SELECT num FROM memories WHERE agent = :agent AND id = :id;
+-- The number of a version of a memory, by the memory's id or a former id of a version; version 0 is the latest.
+SELECT num FROM (
+    SELECT num, version FROM memories
+    WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
+    UNION ALL
+    SELECT num, version FROM memories
+    WHERE agent = :agent AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id) AND version > 1
+) WHERE :version IN (0, version) ORDER BY version DESC, num DESC LIMIT 1;
 
 -- name: nums_by_head
 -- Which heads have these content hashes.
@@ -208,21 +214,13 @@ WHERE agent = :agent AND superseded_by IS NOT NULL
   AND content_hash IN (SELECT value FROM json_each(:hashes))
 ORDER BY version, num;
 
--- name: nums_by_chain
--- All versions of a chain and whether each is the head, in order.
-SELECT num, id, superseded_by IS NULL, version FROM memories WHERE agent = :agent AND id = :chain
-UNION ALL
-SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = :agent AND chain = :chain AND version > 1
-ORDER BY 4, 1;
-
 -- name: versions
--- All versions of a memory, by the id of any, as `nums_by_chain` has them.
+-- All versions of a memory and whether each is the head, in order, by the id that `num` takes.
 SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = :agent AND id = (SELECT chain FROM memories WHERE agent = :agent AND id = :id)
+WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 UNION ALL
 SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = :agent AND chain = (SELECT chain FROM memories WHERE agent = :agent AND id = :id) AND version > 1
+WHERE agent = :agent AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id) AND version > 1
 ORDER BY 4, 1;
 
 -- name: length
@@ -233,19 +231,46 @@ SELECT length FROM lex WHERE agent = :agent AND num = :num;
 -- Whole memories by their numbers.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by, stage,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = :agent AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN texts ON texts.num = memories.num
 WHERE +memories.agent = :agent;
 
 -- name: record_by_id
--- A whole memory by its id and its agent's name.
+-- A whole memory by the id of a row and its agent's name: most are the current version of a memory.
 SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
        trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
-       access_count, accessed_at, supersedes, superseded_by, stage,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = memories.agent AND after.id = memories.superseded_by), superseded_by), stage,
        content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
 FROM memories CROSS JOIN texts USING (num)
-WHERE memories.agent = (SELECT agent FROM agents WHERE name = :agent) AND id = :id;
+WHERE memories.agent = (SELECT agent FROM agents WHERE name = :agent) AND memories.id = :id;
+
+-- name: record_by_version
+-- The same of a version of a memory, as `num` finds it, by the name of its agent.
+SELECT memories.num, memories.id, kind, status, scope, scope_value, subject, importance, confidence, outcome,
+       trust, source, pinned, created_at, updated_at, chain, version, content_hash, seen_count,
+       access_count, accessed_at, supersedes,
+       coalesce((SELECT chain FROM memories AS after
+                 WHERE after.agent = memories.agent AND after.id = memories.superseded_by), superseded_by), stage,
+       content, micro, micro_tokens, summary, summary_tokens, full_text, full_tokens, counter, tags, metadata
+FROM memories CROSS JOIN texts USING (num)
+WHERE memories.agent = (SELECT agent FROM agents WHERE name = :agent) AND memories.num = (
+    SELECT num FROM (
+        SELECT num, version FROM memories
+        WHERE agent = (SELECT agent FROM agents WHERE name = :agent) AND id = coalesce(
+            (SELECT chain FROM memories WHERE agent = (SELECT agent FROM agents WHERE name = :agent) AND id = :id), :id
+        )
+        UNION ALL
+        SELECT num, version FROM memories
+        WHERE agent = (SELECT agent FROM agents WHERE name = :agent) AND version > 1 AND chain = coalesce(
+            (SELECT chain FROM memories WHERE agent = (SELECT agent FROM agents WHERE name = :agent) AND id = :id), :id
+        )
+    ) WHERE :version IN (0, version) ORDER BY version DESC, num DESC LIMIT 1
+);
 
 -- name: find_newest
 -- A page of memories, latest created first; the page before ended at (:edge_time, :edge_id).
@@ -272,7 +297,7 @@ ORDER BY importance DESC, created_at DESC, id DESC LIMIT :limit;
 
 -- name: edge
 -- Where a page ended.
-SELECT id, created_at, importance FROM memories WHERE agent = :agent AND id = :id;
+SELECT id, created_at, importance FROM memories WHERE agent = :agent AND num = :num;
 
 -- name: admitted
 -- Every memory that a filter admits.
@@ -420,7 +445,7 @@ FROM agents WHERE agent = :agent;
 
 -- name: check_missing
 -- Memories without texts, or without a forward record.
-SELECT id, texts.num IS NULL, lex.num IS NULL
+SELECT chain, texts.num IS NULL, lex.num IS NULL
 FROM memories LEFT JOIN texts ON texts.num = memories.num LEFT JOIN lex ON lex.num = memories.num
 WHERE memories.agent = :agent AND (texts.num IS NULL OR lex.num IS NULL);
 
@@ -449,17 +474,17 @@ SELECT 'held', count(*) FROM held WHERE agent = :agent
 
 -- name: check_embedded
 -- Memories that have a vector and are listed as waiting for one.
-SELECT id FROM memories CROSS JOIN vectors USING (num) CROSS JOIN unembedded USING (num)
+SELECT chain FROM memories CROSS JOIN vectors USING (num) CROSS JOIN unembedded USING (num)
 WHERE memories.agent = :agent;
 
 -- name: check_forwards
 -- Forward records that can't be read: four bytes a hash, one byte a frequency.
-SELECT id FROM memories CROSS JOIN lex USING (num)
+SELECT chain FROM memories CROSS JOIN lex USING (num)
 WHERE memories.agent = :agent AND length(hashes) <> 4 * length(frequencies);
 
 -- name: check_vectors
 -- Vectors of another length than the model's: two bytes a dimension.
-SELECT id FROM memories CROSS JOIN vectors USING (num)
+SELECT chain FROM memories CROSS JOIN vectors USING (num)
 WHERE memories.agent = :agent AND length(vector) <> 2 * :dimension;
 
 -- name: check_chains
@@ -473,7 +498,7 @@ GROUP BY chain HAVING heads > 1 OR (heads = 0 AND NOT EXISTS (
 
 -- name: check_heads
 -- Superseded versions whose successor is not stored.
-SELECT id FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
+SELECT chain FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);
 
 -- name: held_state
@@ -526,21 +551,16 @@ FROM moves CROSS JOIN working_sets USING (working_set) CROSS JOIN agents ON agen
 WHERE moves.agent = :agent AND number > :since ORDER BY number LIMIT :limit;
 
 -- name: memory_to_hold
--- What decides whether a memory can be held, and which version of it.
-SELECT num, status, chain, superseded_by IS NULL FROM memories WHERE agent = :agent AND id = :id;
-
--- name: status_by_num
--- The same of the version that is held in its place.
-SELECT id, status FROM memories WHERE num = :num AND agent = :agent;
+-- What decides whether a memory can be held.
+SELECT chain, status FROM memories WHERE agent = :agent AND num = :num;
 
 -- name: held_entry
 -- Whether a working set holds a memory, and if so whether it is pinned there.
-SELECT held.num, held.pinned FROM memories CROSS JOIN held ON held.num = memories.num
-WHERE memories.agent = :agent AND memories.id = :id AND held.agent = :agent AND working_set = :working_set;
+SELECT num, pinned FROM held WHERE agent = :agent AND working_set = :working_set AND num = :num;
 
 -- name: held_entries
 -- What a working set holds, the one touched longest ago first.
-SELECT held.num, id, held.pinned FROM held CROSS JOIN memories ON memories.num = held.num
+SELECT held.num, chain, held.pinned FROM held CROSS JOIN memories ON memories.num = held.num
 WHERE held.agent = :agent AND working_set = :working_set ORDER BY place;
 
 -- name: sets_holding
@@ -577,15 +597,18 @@ WHERE agent = :agent AND working_set = :working_set;
 
 -- name: held_rows_moved
 -- Which memories of a working set were moved since a cache last looked, with what it holds of them now.
-SELECT DISTINCT moves.id, moves.former,
-       held.num, place, entered_at, touched_at, touches, held.pinned, recalled
-FROM moves LEFT JOIN memories ON memories.agent = moves.agent AND memories.id = moves.id
-LEFT JOIN held ON held.working_set = moves.working_set AND held.num = memories.num
+SELECT DISTINCT moves.id, held.num, place, entered_at, touched_at, touches, pinned, recalled
+FROM moves LEFT JOIN held ON held.agent = :agent AND held.working_set = moves.working_set AND held.num IN (
+    SELECT memories.num FROM memories WHERE memories.agent = :agent AND memories.id = moves.id
+    UNION ALL
+    SELECT memories.num FROM memories
+    WHERE memories.agent = :agent AND memories.chain = moves.id AND memories.version > 1
+)
 WHERE moves.agent = :agent AND number > :since AND moves.working_set = :working_set AND moves.id IS NOT NULL;
 
 -- name: features
 -- What the index knows of some memories.
-SELECT memories.id, hashes, vector
+SELECT memories.num, hashes, vector
 FROM json_each(:nums) CROSS JOIN memories ON memories.num = value CROSS JOIN lex ON lex.num = memories.num
 LEFT JOIN vectors ON vectors.num = memories.num
 WHERE +memories.agent = :agent;

@@ -9,12 +9,16 @@ SELECT
     :id, :at, :context, :sha256, :tokens, :candidates, :asked;
 
 -- name: insert_assembled
--- A candidate; nothing where its memory was purged in the meantime.
+-- A candidate; nothing where its memory was purged in the meantime. Its owner may be a space.
 INSERT INTO assembled (agent, number, place, num, section, score, parts, level, reason, tokens, short_by, pinned)
 SELECT
     :agent, :number, :place, memories.num, :section, :score, :parts, :level, :reason, :tokens, :short_by, :pinned
 FROM agents AS owners
-CROSS JOIN memories ON memories.agent = owners.agent AND memories.id = :id
+CROSS JOIN memories ON memories.agent = owners.agent AND memories.version = :version AND memories.num IN (
+    SELECT one.num FROM memories AS one WHERE one.agent = owners.agent AND one.id = :id
+    UNION ALL
+    SELECT one.num FROM memories AS one WHERE one.agent = owners.agent AND one.chain = :id AND one.version > 1
+)
 WHERE owners.name = :owner;
 
 -- name: withhold_hash
@@ -44,7 +48,7 @@ ORDER BY number DESC LIMIT :limit;
 -- name: assembled
 -- The candidates of an assembly that are still stored, with what feedback said of them.
 SELECT
-    memories.id, memories.kind, owners.name, section, score, assembled.parts, level, reason, tokens, short_by,
+    memories.chain, memories.version, memories.kind, owners.name, section, score, assembled.parts, level, reason, tokens, short_by,
     assembled.pinned, shown.used
 FROM assembled
 CROSS JOIN memories ON memories.num = assembled.num
@@ -63,10 +67,10 @@ SELECT seq, judged, attested, lived, learning FROM agents WHERE agents.name = :a
 
 -- name: altered
 -- What happened after the change :seq to the memories that were there then, and which were added.
-SELECT DISTINCT what, memories.id, memories.status
+SELECT DISTINCT what, chain, version, superseded_by, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
 WHERE changes.agent = :agent AND changes.seq > :seq AND (changes.num <= :last OR what = 'insert')
-ORDER BY memories.id, what;
+ORDER BY chain, version, what;
 
 -- name: count_purged
 -- How many memories that were there after the change :seq are gone.

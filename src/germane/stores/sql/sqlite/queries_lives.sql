@@ -4,7 +4,7 @@
 -- The stage of a memory, and what is counted of it.
 SELECT stage, confirmations, successes, failures, triggers, false_alarms, renewed_at
 FROM memories LEFT JOIN lives ON lives.num = memories.num
-WHERE memories.agent = :agent AND memories.id = :id;
+WHERE memories.agent = :agent AND memories.num = :num;
 
 -- name: set_stage
 -- Move a memory to another stage, with what that means for finding and trusting it.
@@ -43,7 +43,8 @@ WHERE agent = :agent AND num = :num AND sign = :sign AND stage_before = :before 
 
 -- name: life_events
 -- What happened to some memories after the event :since, in order.
-SELECT number, memories.id, sign, stage_before, stage_after, cause, agents.name, others.id, life_events.at
+SELECT number, memories.chain, memories.version, memories.superseded_by, sign, stage_before, stage_after, cause,
+       agents.name, others.chain, others.version, others.superseded_by, life_events.at
 FROM life_events
 CROSS JOIN memories ON memories.num = life_events.num
 CROSS JOIN agents ON agents.agent = life_events.by
@@ -65,7 +66,7 @@ UPDATE texts SET micro = :micro, micro_tokens = :micro_tokens, summary = :summar
 WHERE num = :num AND agent = :agent;
 
 -- name: merged_into
--- All versions of the memories that were merged into a memory, as `nums_by_chain` has them.
+-- All versions of the memories that were merged into a memory, as `versions` has them.
 SELECT others.num, others.id, 0, others.version
 FROM memories AS merged CROSS JOIN memories AS others ON others.agent = merged.agent AND others.chain = merged.chain
 WHERE merged.agent = :agent AND merged.superseded_by = :id AND others.agent = :agent

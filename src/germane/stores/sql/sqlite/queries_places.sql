@@ -52,7 +52,7 @@ WHERE agent = :agent AND given <= (SELECT attested FROM agents WHERE agents.agen
 
 -- name: outcomes
 -- How work turned out with an agent's memories, in a total order.
-SELECT context, memories.id, worth, weight, at FROM outcomes CROSS JOIN memories USING (num)
+SELECT context, chain, version, superseded_by, worth, weight, at FROM outcomes CROSS JOIN memories USING (num)
 WHERE outcomes.agent = :agent ORDER BY context, memories.id;
 
 -- name: tokens_by_scope
@@ -62,6 +62,6 @@ WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :age
 
 -- name: largest
 -- The active memories of an agent of more than so many tokens, the longest first.
-SELECT id, kind, scope, scope_value, micro, full_tokens FROM memories CROSS JOIN texts USING (num)
+SELECT chain, kind, scope, scope_value, micro, full_tokens FROM memories CROSS JOIN texts USING (num)
 WHERE memories.num > :above AND memories.num < :below AND +memories.agent = :agent AND status = 'active' AND full_tokens > :least
-ORDER BY full_tokens DESC, id LIMIT :most;
+ORDER BY full_tokens DESC, chain LIMIT :most;

@@ -61,7 +61,7 @@ SELECT seq, moved FROM agents WHERE agent = :agent;
 
 -- name: changes_to_tell
 -- What became of memories since a change, each with what it is now.
-SELECT changes.num, what, memories.id, memories.supersedes, memories.status
+SELECT changes.num, what, chain, version, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
 WHERE changes.agent = :agent AND changes.seq > :seq ORDER BY changes.seq;
 
