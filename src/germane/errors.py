@@ -88,11 +88,8 @@ class UnknownKind(InvalidInput):
         self.kind = kind
         self.known = known
         near = get_close_matches(str(kind).strip().casefold(), known, n=1, cutoff=0.7)
-        remedy = (
-            f"Did you mean {near[0]!r}?"
-            if near
-            else f"Register your own: germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])."
-        )
+        own = f"germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])"
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Register your own: {own}."
         super().__init__(f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. {remedy}")
 
 
