@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commandline import run
 
 import germane
+from commandline import run
 from germane import InvalidInput, UnknownKind
 from germane.model.scope import GLOBAL, Scope
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall
+from germane.lifecycle import obsolete_label, replaces
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
@@ -152,6 +153,21 @@ def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
     return waiting
 
 
+def _note_replaced(blocks: Sequence[Block]) -> None:
+    """Mark the candidates that another one replaces: they get no more room than their successors."""
+    memories = [choice.memory for block in blocks for choice in block.choices]
+    for block in blocks:
+        for choice in block.choices:
+            if obsolete_label(choice.memory):
+                choice.replaced = any(replaces(other, choice.memory) for other in memories)
+
+
+def _levels(block: Block, choice: Choice) -> Sequence[Level]:
+    """The levels at which a candidate may be shown, longest first."""
+    shorter = [level for level in block.levels if level is not Level.FULL] if choice.replaced else ()
+    return shorter or block.levels
+
+
 def _claim_order(choice: Choice) -> tuple[float, float, float]:
     """What has to do with the question first, then the more important, then the nearer in meaning."""
     nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
@@ -161,6 +177,8 @@ def _claim_order(choice: Choice) -> tuple[float, float, float]:
 def _brief(block: Block, choice: Choice) -> Sequence[Level]:
     """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
     renditions = choice.memory.renditions
+    if choice.replaced:
+        return _levels(block, choice)[:1]
     if (
         Level.SUMMARY not in block.levels
         or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
@@ -307,6 +325,7 @@ class _Packer:
             (block for block in blocks if block.section.order is not None),
             key=lambda block: -block.section.priority,
         )
+        _note_replaced(blocks)
         queue = _in_rank_order(blocks)
         queued = {id(choice) for _, choice in queue}
         rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
@@ -324,7 +343,7 @@ class _Packer:
         for block, choice in rest:
             if choice.line is None and choice.reason is not _DUPLICATE:
                 left = 0 if block.section.bounded else _left(blocks, budget)
-                self._try(block, choice, self._under_ceiling(block, left))
+                self._try(block, choice, self._under_ceiling(block, left), _levels(block, choice))
         self._deepen(every, _left(blocks, budget))
         self._cut(every, blocks, budget)
         if any(block.shown for block in blocks):
@@ -392,7 +411,7 @@ class _Packer:
             waits = stopped and not turn and left <= few
             room = 0 if waits else self._under_ceiling(block, left)
             if not self._passed_over(block, choice, room):
-                self._try(block, choice, room, block.levels[:1] if turn else block.levels)
+                self._try(block, choice, room, block.levels[:1] if turn else _levels(block, choice))
             if waits and choice.passed_over:
                 choice.short_by -= min(left, choice.short_by)
                 choice.reason = choice.reason if choice.short_by else _STOPPED
@@ -407,13 +426,13 @@ class _Packer:
                 return
             if choice.passed_over:
                 choice.wait()
-                self._try(block, choice, left, block.levels)
+                self._try(block, choice, left, _levels(block, choice))
             self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
     def _excerpt(self, block: Block, choice: Choice, room: int) -> None:
         """Show more of a shortened memory's full text, if its next sentences fit."""
         line = choice.line
-        if line is None or line.level is Level.FULL or Level.FULL not in block.levels:
+        if line is None or line.level is Level.FULL or Level.FULL not in _levels(block, choice):
             return
         longer = self.excerpt_of(block.section, choice.memory, line.tokens + room)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
@@ -490,7 +509,8 @@ class _Packer:
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
             return
-        for line in self._lines(block.section, choice):
+        levels = _levels(block, choice) if choice.replaced else None
+        for line in self._lines(block.section, choice, levels):
             if line.level is current.level:
                 return
             if 0 < line.tokens - current.tokens <= room:
