@@ -10,6 +10,7 @@ decision record that the scoped plan comes from, and a kind that neither names c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from germane.errors import InvalidInput, UnknownKind
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
+__all__ = ["BUILT_IN", "PROFILE", "USER", "Kind", "Kinds", "Piece", "Template", "subject_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +149,34 @@ _CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Pi
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
 PROFILE = ("rule", "person", "preference")
-"""Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
+"""What is known of whom the agent works for: shown whatever the question, and answers questions as well."""
+
+USER = "user"
+"""The subject of facts about the user."""
+
+# "The user" before one of these names a part of some software; "User" alone is a person only before a verb.
+_SAYS_OF_USER = re.compile(
+    r"\s*(?:the\s+user(?!\s+(?:accounts?|agents?|api|base|class|data|database|endpoint|experience|fields?|flow"
+    r"|groups?|guide|ids?|input|interface|keys?|lists?|manual|model|names?|objects?|pages?|profiles?|queue"
+    r"|records?|research|roles?|schema|service|sessions?|settings|store|stor(?:y|ies)|tables?|testing|tokens?"
+    r"|types?)\b)(?:['’]s)?"
+    r"|user(?:['’]s|\s+(?:is|was|has|does|likes|loves|hates|prefers|wants|needs|lives|works|speaks|uses|owns"
+    r"|always|never|usually)))\s",
+    re.IGNORECASE,
+)
+
+
+def subject_of(kind: Kind, content: str) -> str | None:
+    """The subject that a fact without one names itself: the user, where its first words say so."""
+    return USER if kind.section == "facts" and _SAYS_OF_USER.match(content) else None
+
 
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
-        Kind(name="rule", section="identity", priority=1, lifecycle="fact", place=lambda _: 1),
-        Kind(name="person", section="identity", priority=2, lifecycle="fact", place=lambda _: 2),
-        Kind(name="preference", section="identity", priority=3, lifecycle="fact", place=lambda _: 3),
+        Kind(name="rule", section="censors", priority=1, lifecycle="fact", place=lambda _: 3),
+        Kind(name="person", section="user", priority=2, lifecycle="fact", place=lambda _: 1),
+        Kind(name="preference", section="user", priority=3, lifecycle="fact"),
         Kind(
             name="censor",
             section="censors",

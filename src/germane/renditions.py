@@ -17,7 +17,7 @@ from germane.kinds import Kind, Piece, Template
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 
-__all__ = ["MICRO_TOKENS", "SUMMARY_TOKENS", "render_title", "renditions_of", "shorten"]
+__all__ = ["MICRO_TOKENS", "SUMMARY_TOKENS", "excerpt", "render_title", "renditions_of", "shorten"]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
@@ -26,6 +26,7 @@ SUMMARY_TOKENS = 100
 """The upper end of the 50 to 100 tokens that the same note gives a summary."""
 
 _ELLIPSIS = "…"
+_CUT = " …"
 _FIELD = regex.compile(r"\{(\w+)\}")
 _SPACES = regex.compile(r"\s+")
 # A sentence ends at closing punctuation before white space, at a full stop of a script that
@@ -118,6 +119,23 @@ def shorten(text: str, limit: int, counter: TokenCounter) -> str:
         return words
     note = f"[{len(text):,} characters]"
     return note if counter.count(note) <= limit else ""
+
+
+def excerpt(text: str, limit: int, counter: TokenCounter) -> str:
+    """The first sentences of a text in at most `limit` tokens, marked by an ellipsis; "" where not one fits.
+
+    A heading or a line that announces the next one never ends it. Where a sentence alone is longer than a
+    summary, it is cut where a word ends.
+    """
+    head = text[: limit * _CHARS_PER_TOKEN].rstrip()
+    ends = [match.end() for match in _SENTENCE_END.finditer(head)]
+    cut = _longest(head, [end for end in ends if _ends_a_thought(head, end)], limit, counter, mark=_CUT)
+    return cut if cut or limit < SUMMARY_TOKENS else shorten(text, limit, counter)
+
+
+def _ends_a_thought(text: str, end: int) -> bool:
+    line = text[text.rfind("\n", 0, len(text[:end].rstrip())) + 1 : end].strip()
+    return not (line.startswith("#") or line.endswith(":"))
 
 
 def _longest(head: str, ends: list[int], limit: int, counter: TokenCounter, *, mark: str) -> str:

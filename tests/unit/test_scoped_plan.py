@@ -327,7 +327,11 @@ def test_filters_hold_in_every_scope_and_pins_stand(project: Project) -> None:
     project.note("always", "note", pinned=True)
     project.note("theirs", "note", pinned=True, scope="task:other")
     context = project.engine.assemble(plan="scoped", kinds=["pattern"], pins=[pinned], budget=300)
-    assert sorted(names(context)) == ["always", "elsewhere", "pattern"]
+    # What was remembered as pinned obeys the filter; what the call names by id stands.
+    assert sorted(names(context)) == ["elsewhere", "pattern"]
+    everything = project.engine.assemble(plan="scoped", budget=300)
+    assert "always" in names(everything)
+    assert "theirs" not in names(everything)
 
 
 @pytest.mark.parametrize(

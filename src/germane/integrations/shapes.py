@@ -95,7 +95,7 @@ def renditions_shape(memory: Memory) -> Shape:
     renditions = memory.renditions
     texts = {
         str(level): {"text": renditions.at(level).text, "tokens": renditions.at(level).tokens}
-        for level in Level
+        for level in (Level.MICRO, Level.SUMMARY, Level.FULL)
     }
     return {**texts, "counter": renditions.counter}
 

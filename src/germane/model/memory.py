@@ -18,7 +18,16 @@ from germane.model.copies import State, restore, state_of
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
-__all__ = ["Level", "Memory", "Outcome", "Rendition", "Renditions", "Status", "Trust", "as_utc"]
+__all__ = [
+    "Level",
+    "Memory",
+    "Outcome",
+    "Rendition",
+    "Renditions",
+    "Status",
+    "Trust",
+    "as_utc",
+]
 
 
 _SHOWN = 60
@@ -26,10 +35,15 @@ _SHOWN = 60
 
 
 class Level(StrEnum):
-    """How much of a memory is shown: about 20 tokens, about 50 to 100, or all of it."""
+    """How much of a memory is shown.
+
+    Micro (about 20 tokens), summary (about 50 to 100) and full are made when a memory is written. An excerpt
+    is made during packing: the first sentences of the full text, as many as the budget still allows.
+    """
 
     MICRO = "micro"
     SUMMARY = "summary"
+    EXCERPT = "excerpt"
     FULL = "full"
 
 
@@ -78,7 +92,7 @@ class Renditions:
     counter: str
 
     def at(self, level: Level) -> Rendition:
-        """The rendition of one level."""
+        """The rendition of one level; an excerpt is cut from the full one."""
         if level is _MICRO:
             return self.micro
         if level is _SUMMARY:

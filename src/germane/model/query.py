@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -100,6 +100,11 @@ class Filter:
             if given:
                 object.__setattr__(self, name, _each(given, read, name=name))
 
+    @property
+    def whenever(self) -> Filter:
+        """The same filter without its time range: it still says whose memories these are, and which."""
+        return self if self.when is None else replace(self, when=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
@@ -108,14 +113,16 @@ class Slice:
     `kinds` empty means every kind that the filter admits. `order` None asks for the best by
     relevance (`limit` of each signal, united); an order asks for the first by that order whatever
     the question is, which is how always-present sections are gathered in the same round trip.
-    `where` replaces the query's filter for this slice: what is always present must not fall to a
-    filter that the question named.
+    `where` replaces the query's filter for this slice, and `also` is a second filter that has to admit
+    each memory as well: what is always present passes the caller's filter without its time range, and
+    what a section of a plan asks for by itself.
     """
 
     kinds: tuple[str, ...] = ()
     limit: int = 200
     order: Order | None = None
     where: Filter | None = None
+    also: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

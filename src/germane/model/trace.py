@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.model.memory import Level, Memory
-from germane.model.query import Candidate, Order, TimeRange
+from germane.model.query import Candidate, Filter, Order, TimeRange
 
 __all__ = [
     "Emptiness",
@@ -150,7 +150,7 @@ class Trace:
     `entries` may be written when they are first looked at; they equal a tuple of the same entries.
     `weights` are those that the parts of the scores were multiplied by, where use has taught some. `frame`
     is the name of the frame that the plan was built for, if it was for one, and `frame_confidence` how
-    surely it was chosen, from 0 to 1.
+    surely it was chosen, from 0 to 1. `where` is the filter that the caller gave.
     """
 
     plan: str
@@ -165,6 +165,7 @@ class Trace:
     weights: Mapping[str, float] = field(default_factory=dict)
     frame: str | None = None
     frame_confidence: float | None = None
+    where: Filter = field(default_factory=Filter)
 
     def __repr__(self) -> str:
         shown = len(self.included)

@@ -17,14 +17,26 @@ import regex
 
 from germane.kinds import Kinds
 from germane.model.days import day_in_words
+from germane.model.explanation import short_id
 from germane.model.memory import Level, Memory, Status
 from germane.model.plan import Section
 from germane.renditions import render_title
 
-__all__ = ["fence", "heading_of", "item_lines", "render", "session_of", "written_lines"]
+__all__ = [
+    "fence",
+    "heading_of",
+    "item_label",
+    "item_lines",
+    "render",
+    "session_of",
+    "short_source",
+    "written_lines",
+]
 
 _BULLET, _INDENT = "- ", "  "
 _SUPERSEDED = "(superseded by a newer version)"
+_LONGEST_SOURCE = 40
+_RECORD_FILE = re.compile(r"(?:adr[-_]?)?(\d{3,5})[-_.].*\.(?:md|markdown|rst|txt|adoc)$", re.IGNORECASE)
 # Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
 # Everything that some reader takes for the end of a line.
 _LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
@@ -67,9 +79,12 @@ def fence(text: str) -> list[str]:
     return [_fenced(line) for line in lines if line.strip()]
 
 
-def item_lines(section: Section, memory: Memory, level: Level) -> str:
-    """One memory as it stands in a section: a bullet, and an indent for each further line."""
-    lines = fence(memory.renditions.at(level).text)
+def item_lines(section: Section, memory: Memory, level: Level, text: str | None = None) -> str:
+    """One memory as it stands in a section: a bullet, and an indent for each further line.
+
+    `text` is shown instead of the memory's rendition at the level, where it is given.
+    """
+    lines = fence(memory.renditions.at(level).text if text is None else text)
     if not lines:
         return ""
     if memory.status is Status.SUPERSEDED:
@@ -78,6 +93,37 @@ def item_lines(section: Section, memory: Memory, level: Level) -> str:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     first, *others = lines
     return "\n".join([_BULLET + first.strip(), *[_INDENT + line for line in others]])
+
+
+def item_label(section: Section, memory: Memory) -> str:
+    """What ends an item: the day it was created, a short name of its source, a short id; each if shown.
+
+    A memory under the date of its session needs neither day nor source.
+    """
+    parts = []
+    alone = session_of(section, memory) is None
+    if section.dates and alone:
+        parts.append(memory.created_at.date().isoformat())
+    if section.sources and alone and (source := short_source(memory.source)):
+        parts.append(source)
+    label = f" ({', '.join(parts)})" if parts else ""
+    return f"{label} [{short_id(memory.id)}]" if section.ids else label
+
+
+def short_source(source: str | None) -> str:
+    """The part of a source by which a person knows it: the name of a file, or a few words.
+
+    A decision record is named by its number: `docs/adr/0015-cache.md` is `adr-0015`. A long text that is no
+    path has no short name.
+    """
+    if not source:
+        return ""
+    place = source.partition("#")[0].replace("\\", "/").rstrip("/")
+    name = place.rpartition("/")[2]
+    if record := _RECORD_FILE.match(name):
+        return f"adr-{record[1]}"
+    named = " ".join(fence(name))
+    return named if len(named) <= _LONGEST_SOURCE else ""
 
 
 def _fenced(line: str) -> str:

@@ -11,19 +11,30 @@ from enum import StrEnum
 
 from germane.plans.wording import has, said, without
 
-__all__ = ["DEFAULT_LIMIT", "HINTED_LIMIT", "OTHER_LIMIT", "Aim", "Intent", "limit_of", "read_intent"]
+__all__ = [
+    "ACKNOWLEDGEMENTS",
+    "DEFAULT_LIMIT",
+    "GREETINGS",
+    "HINTED_LIMIT",
+    "OTHER_LIMIT",
+    "POLITE",
+    "Aim",
+    "Intent",
+    "limit_of",
+    "read_intent",
+]
 
 HINTED_LIMIT, OTHER_LIMIT, DEFAULT_LIMIT = 8, 3, 5
 """How many are looked for of what is hinted at, of the rest, and without any hint, in proportion."""
 
-_GREETINGS = (
+GREETINGS = (
     "hi|hello|hey|howdy|greetings|good morning|good afternoon|good evening|good day|welcome back",
     (
         "how are you|how are you doing|how is it going|how's it going|what's up|nice to meet you"
         "|how do you do|long time no see"
     ),
 )
-_ACKNOWLEDGEMENTS = (
+ACKNOWLEDGEMENTS = (
     (
         "thanks|thank you|thx|cheers|ok|okay|k|yes|yep|yeah|no|nope|sure|right|alright|fine|done|got it|i see"
         "|understood|great|perfect|cool|nice|awesome|excellent|wonderful|good|sounds good|looks good"
@@ -31,7 +42,7 @@ _ACKNOWLEDGEMENTS = (
         "|no problem|lgtm"
     ),
 )
-_POLITE = (
+POLITE = (
     "there|again|everyone|everybody|all|team|folks|so much|very much|a lot|very|much|for that|for you|to you",
 )
 _RECAPS = (
@@ -101,9 +112,9 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
     that remains without it. `dated` says that the text names a time in a form that was understood.
     """
     words = said(text)
-    for aim, phrases in ((Aim.GREET, _GREETINGS), (Aim.ACKNOWLEDGE, _ACKNOWLEDGEMENTS)):
+    for aim, phrases in ((Aim.GREET, GREETINGS), (Aim.ACKNOWLEDGE, ACKNOWLEDGEMENTS)):
         if any(has(pattern, words) for pattern in phrases):
-            rest = without((*reversed(_GREETINGS), *_ACKNOWLEDGEMENTS, *_POLITE), words)
+            rest = without((*reversed(GREETINGS), *ACKNOWLEDGEMENTS, *POLITE), words)
             if not informative(rest) and not dated and not _looks_back(words):
                 return Intent(aim=aim)
     hints = tuple(name for name, phrases in _HINTS if any(has(pattern, words) for pattern in phrases))

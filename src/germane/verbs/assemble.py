@@ -5,7 +5,8 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
-from germane.model.trace import Reason
+from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.order import in_order
 from germane.verbs.advising import advised, sought_for, split_off, told_sections
 from germane.verbs.associating import associated
 from germane.verbs.checks import checked_words
@@ -34,8 +36,9 @@ from germane.verbs.together import gather_together
 if TYPE_CHECKING:
     from germane.verbs.conversation import Conversation
 
-__all__ = ["assemble", "named_pins", "said_in"]
+__all__ = ["assemble", "lifted", "named_pins", "said_in"]
 
+_ACTIVE = Filter()
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
 
@@ -53,25 +56,38 @@ def assemble(
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
     conversation: str | Conversation | None = None,
+    guidance: bool = False,
+    gate: bool | None = None,
+    dates: bool = True,
+    sources: bool = True,
+    ids: bool = False,
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
-    What was remembered as pinned stands in it like what `pins` names. The clock is read once. What is shown
-    whatever the question is gathered past the caller's filter: a question about last week must not lose the
-    agent its constraints. What `conversation` contains is left out.
+    What was remembered as pinned stands in it like what `pins` names. The clock is read once. The filter
+    binds every section; only its time range is lifted for what is shown whatever the question, with a note:
+    a question about last week must not lose the agent its constraints. What `pins` names stays in, and what
+    `conversation` contains is left out.
     """
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     framing = framed(
-        session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
+        session,
+        query,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        dated=asked.question.when is not None,
+        guidance=guidance,
     )
+    framing = replace(framing, plan=framing.plan.showing(dates=dates, sources=sources, ids=ids))
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
     request = Request(
         plan=plan,
         question=asked.question,
-        query=query_of(asked, _slices(framing.plan, where)),
+        query=query_of(asked, _slices(framing.plan, asked.where)),
         budget=framing.budget,
         counter=counter,
         kinds=session.kinds,
@@ -79,22 +95,33 @@ def assemble(
         pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        gated=framing.plan.gate and scorer is None and found.by_relevance,
+        gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
+        gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*asked.notes, *framing.notes, *failures(plan, found, session.kinds), *unadvised),
+        notes=(
+            *asked.notes,
+            *framing.notes,
+            *lifted(asked.where, plan, found, pinned),
+            *failures(plan, found, session.kinds),
+            *unadvised,
+        ),
         left_out=said_in(session, found, conversation),
         domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
-    return _assembled(session, request, found, alone=not spaces)
+    context = _assembled(session, request, found, alone=not spaces)
+    return replace(context, trace=replace(context.trace, where=where))
 
 
 def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
     context = assemble_context(request, found)
     more = associated(session, request, found, context) if alone and request.gated else None
-    return context if more is None else assemble_context(*more)
+    if more is None:
+        return context
+    with_them, also_near = more
+    return assemble_context(with_them, _each_in_one(request.plan, also_near))
 
 
 def _taught(session: Session, found: Found, plan: Plan) -> Taught:
@@ -111,24 +138,28 @@ def _gathered(
 
     Where nothing is asked, only what is shown whatever the question is gathered.
     """
-    sections = [section for section in framing.plan.sections if section.kinds]
+    sections = [section for section in framing.plan.sections if section.gathers]
     slices = _slices(framing.plan, asked.where)
     always = Slice(
-        order=Order.IMPORTANT, where=Filter(pinned=True, scopes=asked.where.scopes), limit=_MOST_PINNED
+        order=Order.IMPORTANT,
+        where=asked.where.whenever,
+        also=Filter(pinned=True),
+        limit=_MOST_PINNED,
     )
     sought = [framing.searches or section.order is not None for section in sections]
-    judging = sought_for(session, framing.plan)
+    judging = sought_for(session, framing.plan, asked.where)
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
     if framing.plan.by_meaning:
         asked = replace(asked, question=replace(asked.question, when=None))
     gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
     asked = replace(asked, notes=gathered.notes)
-    found, judgement = split_off(session, framing.plan, found, judging)
+    found, judgement = split_off(session, framing.plan, found, judging, where=asked.where)
     if not all(sought):
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
+    found = _each_in_one(framing.plan, found)
     return asked, found, frozenset(memory.id for memory in pinned), judgement
 
 
@@ -159,17 +190,69 @@ def said_in(session: Session, found: Found, conversation: str | Conversation | N
 
 
 def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
-    """What each section that shows memories gathers."""
+    """What each section that shows memories gathers: by the caller's filter, and by its own.
+
+    One that shows the same whatever the question gathers what is active, of any time.
+    """
     return tuple(
         Slice(
             kinds=section.kinds,
             limit=gathered_limit(section),
             order=section.order,
-            where=None if section.order is None else Filter(scopes=where.scopes),
+            where=None if section.order is None else where.whenever,
+            also=section.where or (None if section.order is None else _ACTIVE),
         )
         for section in plan.sections
-        if section.kinds
+        if section.gathers
     )
+
+
+def lifted(where: Filter, plan: Plan, found: Found, pinned: Collection[str]) -> tuple[Note, ...]:
+    """A note of what is always shown and isn't of the time that the filter names, or nothing."""
+    if where.when is None:
+        return ()
+    names: dict[str, None] = {}
+    ids = set()
+    sections = [section for section in plan.sections if section.gathers]
+    for section, part in zip(sections, found.slices, strict=False):
+        always = section.order is not None
+        for one in part:
+            memory = one.memory
+            if (always or memory.id in pinned) and memory.created_at not in where.when:
+                names[section.name if always else "pinned"] = None
+                ids.add(memory.id)
+    if not ids:
+        return ()
+    named = f"{len(ids)} that {'is' if len(ids) == 1 else 'are'} always shown ({', '.join(names)})"
+    return (
+        Note(
+            code="time_lifted",
+            text=f"The time range, {where.when}, binds what is ranked; of any time {named} may stand here.",
+        ),
+    )
+
+
+def _each_in_one(plan: Plan, found: Found) -> Found:
+    """What was found, each memory in the first section that has it.
+
+    One that shows so many `items` by its order takes no more of what another would show as well.
+    """
+    sections = [section for section in plan.sections if section.gathers]
+    kinds = [kind for section in sections for kind in section.kinds]
+    if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
+        return found
+    later = Counter(one.memory.id for part in found.slices for one in part)
+    taken: set[str] = set()
+    slices = []
+    for section, part in zip(sections, found.slices, strict=True):
+        here = [one for one in part if one.memory.id not in taken]
+        later.subtract(one.memory.id for one in part)
+        if section.order is not None and section.items is not None:
+            first = {one.memory.id for one in [*in_order(here, section.order)][: section.items]}
+            here = [one for one in here if one.memory.id in first or not later[one.memory.id]]
+        taken.update(one.memory.id for one in here)
+        slices.append(tuple(here))
+    return replace(found, slices=tuple(slices))
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -191,12 +274,14 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
     """What was found, with each pinned memory in its section once; one without a section goes last."""
     if not pinned:
         return found
-    sections = [section for section in plan.sections if section.kinds]
+    sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
+    stands = {one.memory.id for part in slices for one in part}
     for memory in pinned:
         home = next(
             (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
         )
-        if all(candidate.memory.id != memory.id for candidate in slices[home]):
+        if memory.id not in stands:
+            stands.add(memory.id)
             slices[home].append(Candidate(memory=memory))
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))

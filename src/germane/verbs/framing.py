@@ -84,7 +84,14 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
 
 def framed(
-    session: Session, text: str, *, plan: str | Plan, frame: Framing, budget: int | None, dated: bool
+    session: Session,
+    text: str,
+    *,
+    plan: str | Plan,
+    frame: Framing,
+    budget: int | None,
+    dated: bool,
+    guidance: bool = False,
 ) -> Framed:
     """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
 
@@ -102,12 +109,12 @@ def framed(
         chosen = newton_exact(session.kinds, choice.frame)
         return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
     if choice.by == "caller":
-        chosen = layered(session.kinds, choice.frame)
+        chosen = layered(session.kinds, choice.frame, guidance=guidance)
         return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)
     intent = wants(session, text, dated=dated)
     complexity = complexity_of(text)
     total = budgeted(choice.frame, complexity=complexity, intent=intent).total
-    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent)
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, guidance=guidance)
     said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
     hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
     notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))

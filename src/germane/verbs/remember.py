@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound
-from germane.kinds import Kind
+from germane.kinds import Kind, subject_of
 from germane.lifecycle import first_stage
 from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
@@ -96,7 +96,9 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
     content = checked_content(draft.content)
-    subject = None if draft.subject is None else checked_text(draft.subject, name="subject")
+    subject = (
+        subject_of(kind, content) if draft.subject is None else checked_text(draft.subject, name="subject")
+    )
     source = None if draft.source is None else checked_text(draft.source, name="source")
     scope = Scope.parse(draft.scope)
     outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")

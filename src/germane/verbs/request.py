@@ -71,8 +71,8 @@ class Remembering:
     """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
 
     `of` are whose memories: an agent's or a space's, whose ledger keeps the record as well, and spaces beside
-    it. `record` says whether it goes into the ledger, None as the session does; `cold` that it is the first
-    of its engine.
+    it, as far as `where` admits them, None being every active one. `record` says whether it goes into the
+    ledger, None as the session does; `cold` that it is the first of its engine.
     """
 
     of: tuple[Session, ...]
@@ -81,6 +81,7 @@ class Remembering:
     query: str | None = None
     record: bool | None = None
     cold: bool = False
+    where: Filter | None = None
 
     @property
     def asked(self) -> str:
@@ -129,6 +130,7 @@ def request(
             found=_found(session, arranged, name, asked),
             still_stands=lambda ids: _still_stands(remembering, ids),
             asked=remembering.asked,
+            admits=repr(remembering.where or ""),
             shares=shares or RequestShares(),
             tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
@@ -143,9 +145,15 @@ def request(
 
 
 def _check_gathers(session: Session, remembering: Remembering) -> None:
-    """Raise InvalidInput where spaces are named, and nothing is gathered that they could take part in."""
+    """Raise InvalidInput for spaces or a filter where nothing is gathered that they could say anything of."""
     first, *beside = remembering.of
     memory = remembering.memory
+    if remembering.where is not None and (memory is None or isinstance(memory, Context)):
+        given = "isn't given" if memory is None else "is a context that is made already"
+        raise InvalidInput(
+            f"where filters the memories that a request gathers, but memory {given}. Give the name of a "
+            "plan, such as memory='layered', or filter where the context is assembled."
+        )
     if (beside or first.agent != session.agent) and memory is None:
         why = "memory isn't given, so that nothing of it would be shown"
     elif beside and isinstance(memory, Context):
@@ -307,7 +315,7 @@ def _remember(
         asks: dict[str, Any] = {
             "query": text,
             "budget": budget,
-            "where": Filter(),
+            "where": remembering.where or Filter(),
             "plan": plan,
             "frame": remembering.frame,
             "counter": arranged.counter,

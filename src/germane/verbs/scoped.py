@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from germane.errors import InvalidInput
 from germane.model.context import Context
 from germane.model.explanation import ESTIMATED
-from germane.model.memory import Memory, as_utc
+from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
 from germane.model.scope import GLOBAL, Scope
@@ -26,7 +26,7 @@ from germane.places import checked_path
 from germane.plans.scoped import ESTIMATE, SCOPED, Scoped, scoped
 from germane.protocols import Scorer, TokenCounter
 from germane.tokens import get_counter
-from germane.verbs.assemble import named_pins, said_in
+from germane.verbs.assemble import lifted, named_pins, said_in
 from germane.verbs.checks import checked_count, checked_moment, checked_text, checked_words
 from germane.verbs.isolating import failures
 from germane.verbs.question import Asked, query_of, understand
@@ -98,10 +98,14 @@ def assemble_scoped(
     everywhere = tuple(scope for scopes in places.values() for scope in scopes)
     whole = replace(where, scopes=(), applies_to=everywhere)
     asked = replace(understand(session, query or described, where, now=now), where=whole)
-    pinned_there = Filter(pinned=True, applies_to=everywhere)
-    asked, found, notes = _gathered(session, asked, plan, pinned_there, spaces)
-    notes = (*notes, *failures(plan, found, session.kinds))
-    pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
+    asked, found, notes = _gathered(session, asked, plan, where, spaces)
+    remembered = [one.memory for one in found.slices[-1]]
+    notes = (
+        *notes,
+        *lifted(where, plan, found, [memory.id for memory in remembered]),
+        *failures(plan, found, session.kinds),
+    )
+    pinned = (*named_pins((session, *spaces), pins), *remembered)
     found = _with_pinned(replace(found, slices=found.slices[:-1]), pinned)
     own = _counted_by(session, how, counter)
     weighs = scorer is None and how.relevance and found.by_relevance and not spaces
@@ -123,6 +127,7 @@ def assemble_scoped(
         lines=session.lines if (own is session.counter or how.estimate) and not spaces else RememberedLines(),
     )
     context = assemble_context(request, found)
+    context = replace(context, trace=replace(context.trace, where=where))
     return _estimated(context, session.counter) if how.estimate else context
 
 
@@ -158,12 +163,15 @@ def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str
 
 
 def _gathered(
-    session: Session, asked: Asked, plan: Plan, pinned: Filter, spaces: Sequence[Session]
+    session: Session, asked: Asked, plan: Plan, where: Filter, spaces: Sequence[Session]
 ) -> tuple[Asked, Found, tuple[Note, ...]]:
     """What each section has by its filter, the pinned last; what is too much is looked at by kind."""
     wanted = [section.where for section in plan.sections if section.where is not None]
-    slices = [Slice(order=Order.NEWEST, where=where, limit=_MOST) for where in wanted]
-    slices.append(Slice(order=Order.IMPORTANT, where=pinned, limit=_MOST_PINNED))
+    # A section's filter has the section's places where the caller's may name others.
+    also = replace(where, scopes=()) if where.applies_to else None
+    pinned = replace(where.whenever, scopes=(), pinned=True, statuses=(Status.ACTIVE,))
+    slices = [Slice(order=Order.NEWEST, where=each, also=also, limit=_MOST) for each in wanted]
+    slices.append(Slice(order=Order.IMPORTANT, where=asked.where.whenever, also=pinned, limit=_MOST_PINNED))
     asked_all, found = gather_together(session, asked, tuple(slices), spaces)
     cut = [number for number, each in enumerate(found.slices[:-1]) if len(each) >= _MOST]
     if not cut:
@@ -171,11 +179,11 @@ def _gathered(
     kinds = [kind.name for kind in session.kinds]
     more = [
         *(
-            Slice(kinds=(kind,), order=Order.NEWEST, where=wanted[number], limit=_OF_A_KIND)
+            Slice(kinds=(kind,), order=Order.NEWEST, where=wanted[number], also=also, limit=_OF_A_KIND)
             for number in cut
             for kind in kinds
         ),
-        *(Slice(where=wanted[number], limit=_RELEVANT) for number in cut),
+        *(Slice(where=wanted[number], also=also, limit=_RELEVANT) for number in cut),
     ]
     _, further = gather_together(session, asked, tuple(more), spaces)
     for error in further.failed.values():

@@ -192,7 +192,7 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     lines = [f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _UNSAID]
     print_text("\n".join(lines))
     print_text(f"\n{content}")
-    for level in Level:
+    for level in (Level.MICRO, Level.SUMMARY, Level.FULL):
         rendition = memory.renditions.at(level)
         same = level is Level.FULL and rendition.text == content
         shown = "the text above" if same else rendition.text
