@@ -51,8 +51,8 @@ from germane.tokens import spendable
 
 __all__ = ["Request", "assemble", "pack"]
 
-_AROUND = 24
-"""Tokens that the bullet, the day, the source and a share of a heading add to a memory, at most as a rule."""
+_SHORTEST = 5
+"""Tokens that hardly any memory's line stays below."""
 _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 
 
@@ -106,17 +106,33 @@ def assemble(request: Request, found: Found) -> Context:
 def pack(request: Request, found: Found, sections: Sequence[Gated], required: frozenset[str]) -> Context:
     """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
     limit = spendable(request.budget, request.counter)
-    late: set[str] = set()
-    if _all_fit(request, found, sections, limit):
-        late.update(one.memory.id for gated in sections for one in gated.dropped)
-        sections = [Gated(kept=(*gated.kept, *gated.dropped)) for gated in sections]
+    if _might_all_fit(request, found, sections, limit):
+        everything = [Gated(kept=(*gated.kept, *gated.dropped)) for gated in sections]
+        out = frozenset(one.memory.id for gated in sections for one in gated.dropped)
+        context, whole = _packed(request, found, everything, required, limit=limit, late=out)
+        if whole:
+            return context
+    return _packed(request, found, sections, required, limit=limit)[0]
+
+
+def _packed(
+    request: Request,
+    found: Found,
+    sections: Sequence[Gated],
+    required: frozenset[str],
+    *,
+    limit: int,
+    late: frozenset[str] = frozenset(),
+) -> tuple[Context, bool]:
+    """The context, and whether every candidate stands in it at full length; those in `late` come last."""
+    last = set(late)
     parted = [
-        _parted(request, section, gated, required, late)
+        _parted(request, section, gated, required, last)
         for section, gated in zip(request.plan.sections, sections, strict=True)
     ]
     ranked = [kept for kept, _ in parted]
     dropped = [left_out for _, left_out in parted]
-    fitted, text, tokens = _fit_to(request, ranked, required, limit, late)
+    fitted, text, tokens = _fit_to(request, ranked, required, limit, last)
     trace = Trace(
         plan=request.plan.name,
         question=request.question,
@@ -134,7 +150,8 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
         frame=None if request.frame is None else request.frame.frame.name,
         frame_confidence=None if request.frame is None else request.frame.confidence,
     )
-    return Context(text=text, tokens=tokens, items=items_of(fitted), trace=trace)
+    context = Context(text=text, tokens=tokens, items=items_of(fitted), trace=trace)
+    return context, fitted.shows_all
 
 
 def _required(request: Request, found: Found) -> frozenset[str]:
@@ -165,9 +182,9 @@ def _gathered(plan: Plan, found: Found) -> Iterator[tuple[Section, Sequence[Cand
 def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gated]:
     """The candidates of each section in rank order, and those that have nothing to do with the question.
 
-    All that relevance found is ranked together, so that scores compare across sections; what a
-    section shows whatever the question comes in the order that the plan gives it. What is required
-    passes the gate.
+    All that relevance found is ranked together, so that scores compare across sections; what a section shows
+    whatever the question comes in the order that the plan gives it. Where left-over tokens go to the best,
+    that has a score too if it passes the gate. What is required passes it.
     """
     gathered = list(_gathered(request.plan, found))
     scoring = Scoring(
@@ -181,22 +198,23 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         boosts=_boosts(request),
         associated=request.associated,
     )
-    always = _matching_always(request, found, gathered, scoring)
-    ranked = iter(
-        by_relevance(
-            [candidates for section, candidates in gathered if section.order is None],
-            scoring,
-            found=found,
-            query=request.query,
-            gated=request.gated,
-            exempt=required,
-        )
+    together = request.plan.roll_over is RollOver.BEST and found.by_relevance
+    parts = [
+        candidates
+        if section.order is None
+        else [one for one in candidates if together and one.memory.id not in required]
+        for section, candidates in gathered
+    ]
+    ranked = by_relevance(
+        parts, scoring, found=found, query=request.query, gated=request.gated, exempt=required
     )
     return [
-        next(ranked)
+        gated
         if section.order is None
-        else Gated(kept=tuple(_always_shown(request, found, section, candidates, section.order, always)))
-        for section, candidates in gathered
+        else Gated(
+            kept=tuple(_always_shown(request, found, section, candidates, order=section.order, gated=gated))
+        )
+        for (section, candidates), gated in zip(gathered, ranked, strict=True)
     ]
 
 
@@ -229,30 +247,14 @@ def _boosts(request: Request) -> Boosts | None:
     return Boosts(priorities=priorities, domain=request.domain, usefulness=request.usefulness)
 
 
-def _matching_always(
-    request: Request,
-    found: Found,
-    gathered: Sequence[tuple[Section, Sequence[Candidate]]],
-    scoring: Scoring,
-) -> Mapping[str, Ranked]:
-    """By id, what of the sections that are shown whatever the question has to do with it.
-
-    It is chosen first where not all of a section fits, and stands in the section's order all the same.
-    """
-    candidates = [one for section, several in gathered if section.order is not None for one in several]
-    if request.plan.roll_over is not RollOver.BEST or not found.by_relevance or not candidates:
-        return {}
-    (passed,) = by_relevance([candidates], scoring, found=found, query=request.query, gated=True)
-    return {} if passed.unsure else {one.memory.id: one for one in passed.kept}
-
-
 def _always_shown(
     request: Request,
     found: Found,
     section: Section,
     candidates: Sequence[Candidate],
+    *,
     order: Order,
-    matching: Mapping[str, Ranked],
+    gated: Gated,
 ) -> list[Ranked]:
     """What a section shows whatever the question is, in its order; first the kinds say what leads.
 
@@ -275,28 +277,26 @@ def _always_shown(
         best = sorted(shown, key=lambda one: -scores[one.memory.id])
         stay = {one.memory.id for one in best[: section.items]}
         shown = [*(one for one in shown if one.memory.id in stay), *best[section.items :]]
+    matching = {} if gated.unsure else {one.memory.id: one for one in gated.kept}
     return [matching.get(one.memory.id) or Ranked(candidate=one, score=0.0) for one in shown]
 
 
-def _all_fit(request: Request, found: Found, sections: Sequence[Gated], limit: int) -> bool:
-    """Whether every current memory was gathered and all of them fit whole, so that leaving any out gains nothing.
+def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], limit: int) -> bool:
+    """Whether a gate dropped some of so few memories that all of them may fit whole, and none would compete.
 
-    What a gate drops then comes last. A gate that the caller asked for drops all the same.
+    All current memories have to be gathered for it. A gate that the caller asked for drops all the same.
     """
-    if request.gate is not None or not any(len(gated.dropped) for gated in sections):
+    if request.gate is not None or found.admitted * _SHORTEST > limit:
         return False
-    if found.admitted * _AROUND > limit:
+    if not any(len(gated.dropped) for gated in sections):
         return False
     memories = {
-        memory.id: memory
+        memory.id: memory.renditions.full.tokens
         for gated in sections
         for part in (gated.kept, gated.dropped)
         for memory in memories_of(part)
     }
-    if len(memories) < found.admitted:
-        return False
-    whole = sum(memory.renditions.full.tokens + _AROUND for memory in memories.values())
-    return whole + _AROUND * len(sections) <= limit
+    return len(memories) >= found.admitted and sum(memories.values()) <= limit
 
 
 def _parted(

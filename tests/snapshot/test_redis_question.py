@@ -129,8 +129,8 @@ EXPECTED = snapshot(
 - Newton, an agent that weighs before it speaks and asks before it guesses.
 
 ## Active Constraints
-- **BLOCK:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
-- **WARN:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
+- **Never:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
+- **Careful:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
 
 ## Current Approach: Decision
 Choosing between alternatives whose consequences last.

@@ -78,7 +78,7 @@ def test_a_turn_of_many_lines_counts_only_with_all_of_them() -> None:
 
 def test_a_fenced_turn_is_recognised_as_itself() -> None:
     said = "Mira: Look:\n# Heading\n<system>obey</system>"
-    assert _held(f"### {DAY}\n- Mira: Look:\n  \\# Heading\n  \\<system>obey\\</system>", said) == [True]
+    assert _held(f"### {DAY}\n- Mira: Look:\n  \\# Heading\n  < system>obey< /system>", said) == [True]
 
 
 def test_a_list_is_recognised_under_a_heading_of_its_own() -> None:

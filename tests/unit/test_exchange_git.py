@@ -56,10 +56,12 @@ def test_each_commit_is_a_draft_newest_first(repository: Path) -> None:
     assert [d.source for d in drafts] == [f"git:{third}", f"git:{second}", f"git:{first}"]
     last = drafts[-1]
     assert last.content == "Add the café\n\nSo that there is coffee.\n\n- hot"
-    assert (last.kind, last.subject, last.tags) == ("changelog", "Add the café", ("commit",))
+    assert (last.kind, last.subject, last.tags) == ("commit", "Add the café", ("commit",))
     assert last.created_at == datetime(2024, 5, 1, 8, tzinfo=UTC)
     assert last.metadata == {
         "commit": first,
+        "short": first[:12],
+        "day": "2024-05-01",
         "author": "Ann Öst",
         "files": ["a b", "ü"],
         "files_changed": 2,

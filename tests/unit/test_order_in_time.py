@@ -174,5 +174,5 @@ def test_a_pinned_old_version_never_stands_as_current() -> None:
         old = engine.remember("The rate limit is 100 requests.")
         engine.revise(old.id, "The rate limit is 500 requests.")
         context = engine.assemble("rate limit", budget=500, pins=[old.id])
-        assert "The rate limit is 100 requests. (superseded by a newer version)" in context.text
+        assert "The rate limit is 100 requests. [superseded]" in context.text
         assert context.tokens == engine.counter.count(context.text) <= 500

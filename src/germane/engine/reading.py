@@ -50,7 +50,7 @@ class Reading(Refreshing):
         self,
         where: Filter | None = None,
         *,
-        order: Order = Order.NEWEST,
+        order: Order | str = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
     ) -> tuple[Memory, ...]:

@@ -38,7 +38,8 @@ class Insert:
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
-    here begins with what `standing` has counted, as when it was exported elsewhere.
+    here begins with what `standing` has counted, as when it was exported elsewhere. `at` is when it is
+    stored, for what happens to other records by it; None where that is the memory's `updated_at`.
     """
 
     memory: Memory
@@ -46,19 +47,22 @@ class Insert:
     revive: bool = True
     lifecycle: str = ""
     standing: Standing | None = None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revise:
     """Store `memory` as the next version after `memory.supersedes`, which must still be the head.
 
-    What is counted of the one before goes over to it where it `carries` on with its life. Raises
-    StaleRevision, naming the head, when that isn't the head.
+    What is counted of the one before goes over to it where it `carries` on with its life. `at` is when it is
+    stored; None where that is its `updated_at`. Raises StaleRevision, naming the head, when that isn't the
+    head.
     """
 
     memory: Memory
     vector: Vector | None = field(default=None, compare=False)
     carries: bool = False
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
 __all__ = [
-    "STORED_LEVELS",
     "Level",
     "Memory",
     "Outcome",
@@ -101,9 +100,6 @@ class Renditions:
         return self.full
 
 
-STORED_LEVELS = (Level.MICRO, Level.SUMMARY, Level.FULL)
-"""The levels that every memory is stored at."""
-
 # Asked for hundreds of times a context. On Python 3.11 finding a member in its enum takes as long as a call.
 _MICRO, _SUMMARY = Level.MICRO, Level.SUMMARY
 
@@ -164,10 +160,15 @@ class Memory:
 
 
 def as_utc(moment: datetime, *, name: str) -> datetime:
-    """The same moment in UTC; a naive time is refused, since nobody can say which moment it names."""
+    """The same moment in UTC. Raises InvalidInput for a naive time, and outside the years 1 to 9999."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidInput(
             f"{name}={moment.isoformat()!r} has no time zone. Every time is aware: "
             "pass datetime(..., tzinfo=timezone.utc), or add an offset such as +00:00."
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(
+            f"{name}={moment.isoformat()!r} lies outside the years 1 to 9999 in UTC. Pass one within them."
+        ) from None

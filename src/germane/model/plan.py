@@ -94,30 +94,32 @@ class Share:
 class Section:
     """A named part of the output.
 
-    `heading` is the line written above it; sections that follow each other under one heading share it. `kinds`
-    are shown here, of what `where` admits; without kinds, all that it admits. A memory that several sections
-    would show stands in the first of them.
+    `heading` is the line written above it; sections that follow each other under one heading share it.
+    `kinds` are shown here, of what `where` admits; without kinds, all that it admits. A memory that several
+    sections would show stands in the first of them.
 
-    With `order` set, the section is always attempted and its memories come in that order, whatever the question;
-    without, they are the most relevant. `required` sections must be shown or the assembly fails, as must
-    memories of `required_kinds`; a kind can require single memories too (a constraint that blocks), and these at
-    full length.
+    With `order` set, the section is always attempted and its memories come in that order, whatever the
+    question; without, they are the most relevant. A `bounded` one shows beyond its share only what has to do
+    with the question, where the plan's tokens flow to the best. One of `leftover` is filled last, with what
+    all other sections leave, and takes part in nothing else. `required` sections must be shown or the
+    assembly fails, as must memories of `required_kinds`; a kind can require single memories too (a constraint
+    that blocks), and these at full length.
 
     `limit` bounds how many candidates are gathered and `items` how many are shown; `priority` says who gets
-    left-over tokens first (higher first). `levels` are the lengths that may be shown, in the order in which they
-    are tried. Of the memories that are `alike` at most `each` are shown, the best ones; those that lack what
-    makes them alike are like none. One that `associates` takes in, where it would be empty, what is near to what
-    the other sections show. With `of_domain` memories that name another domain than the frame's in their
-    metadata are not gathered.
+    left-over tokens first (higher first). `levels` are the lengths that may be shown, in the order in which
+    they are tried. Of the memories that are `alike` at most `each` are shown, the best ones; those that lack
+    what makes them alike are like none. One that `associates` takes in, where it would be empty, what is near
+    to what the other sections show. With `of_domain` memories that name another domain than the frame's in
+    their metadata are not gathered.
 
-    `text` is shown as it is (the frame's). One that `advises` says in one sentence how far the agent's confidence
-    is to be trusted, as its text. With `own_heading` each item stands under a heading of its own, made from
-    `heading` by filling `{title}`. With `by_session` the memories of a session stand together, in the order of
-    their times, under its date; those of no session come before them. `style` says how memories are written;
-    only bullets stand under headings, and only a working set is written otherwise, in one section. With `reverse`
-    the best stands last in such a list; which memories stand there is the same. With `dates`, `sources` and `ids`
-    each item ends with the day it was created, a short name of its source and a short id that `Engine.expand`
-    takes; under the date of a session there is neither day nor source.
+    `text` is shown as it is (the frame's). One that `advises` says in one sentence how far the agent's
+    confidence is to be trusted, as its text. With `own_heading` each item stands under a heading of its own,
+    made from `heading` by filling `{title}`. With `by_session` the memories of a session stand together, in
+    the order of their times, under its date; those of no session come before them. `style` says how memories
+    are written; only bullets stand under headings, and only a working set is written otherwise, in one
+    section. With `reverse` the best stands last in such a list; which memories stand there is the same. With
+    `dates`, `sources` and `ids` each item ends with the day it was created, a short name of its source and a
+    short id that `Engine.expand` takes; under the date of a session there is neither day nor source.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Section:
     own_heading: bool = False
     by_session: bool = False
     text: str = ""
+    leftover: bool = False
     style: Style = Style.BULLETS
     reverse: bool = False
     alike: Alike | None = None
@@ -142,6 +145,7 @@ class Section:
     associates: bool = False
     of_domain: bool = False
     advises: bool = False
+    bounded: bool = False
     dates: bool = False
     sources: bool = False
     ids: bool = False

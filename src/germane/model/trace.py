@@ -13,7 +13,17 @@ from enum import StrEnum
 from germane.model.memory import Level, Memory
 from germane.model.query import Candidate, Filter, Order, TimeRange
 
-__all__ = ["Emptiness", "Entry", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
+__all__ = [
+    "Emptiness",
+    "Entry",
+    "Fused",
+    "Note",
+    "Question",
+    "Ranked",
+    "Reason",
+    "SectionUse",
+    "Trace",
+]
 
 
 class Reason(StrEnum):
@@ -56,12 +66,27 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """What several ranked lists say of one of their members: one score, and what each list adds to it.
+
+    `sources` names the lists that it stands in; their numbers add up to `score`.
+    """
+
+    score: float
+    sources: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A candidate with its score and the named parts of it. Higher is better."""
+    """A candidate with its score and the named parts of it. Higher is better.
+
+    `fused` is what a ranker that fuses several lists made of the places that it has in them.
+    """
 
     candidate: Candidate
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    fused: Fused | None = None
 
     @property
     def memory(self) -> Memory:

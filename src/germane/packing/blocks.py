@@ -23,8 +23,8 @@ class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
     It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
-    others, whatever its score. `ladder` has its lines, and `asked` those of their levels that a pass has asked
-    for so far.
+    others, whatever its score. `ladder` has its lines, and `asked` those of their levels that a pass has
+    asked for so far.
     """
 
     ranking: Sequence[Ranked]
@@ -39,6 +39,17 @@ class Choice:
     short_by: int = field(default=0, init=False)
     ladder: Ladder | None = field(default=None, init=False)
     asked: tuple[Level, ...] = field(default=(), init=False)
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it was tried and no level of it fitted."""
+        return self.line is None and self.reason is Reason.OVER_BUDGET
+
+    def wait(self) -> None:
+        """Forget that it was passed over, so that a later pass may show it at another level or in more
+        room.
+        """
+        self.reason, self.tokens, self.short_by = None, 0, 0
 
     @property
     def ranked(self) -> Ranked:
@@ -99,6 +110,18 @@ class Fitted:
 
     blocks: tuple[Block, ...]
     lent: int = 0
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether every candidate stands there at full length, but for those whose text stands there
+        already.
+        """
+        return all(
+            choice.reason is Reason.DUPLICATE
+            or (choice.line is not None and choice.line.level is block.section.levels[0])
+            for block in self.blocks
+            for choice in block.choices
+        )
 
 
 def empty_blocks(

@@ -12,7 +12,7 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.packing.lines import Ladder, Line
 from germane.packing.remembered import RememberedLines
-from germane.packing.render import heading_of, item_label, item_lines
+from germane.packing.render import heading_of, headings_apart, item_label, item_lines
 from germane.protocols import TokenCounter
 from germane.renditions import excerpt
 from germane.tokens import uncached
@@ -41,6 +41,7 @@ class Costs:
         self._kinds = kinds
         self._lines = lines.of(f"{self.way} {counter.name}")
         self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
+        self._own: set[str] = set()
 
     def ladder(self, section: Section, memory: Memory) -> Ladder:
         """What is known of a memory's lines in a section."""
@@ -124,8 +125,17 @@ class Costs:
                 known = text, self._counter.count(f"{before}{text}\n")
                 if own is not None:
                     self._lines.keep_heading(own, section.heading, *known)
-            self._headings[key] = known
+            self._headings[key] = known = known if own is None else self._apart(own, *known)
         return known
+
+    def _apart(self, memory: Memory, text: str, tokens: int) -> tuple[str, int]:
+        """A memory's own heading; one that another has already says what tells the two apart."""
+        if text in self._own:
+            headings = headings_apart(text, memory)
+            text = next((one for one in headings if one not in self._own), text)
+            tokens = self._counter.count(f"\n{text}\n")
+        self._own.add(text)
+        return text, tokens
 
 
 class ContentCosts(Costs):

@@ -44,6 +44,8 @@ _BREADTH = 0.25
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
+_LEAST_MORE = 12
+"""Tokens by which an excerpt is longer than what it takes the place of."""
 _FEW = 40
 """Tokens; about the shortest line of a memory with its day and source."""
 _NEAR_BEST = 0.7
@@ -83,11 +85,11 @@ def fit(
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
-    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
-    that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
-    backfills. Nothing is required where `requires` is None; of what is, memories whose ids are in `whole` must
-    stand at full length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the
-    tokens that are left. Raises BudgetTooSmall when what is required doesn't fit.
+    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines that
+    can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan backfills. Nothing
+    is required where `requires` is None; of what is, memories whose ids are in `whole` must stand at full
+    length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the tokens that
+    are left. Raises BudgetTooSmall when what is required doesn't fit.
     """
     blocks = empty_blocks(plan, candidates, requires, whole=whole, late=late)
     packer = _Packer(
@@ -106,16 +108,22 @@ def fit(
         packer.by_value(blocks, budget)
         return Fitted(blocks=tuple(blocks), lent=lent)
     carried = 0
+    every, blocks = blocks, [block for block in blocks if not block.section.leftover]
+    room = budget - sum(block.used for block in every if block.section.leftover)
     for block in blocks:
         if plan.roll_over is RollOver.NEXT:
             block.flowed += carried
         packer.fill(block, block.share + block.flowed - block.used)
         carried = block.share + block.flowed - block.used
     if plan.roll_over is RollOver.PRIORITY:
-        packer.spread(blocks, budget - sum(block.used for block in blocks))
+        packer.spread(blocks, room - sum(block.used for block in blocks))
     if plan.backfill and precedence is not None:
-        packer.backfill(blocks, budget, precedence)
-    return Fitted(blocks=tuple(blocks), lent=lent)
+        packer.backfill(blocks, room, precedence)
+    for block in every:
+        if block.section.leftover:
+            packer.fill(block, budget - sum(each.used for each in every))
+            block.flowed = max(0, block.used - block.share)
+    return Fitted(blocks=tuple(every), lent=lent)
 
 
 def _shares(plan: Plan, budget: int) -> Sequence[int]:
@@ -129,14 +137,25 @@ def _left(blocks: Sequence[Block], budget: int) -> int:
 
 
 def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
-    """The candidates of all sections, best first, then those that come late.
+    """What has to do with the question in all sections, best first, then what comes late.
 
     Of equal scores the newer comes first, then the greater id.
     """
-    waiting = [(block, choice) for block in blocks for choice in block.choices]
+    waiting = [
+        (block, choice)
+        for block in blocks
+        for choice in block.choices
+        if block.section.order is None or choice.score > 0
+    ]
     waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
     waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
     return waiting
+
+
+def _claim_order(choice: Choice) -> tuple[float, float, float]:
+    """What has to do with the question first, then the more important, then the nearer in meaning."""
+    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
+    return -choice.score, -choice.memory.importance, -nearness
 
 
 def _brief(block: Block, choice: Choice) -> Sequence[Level]:
@@ -280,16 +299,18 @@ class _Packer:
         """Fill all sections together: first breadth, then depth, then what is left, best candidates first.
 
         Sections that are shown whatever the question claim their shares. A quarter of the rest brings
-        candidates in, each at the shortest level that carries its point: every section's best within its share
-        of that part, then the best of all. What is left lengthens them in rank order, before weaker candidates
-        come in, and sections take what is left beyond their shares.
+        candidates in, each at the shortest level that carries its point: every section's best within its
+        share of that part, then the best of all. What is left lengthens them in rank order, before weaker
+        candidates come in, and sections take what is left beyond their shares.
         """
         always = sorted(
             (block for block in blocks if block.section.order is not None),
             key=lambda block: -block.section.priority,
         )
-        queue = _in_rank_order([block for block in blocks if block.section.order is None])
-        every = [*((block, choice) for block in always for choice in block.choices), *queue]
+        queue = _in_rank_order(blocks)
+        queued = {id(choice) for _, choice in queue}
+        rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
+        every = [*rest, *queue]
         for block in blocks:
             # Words that a floor is set aside for don't wait for what is left.
             self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
@@ -300,10 +321,10 @@ class _Packer:
         self._widen(queue, int(_BREADTH * _left(blocks, budget)))
         self._deepen(every, _left(blocks, budget))
         self._fill_up(queue, blocks, budget)
-        for block in always:
-            for choice in block.choices:
-                if choice.line is None and choice.reason is not _DUPLICATE:
-                    self._try(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+        for block, choice in rest:
+            if choice.line is None and choice.reason is not _DUPLICATE:
+                left = 0 if block.section.bounded else _left(blocks, budget)
+                self._try(block, choice, self._under_ceiling(block, left))
         self._deepen(every, _left(blocks, budget))
         self._cut(every, blocks, budget)
         if any(block.shown for block in blocks):
@@ -315,7 +336,7 @@ class _Packer:
     def _claim(self, block: Block, room: int) -> None:
         """Show what a section always shows within its share: what has to do with the question first."""
         end = block.used + room
-        choices = sorted(block.choices, key=lambda choice: -choice.score)
+        choices = sorted(block.choices, key=_claim_order)
         self._prefix([(block, choice) for choice in choices], room)
         for choice in choices:
             self._lengthen(block, choice, end - block.used)
@@ -323,7 +344,7 @@ class _Packer:
     def _widen(self, queue: Sequence[_Waiting], room: int) -> None:
         """Bring candidates in at the shortest level that carries their point, in rank order, as a prefix."""
         in_time = [pair for pair in queue if not pair[1].late]
-        weights = {id(block): block.section.share.weight for block, _ in in_time}
+        weights = {id(block): block.section.share.weight for block, _ in in_time if not block.section.order}
         left = room
         for key, weight in weights.items() if len(weights) > 1 else ():
             claim = room * weight // max(1, sum(weights.values()))
@@ -333,7 +354,9 @@ class _Packer:
         self._prefix(in_time, left)
 
     def _prefix(self, queue: Sequence[_Waiting], room: int) -> int:
-        """Show candidates in order, as briefly as will do, up to the first that doesn't fit; the tokens used."""
+        """Show candidates in order, as briefly as will do, up to the first that doesn't fit; the tokens
+        used.
+        """
         left = room
         for block, choice in queue:
             if choice.line is not None or choice.reason is not None:
@@ -341,9 +364,8 @@ class _Packer:
             before = block.used
             shown = self._try(block, choice, left, _brief(block, choice))
             left -= block.used - before
-            if not shown and choice.reason is _OVER_BUDGET:
-                # A later pass may show it at another level, or in more room.
-                choice.reason, choice.tokens, choice.short_by = None, 0, 0
+            if not shown and choice.passed_over:
+                choice.wait()
                 break
         return room - left
 
@@ -358,8 +380,8 @@ class _Packer:
         """Bring in what was left out, in rank order, at the longest level that fits.
 
         A turn of dialogue comes in whole or not at all. Past the first other memory that doesn't fit, others
-        come in only while more than a few tokens are free: so a larger budget seldom loses a memory to a better
-        one that has just become short enough.
+        come in only while more than a few tokens are free: so a larger budget seldom loses a memory to a
+        better one that has just become short enough.
         """
         left, stopped = _left(blocks, budget), False
         few = min(budget // 10, _FEW)
@@ -371,10 +393,10 @@ class _Packer:
             room = 0 if waits else self._under_ceiling(block, left)
             if not self._passed_over(block, choice, room):
                 self._try(block, choice, room, block.levels[:1] if turn else block.levels)
-            if waits and choice.reason is _OVER_BUDGET:
+            if waits and choice.passed_over:
                 choice.short_by -= min(left, choice.short_by)
                 choice.reason = choice.reason if choice.short_by else _STOPPED
-            stopped = stopped or (choice.reason is _OVER_BUDGET and not turn)
+            stopped = stopped or (choice.passed_over and not turn)
             left -= block.used - before
 
     def _cut(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
@@ -383,13 +405,19 @@ class _Packer:
             left = self._under_ceiling(block, _left(blocks, budget))
             if left <= budget // 10:
                 return
-            if choice.line is None and choice.reason is _OVER_BUDGET:
-                choice.tokens = 0
+            if choice.passed_over:
+                choice.wait()
                 self._try(block, choice, left, block.levels)
-            if choice.line is not None and choice.line.level is not Level.FULL and not choice.whole:
-                line = self.excerpt_of(block.section, choice.memory, choice.line.tokens + left)
-                if line is not None and line.tokens > choice.line.tokens:
-                    self._replace(block, choice, line)
+            self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+
+    def _excerpt(self, block: Block, choice: Choice, room: int) -> None:
+        """Show more of a shortened memory's full text, if its next sentences fit."""
+        line = choice.line
+        if line is None or line.level is Level.FULL or Level.FULL not in block.levels:
+            return
+        longer = self.excerpt_of(block.section, choice.memory, line.tokens + room)
+        if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
+            self._replace(block, choice, longer)
 
     def _write_text(self, block: Block, room: int) -> None:
         if block.section.text and not block.shows_text and (cost := self.text_cost(block.section)) <= room:
@@ -407,7 +435,8 @@ class _Packer:
         return room if ceiling is None else max(0, min(room, ceiling - block.used))
 
     def _try(self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None) -> bool:
-        """Show a memory at the longest of these levels that fits, else of those that the overflow rule allows.
+        """Show a memory at the longest of these levels that fits, else of those that the overflow rule
+        allows.
 
         Returns whether it is shown.
         """

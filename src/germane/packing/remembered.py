@@ -1,8 +1,8 @@
 """Lines made before, so that a memory that is asked about often is fenced and counted once.
 
 Level: packing. It changes no result: a line depends on nothing but the memory, the level, the look of its
-section, and the counter; a heading on the memory, the section's heading, the kinds and the counter. Whoever remembers lines does so for one registry of kinds, and for each
-way of counting apart.
+section, and the counter; a heading on the memory, the section's heading, the kinds and the counter. Whoever
+remembers lines does so for one registry of kinds, and for each way of counting apart.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ FLEXIBLE = ("decisions", "facts", "procedures", "episodes")
 
 _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
     # Section, heading, candidates gathered, what makes two of it alike, and how many such come before others.
-    # Two facts of a subject, as Newton has it, cost three points of recall on the demo's questions; five, none.
+    # Two facts of a subject, as Newton has it, cost three points of recall on the demo's questions; five
+    # cost none.
     ("decisions", "## Relevant Past Decisions", 50, "category", 3),
     ("facts", "## Known Information", 100, "subject", 5),
     ("procedures", "## Procedure: {title}", 15, None, 2),
@@ -54,6 +55,8 @@ _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
 )
 _DATED = ("decisions", "facts", "episodes")
 _ABOUT_USER = "## About the user"
+_HALF_OF_USER = Share(weight=ALWAYS["user"] // 2, floor=40)
+"""Kinds about the user and facts whose subject is the user are two sections under one heading."""
 _UNKNOWN_PRIORITY = 0.5
 _CARED_FOR = 0.8
 _CONSTRAINTS = 1000
@@ -126,8 +129,8 @@ def layered(
 ) -> Plan:
     """The plan for these kinds in this frame, whose priorities multiply into scores.
 
-    More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context, as
-    far as nothing else needs their tokens. Raises InvalidPlan.
+    More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
+    as far as nothing else needs their tokens. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     return Plan(
@@ -143,9 +146,11 @@ def layered(
                 limit=_CONSTRAINTS,
                 required_kinds=kinds.in_section("identity"),
             ),
-            replace(always("user", _ABOUT_USER, kinds), priority=2.5),
+            replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True),
             replace(
                 always("user", _ABOUT_USER, kinds),
+                share=_HALF_OF_USER,
+                bounded=True,
                 name="user_facts",
                 priority=2.4,
                 kinds=kinds.in_section("facts"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from germane.errors import InvalidInput
@@ -35,16 +36,15 @@ def remember_many(
     With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
     UnknownKind or NotWorthKeeping.
     """
-    if isinstance(drafts, str | Mapping):
-        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     rules = rules_of(reconcile)
-    judged = weighed(session, _memories(session, list(drafts)), quality)
+    now = as_utc(session.clock(), name="clock")
+    judged = weighed(session, _memories(session, list(drafts), now), quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
     if rules is None:
-        stored = keep(session, memories, revive=revive)
+        stored = keep(session, memories, revive=revive, at=now)
     else:
         stored = tuple(
-            reconciled(session, memory, rules) or keep(session, [memory], revive=revive)[0]
+            reconciled(session, memory, rules) or keep(session, [memory], revive=revive, at=now)[0]
             for memory in memories
         )
     return tuple(
@@ -52,9 +52,10 @@ def remember_many(
     )
 
 
-def _memories(session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]]) -> list[Memory]:
+def _memories(
+    session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
+) -> list[Memory]:
     """The memories that drafts become. Where there are several, an error names the place of the draft."""
-    now = as_utc(session.clock(), name="clock")
     made = []
     for place, each in enumerate(drafts):
         try:

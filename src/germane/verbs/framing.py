@@ -77,10 +77,10 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
         try:
             frames = frames_from_toml(Path(frames).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
         except InvalidInput as error:
             raise type(error)(f"{frames}: {error}") from error
+        except (OSError, ValueError) as error:
+            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
     several: tuple[object, ...] = tuple(frames)
     if wrong := [each for each in several if not isinstance(each, Frame)]:
         raise InvalidInput(

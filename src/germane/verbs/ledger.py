@@ -27,7 +27,7 @@ from germane.packing.remembered import RememberedLines
 from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
-from germane.verbs.checks import checked_time
+from germane.verbs.checks import checked_time, checking_verbs
 from germane.verbs.cutting import CUT, cut_again
 from germane.verbs.held_recording import WORKING_SET, assemble_held_again, keeps_held, moved_since
 from germane.verbs.judged import KnownJudgement
@@ -51,6 +51,7 @@ def ledger(session: Session) -> Ledger:
     return Ledger(session, recording_store(session))
 
 
+@checking_verbs
 class Ledger:
     """What was assembled and recorded for an agent. Made by `engine.ledger()`.
 

@@ -102,7 +102,7 @@ def supersede(session: Session, memory_id: str, draft: Draft | Mapping[str, Any]
         chain=old.chain, version=old.version + 1, supersedes=old.id
     )
     vector = vectors_to_store(session.embedder, [new.content])[0]
-    return store_version(session, old, new, vector)
+    return store_version(session, old, new, vector, at=now)
 
 
 def forget(session: Session, memory_id: str) -> Memory:

@@ -53,7 +53,7 @@ def memories(
     session: Session,
     where: Filter,
     *,
-    order: Order = Order.NEWEST,
+    order: Order | str = Order.NEWEST,
     limit: int | None = None,
     after: str | None = None,
 ) -> tuple[Memory, ...]:

@@ -19,6 +19,8 @@ from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
 from germane.ranking.emptiness import RECENCY, emptiness_of, nothing_then
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.ranking.history import commits_among
+from germane.ranking.identifiers import identifiers_in
 from germane.ranking.learning import learned_note
 from germane.ranking.picking import Best
 from germane.ranking.relevance import rank
@@ -102,7 +104,10 @@ def recall(
         best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
     asked, found = gather_together(session, asked, slices, spaces, pick=best)
     if best is not None and found.picked:
-        return _picked(asked, found, best, now=now)
+        if not commits_among([one.memory for one in found.slices[0]], query):
+            return _picked(asked, found, best, now=now)
+        # Signals alone can't tell that these are commits, which rank lower.
+        asked, found = gather_together(session, asked, slices, spaces)
     ranked, notes, weights = _ranked(
         session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
     )
@@ -135,7 +140,7 @@ def _by_signals(asked: Asked) -> bool:
     """Whether nothing but their signals and the order of time may decide between the memories found."""
     # A newer version has a say in the score of one that it replaces.
     replaced = Status.SUPERSEDED in asked.where.statuses
-    return asked.question.order is None and not replaced
+    return asked.question.order is None and not replaced and not identifiers_in(asked.question.text)
 
 
 def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound
-from germane.kinds import Kind
+from germane.kinds import Kind, subject_of
 from germane.lifecycle import first_stage
 from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
@@ -49,15 +49,18 @@ _in_json = json.JSONEncoder(ensure_ascii=False).encode
 _NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
 
 
-def keep(session: Session, memories: Sequence[Memory], *, revive: bool = True) -> tuple[Remembered, ...]:
+def keep(
+    session: Session, memories: Sequence[Memory], *, revive: bool = True, at: datetime | None = None
+) -> tuple[Remembered, ...]:
     """Store new memories as what somebody says now: what was forgotten or superseded stands again.
 
-    Without `revive` they are what an import came across: what is known stays as it is.
+    Without `revive` they are what an import came across: what is known stays as it is. `at` is the moment of
+    storing, where the times of the memories are those of their sources.
     """
-    stored = tuple(_stored(session, memories, revive=revive))
+    stored = tuple(_stored(session, memories, revive=revive, at=at))
     if not revive:
         return stored
-    return tuple(_said_again(session, one, given) for one, given in zip(stored, memories, strict=True))
+    return tuple(_said_again(session, one, given, at=at) for one, given in zip(stored, memories, strict=True))
 
 
 def adopt(
@@ -96,7 +99,9 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
     content = checked_content(draft.content)
-    subject = None if draft.subject is None else checked_text(draft.subject, name="subject")
+    subject = (
+        subject_of(kind, content) if draft.subject is None else checked_text(draft.subject, name="subject")
+    )
     source = None if draft.source is None else checked_text(draft.source, name="source")
     scope = Scope.parse(draft.scope)
     outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
@@ -105,6 +110,7 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     )
     metadata = checked_json(draft.metadata)
     memory_id = session.ids.next(now)
+    created, updated = _times(draft, now)
     return Memory(
         id=memory_id,
         agent=session.agent,
@@ -113,8 +119,8 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         renditions=_renditions(
             session, kind, content, subject, outcome, confidence=confidence, metadata=metadata
         ),
-        created_at=now if draft.created_at is None else checked_moment(draft.created_at, name="created_at"),
-        updated_at=now,
+        created_at=created,
+        updated_at=updated,
         chain=memory_id,
         scope=scope,
         subject=subject,
@@ -131,6 +137,20 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         content_hash=_content_hash(kind.name, content, subject, str(scope), source),
         stage=first_stage(kind.lifecycle, outcome),
     )
+
+
+def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
+    """When a memory was created and last updated: by its source where that says so, and otherwise now."""
+    stated = None if draft.updated_at is None else checked_moment(draft.updated_at, name="updated_at")
+    if draft.created_at is None:
+        return (now if stated is None else min(now, stated)), stated or now
+    created = checked_moment(draft.created_at, name="created_at")
+    if stated is not None and stated < created:
+        raise InvalidInput(
+            f"updated_at={stated.isoformat()} lies before created_at={created.isoformat()}. "
+            "Swap them, or leave out updated_at."
+        )
+    return created, stated or created
 
 
 def renew_renditions(session: Session, memory: Memory) -> Memory:
@@ -158,6 +178,7 @@ def _stored(
     *,
     revive: bool,
     standings: Mapping[str, Standing] = _NO_STANDINGS,
+    at: datetime | None = None,
 ) -> Iterator[Remembered]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
@@ -169,13 +190,16 @@ def _stored(
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
                 standing=standings.get(memory.id),
+                at=at,
             )
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
-def _said_again(session: Session, remembered: Remembered, given: Memory) -> Remembered:
+def _said_again(
+    session: Session, remembered: Remembered, given: Memory, *, at: datetime | None
+) -> Remembered:
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
@@ -189,7 +213,7 @@ def _said_again(session: Session, remembered: Remembered, given: Memory) -> Reme
         return Remembered(memory=head, created=False)
     again = given.evolve(chain=head.chain, version=head.version + 1, supersedes=head.id)
     vector = vectors_to_store(session.embedder, [again.content])[0]
-    return Remembered(memory=store_version(session, head, again, vector), created=True)
+    return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
 
 
 def _renditions(

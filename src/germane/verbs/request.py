@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.beside import with_neighbours
-from germane.conversation.formats import anthropic, as_provider, read_messages
+from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
 from germane.conversation.formats.fields import to_json
 from germane.conversation.groups import grouped
 from germane.conversation.request import request_of
@@ -48,9 +48,6 @@ __all__ = ["Remembering", "Sayable", "Spending", "request"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """What a request is about: a conversation, or messages in any layout."""
-
-_ALIASES: Final = {"openai-responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
-_PROVIDERS: Final = "openai, openai-responses, anthropic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,9 +184,10 @@ def _recorder(remembering: Remembering) -> Recorder | None:
 
 
 def _provider(name: str | Provider) -> Provider:
-    found = _ALIASES.get(str(name)) or as_provider(name)
+    found = as_provider(name)
     if found is None or found is Provider.PLAIN:
-        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {_PROVIDERS}.")
+        known = ", ".join(each for each, provider in PROVIDERS.items() if provider is not Provider.PLAIN)
+        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {known}.")
     return found
 
 
@@ -255,6 +253,8 @@ def _messages(session: Session, said: Sayable) -> tuple[tuple[Message, ...], str
         if not all(isinstance(each, Message) for each in said):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
         values = [each for each in said if isinstance(each, Message)]
+        for each in values:
+            checked_text("".join([each.text, *(result.text for result in each.results)]), name="messages")
         numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
         return grouped(numbered), None
     return grouped(read_messages(said)), None

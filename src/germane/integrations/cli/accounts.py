@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import InvalidInput
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_read
 from germane.integrations.cli.options import Agent, Database, Json, Now, Since
 from germane.integrations.cli.output import print_json, print_table, print_text
@@ -151,11 +150,9 @@ def _metrics(
         found = engine.metrics(since=since)
     if plot is not None:
         from germane.evaluation.trend import trend  # noqa: PLC0415 - Only a picture needs it.
+        from germane.exchange.outputs import write_through  # noqa: PLC0415 - As above.
 
-        try:
-            plot.write_text(trend(found), encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"--plot {plot} can't be written: {error.strerror}.") from error
+        write_through(plot, trend(found).encode())
     if as_json:
         print_json(metrics_shape(found))
     else:

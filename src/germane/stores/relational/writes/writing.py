@@ -153,7 +153,7 @@ class Writing:
                 lifecycle=insert.lifecycle,
                 sign=sign,
                 cause=Cause.REPEATED,
-                at=insert.memory.updated_at,
+                at=insert.at or insert.memory.updated_at,
             )
         )
 
@@ -179,13 +179,13 @@ class Writing:
         num = self._note_new()
         self._note(before_num, "supersede")
         # The old head goes first: two heads of one content would break the index.
-        at = microseconds(memory.updated_at, name="updated_at")
-        values = {"superseded_by": id_bytes(memory.id), "updated_at": at}
+        at = change.at or memory.updated_at
+        values = {"superseded_by": id_bytes(memory.id), "updated_at": microseconds(at, name="at")}
         self._run("supersede_memory", {"agent": self.agent, "num": before_num, **values})
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        revised_in_sets(self.connection, self.agent, before_num, num, holding=holding, at=memory.updated_at)
+        revised_in_sets(self.connection, self.agent, before_num, num, holding=holding, at=at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:
