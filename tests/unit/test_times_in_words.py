@@ -163,4 +163,4 @@ def test_a_time_that_the_caller_gives_or_that_stands_alone_is_told_of_too(old: E
         assert not context.items
         assert "No memory that was found is of it." in note_of(context.trace.notes)
         assert "Nothing shown is of the time named" in context.explain()
-    assert "No memory" in note_of(old.recall("decide", since="last week").notes)
+    assert "Nothing shown" in note_of(old.recall("decide", since="last week").notes)

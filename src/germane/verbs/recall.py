@@ -128,7 +128,7 @@ def recall(
         now=now,
         notes=(
             *_notes(asked, found, passed, weights),
-            *_of_another_time(asked, found, kept),
+            *_of_another_time(asked, kept),
             *superseded_notes([one.memory for one in kept]),
         ),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
@@ -151,7 +151,7 @@ def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalle
         now=now,
         notes=(
             *_notes(asked, found, Gated(kept=ranked), best.weights),
-            *_of_another_time(asked, found, ranked),
+            *_of_another_time(asked, ranked),
         ),
         weights={} if best.weights is None else best.weights.values,
     )
@@ -191,15 +191,12 @@ def _ranked(
     return ranked, (), weights
 
 
-def _of_another_time(asked: Asked, found: Found, kept: Sequence[Ranked]) -> tuple[Note, ...]:
+def _of_another_time(asked: Asked, kept: Sequence[Ranked]) -> tuple[Note, ...]:
     when = asked.question.when or asked.where.when
     if when is None:
         return ()
-    shown = [one.memory for one in kept]
-    ids = {memory.id for memory in shown}
-    gathered = (one.memory for one in found.slices[0])
-    others = None if found.picked else [memory for memory in gathered if memory.id not in ids]
-    note = nothing_then(when, shown, others)
+    # What else was gathered isn't told by a store that picks, and what is said must not depend on that.
+    note = nothing_then(when, [one.memory for one in kept], None)
     return () if note is None else (note,)
 
 
