@@ -276,7 +276,12 @@ def error_shape(error: GermaneError) -> Shape:
 def _item_shape(item: Item) -> Shape:
     return {
         "id": item.memory.ref,
+        "version": item.memory.version,
         "kind": item.memory.kind,
+        "scope": str(item.memory.scope),
+        "created_at": _moment(item.memory.created_at),
+        "updated_at": _moment(item.memory.updated_at),
+        "source": item.memory.source,
         "section": item.section,
         "level": str(item.level),
         "tokens": item.tokens,
@@ -316,6 +321,10 @@ def _entry_shape(entry: Entry) -> Shape:
         "version": entry.version,
         "agent": entry.agent,
         "kind": entry.kind,
+        "scope": entry.scope,
+        "created_at": _moment(entry.created_at),
+        "updated_at": _moment(entry.updated_at),
+        "source": entry.source,
         "section": entry.section,
         "label": entry.label,
         "included": entry.included,

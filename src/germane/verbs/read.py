@@ -5,10 +5,12 @@ Level: verbs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from germane.errors import NotFound
-from germane.model.memory import Level, Memory, split_id
+from germane.errors import InvalidInput, NotFound
+from germane.model.explanation import short_id
+from germane.model.memory import Level, Memory, Status, split_id
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
 from germane.model.trace import Note
@@ -28,6 +30,9 @@ __all__ = [
     "memories",
     "notes_on",
 ]
+
+_SHORT_ID = re.compile(r"[0-9a-f]{8}")
+_PAGE = 1000
 
 
 def get(session: Session, memory_id: str) -> Memory:
@@ -76,11 +81,29 @@ def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
 
 
 def expand(session: Session, memory_id: str) -> str:
-    """The whole text of a memory, fenced like everything that goes to a model. Raises NotFound.
+    """The whole text of a memory, fenced like everything that goes to a model.
 
-    It is meant as the result of a tool call, beside the context and not inside it.
+    It is meant as the result of a tool call, beside the context and not inside it. A short id, as a context
+    with `ids` shows it, names a memory too. Raises NotFound, or InvalidInput for a short id that several
+    memories have.
     """
-    return "\n".join(fence(get(session, memory_id).renditions.at(Level.FULL).text))
+    named = _by_short_id(session, memory_id) if _SHORT_ID.fullmatch(memory_id) else memory_id
+    return "\n".join(fence(get(session, named).renditions.at(Level.FULL).text))
+
+
+def _by_short_id(session: Session, short: str) -> str:
+    """The whole id of the memory whose id ends so; all memories are looked through."""
+    every = Filter(statuses=tuple(Status))
+    found: set[str] = set()
+    after: str | None = None
+    while page := memories(session, every, limit=_PAGE, after=after):
+        found.update(memory.id for memory in page if short_id(memory.id) == short)
+        after = page[-1].ref
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{short!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
+        )
+    return found.pop() if found else short
 
 
 def memories(

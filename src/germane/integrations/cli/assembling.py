@@ -44,7 +44,12 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         *,
         budget: options.Budget = None,
         plan: options.PlanName = "layered",
-        frame: options.FrameName = "task",
+        frame: options.NamedFrame = None,
+        guidance: options.Guidance = None,
+        gate: options.Gate = None,
+        dates: options.Dates = True,
+        sources: options.Sources = True,
+        ids: options.Ids = False,
         frames: options.FramesFile = None,
         talk: options.TalkFile = None,
         counter: options.Counter = "o200k",
@@ -65,6 +70,7 @@ def _assembling(show: Callable[..., None]) -> Callable[..., None]:
         as_json: options.Json = False,
     ) -> None:
         asked = {"budget": budget, "plan": plan, "frame": frame, "counter": counter}
+        asked |= {"guidance": guidance, "gate": gate, "dates": dates, "sources": sources, "ids": ids}
         among = {"kinds": kind or (), "tags": tag or (), "scopes": scope or (), "spaces": with_space or ()}
         context = _context(
             database,

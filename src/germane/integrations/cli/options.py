@@ -17,9 +17,13 @@ __all__ = [
     "Counter",
     "CreatedAt",
     "Database",
+    "Dates",
     "Force",
     "FrameName",
     "FramesFile",
+    "Gate",
+    "Guidance",
+    "Ids",
     "Importance",
     "Json",
     "KindFilter",
@@ -28,6 +32,7 @@ __all__ = [
     "Meta",
     "MetaFilter",
     "MinImportance",
+    "NamedFrame",
     "Now",
     "OutcomeName",
     "Pinned",
@@ -142,6 +147,39 @@ FrameName = Annotated[
         help="What the agent is doing: conversation, question, task, decision, debug or creative, one of "
         "--frames, or auto for what the query says.",
     ),
+]
+NamedFrame = Annotated[
+    str | None,
+    typer.Option(
+        "--frame",
+        metavar="FRAME",
+        help="What the agent is doing: conversation, question, task, decision, debug or creative, one of "
+        "--frames, or auto for what the query says. Default: task.",
+    ),
+]
+Guidance = Annotated[
+    bool | None,
+    typer.Option(
+        "--guidance/--no-guidance",
+        help="Add the frame's own text where the budget allows. Default: only with a named --frame.",
+    ),
+]
+Gate = Annotated[
+    bool | None,
+    typer.Option(
+        "--gate/--no-gate",
+        help="Leave out what has nothing to do with the query. Default: unless all memories fit.",
+    ),
+]
+Dates = Annotated[
+    bool, typer.Option("--dates/--no-dates", help="End facts, decisions and episodes with their day.")
+]
+Sources = Annotated[
+    bool,
+    typer.Option("--sources/--no-sources", help="End facts, decisions and episodes with a short source."),
+]
+Ids = Annotated[
+    bool, typer.Option("--ids", help="End each item with a short id that `germane show` takes.")
 ]
 FramesFile = Annotated[
     Path | None,
