@@ -241,8 +241,10 @@ def _within(
     """
     texts: list[str] = []
     whole = ""
-    for content in _contents(values["content"], limit, one_line=one_line):
-        filled = values if content == values["content"] else {**values, "content": content}
+    # A template may show parts of the content alone.
+    needed = values["content"] if any("{content}" in piece.text for piece in template) else ""
+    for content in _contents(needed, limit, one_line=one_line):
+        filled = values if content == needed else {**values, "content": content}
         texts = _texts(template, filled, one_line=one_line)
         whole = "".join(texts).strip()
         if counter.count(whole) <= limit:

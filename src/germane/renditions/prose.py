@@ -268,7 +268,8 @@ def _typed(lines: list[str]) -> Iterator[tuple[_Line, str, str]]:
             fence = "" if closes else fence
             continue
         shown = _QUOTE.sub("", line) if line.lstrip().startswith(">") else line
-        if opening := _FENCE.match(shown):
+        opening = _FENCE.match(shown) if "```" in shown or "~~~" in shown else None
+        if opening:
             fence = opening[1]
             yield _Line.END, "", ""
             continue
@@ -289,8 +290,12 @@ def _typed(lines: list[str]) -> Iterator[tuple[_Line, str, str]]:
 
 def _alone(line: str, after: str) -> _Line | None:
     """What a line is that stands for itself; None for one of running text."""
-    if not line.strip():
+    start = line.lstrip()[:1]
+    if not start:
         return _Line.END
+    if start.isalnum() and "|" not in line:
+        # Nearly every line; none of the forms below begins with a letter or a digit.
+        return None
     if _HEADING.match(line) or _BOLD_HEADING.match(line):
         return _Line.HEADING
     if _UNDERLINE.match(line):

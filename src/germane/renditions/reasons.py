@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from germane.renditions.prose import Passage, as_text, prose_of, sentences_of
 
@@ -126,6 +127,7 @@ def _part(passage: Passage) -> tuple[str, Passage]:
     return _role(passage.section), passage
 
 
+@lru_cache(maxsize=256)
 def _role(section: str) -> str:
     name = section.strip(" :").lower()
     return next((role for role, names in _SECTIONS if names.fullmatch(name)), "")
@@ -153,6 +155,7 @@ def _headline(parts: list[tuple[str, Passage]], subject: str) -> tuple[str, list
     return subject, parts
 
 
+@lru_cache(maxsize=256)
 def _weight(sentence: str) -> int:
     return next((weight for weight, words in _REASONS if words.search(sentence)), 0)
 
