@@ -132,6 +132,13 @@ def test_front_matter_may_say_when_a_text_was_updated(tmp_path: Path, engine: En
     assert (memory.created_at, memory.updated_at) == (day("2019-02-03"), day("2021-05-01"))
 
 
+def test_an_update_that_is_no_date_is_metadata(tmp_path: Path, engine: Engine) -> None:
+    path = write(tmp_path / "a.md", "---\ndate: 2019-02-03\nupdated: sometimes\n---\nText.")
+    assert import_source(engine, str(path)).skipped == ()
+    (memory,) = engine.memories()
+    assert (memory.updated_at, memory.metadata["updated"]) == (day("2019-02-03"), "sometimes")
+
+
 def test_lines_may_say_when_a_text_was_updated(tmp_path: Path, engine: Engine) -> None:
     line = '{"content": "a", "created_at": "2019-02-03", "updated_at": "2021-05-01T00:00:00Z"}'
     import_source(engine, str(write(tmp_path / "a.jsonl", line)))

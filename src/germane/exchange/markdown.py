@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -111,7 +112,9 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
     if declared and declared.lower() in _KINDS_BY_TYPE:
         kind = declared.lower()
         metadata.pop("type")
-    created, updated = (_moment(fields, names) for names in (_CREATED, _UPDATED))
+    created, updated = _moment(fields, _CREATED), None
+    with suppress(FieldError):  # Other tools write other things there than a date.
+        updated = _moment(fields, _UPDATED)
     if created is not None and updated is not None and updated < created:
         updated = None
     for name in (

@@ -348,7 +348,8 @@ class _Packer:
         self._cut(every, blocks, budget)
         if any(block.shown for block in blocks):
             for block in blocks:
-                self._write_text(block, min(_left(blocks, budget), int(_OWN_WORDS * budget)))
+                most = budget if block.section.advises else int(_OWN_WORDS * budget)
+                self._write_text(block, min(_left(blocks, budget), most))
         for block in blocks:
             block.flowed = max(0, block.used - block.share)
 

@@ -25,7 +25,7 @@ from germane.model.trace import Ranked
 from germane.ranking.composite import Boosts, multiply_in_columns, sums_of
 from germane.ranking.deferred import Ranking, later
 from germane.ranking.gate import FEW, Gated, outside
-from germane.ranking.history import SHARE_OF_COMMITS, commits_among
+from germane.ranking.history import history_factors
 from germane.ranking.identifiers import identifiers_in
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.relevance import parts_of
@@ -75,9 +75,10 @@ def ranked_at_once(
     parts = parts_of(
         signals, lexical_bound=found.lexical_bound, query=query, weights=weights, preferred=preferred
     )
-    if commits := commits_among(memories, query.text):
-        history = np.full(len(memories), np.nan)
-        history[commits] = (SHARE_OF_COMMITS - 1) * sums_of(parts, len(memories))[commits]
+    if commits := history_factors(memories, query.text):
+        history, sums = np.full(len(memories), np.nan), sums_of(parts, len(memories))
+        for place, factor in commits.items():
+            history[place] = factor * sums[place]
         parts = {**parts, "history": history}
     if not passes.any() or any(np.isinf(part).any() for part in parts.values()):
         return None

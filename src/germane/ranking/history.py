@@ -1,4 +1,4 @@
-"""Ranks commits below what is known of other kinds, unless a question asks for history.
+"""Ranks commits below what is known of other kinds, and above it where a question asks for history.
 
 Level: ranking (imports kinds and model only). Pure.
 
@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from germane.kinds import COMMIT
 from germane.model.memory import Memory
 
-__all__ = ["SHARE_OF_COMMITS", "asks_for_history", "commits_among"]
+__all__ = ["asks_for_history", "history_factors"]
 
-SHARE_OF_COMMITS = 0.3
-"""What is left of a commit's score where nobody asks for history."""
+_ORDINARY, _ASKED = -0.7, 0.3
+"""What is added to a commit's score, in parts of it, by what a question asks for."""
 
 _CHANGE = (
     r"(?:add|alter|break|broke|broken|chang|commit|delet|drop|edit|fix|introduc|land|merg|mov|remov|renam"
@@ -38,7 +38,7 @@ def asks_for_history(question: str) -> bool:
     return _HISTORY.search(question[:2_000]) is not None
 
 
-def commits_among(memories: Iterable[Memory], question: str) -> list[int]:
-    """The places of the memories that rank lower for being commits."""
+def history_factors(memories: Iterable[Memory], question: str) -> dict[int, float]:
+    """By the place of each commit, what is added to its score for being one, in parts of it."""
     places = [place for place, memory in enumerate(memories) if memory.kind == COMMIT]
-    return [] if not places or asks_for_history(question) else places
+    return dict.fromkeys(places, _ASKED if asks_for_history(question) else _ORDINARY) if places else {}

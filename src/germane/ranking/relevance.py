@@ -32,7 +32,7 @@ from germane.ranking.fusion import (
     share_of,
     shares_in_column,
 )
-from germane.ranking.history import SHARE_OF_COMMITS, commits_among
+from germane.ranking.history import history_factors
 from germane.ranking.identifiers import shares_of_identifiers
 from germane.ranking.in_columns import Signals
 from germane.ranking.standing import (
@@ -84,7 +84,7 @@ def rank(
     or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
     again, as part `when`; of those that match about alike, the first or last in time does by `order`;
     what holds an identifier of the question verbatim, as few do, scores more than all else, as part `exact`;
-    a commit scores less unless the question asks for history, as part `history`; and
+    a commit scores more where the question asks for history and less elsewhere, as part `history`; and
     one that a newer version replaces scores less than that one, as do records that say that they no longer
     hold, unless the question asks for such (see `germane.ranking.standing`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
@@ -107,7 +107,7 @@ def rank(
     if not exact:
         _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
         if by_signals and "history" not in without:
-            _lower_commits(candidates, parts, asked.text)
+            _weigh_commits(candidates, parts, asked.text)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
         _lower_and_lift(candidates, parts, asked.text, without=without if by_signals else (*without, "exact"))
@@ -205,10 +205,10 @@ def _adjust(
                 each[name] = weights.values.get(name, 1.0) * part
 
 
-def _lower_commits(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
-    """Take most of the score of commits where nobody asks for history."""
-    for place in commits_among((each.memory for each in candidates), question):
-        parts[place]["history"] = (SHARE_OF_COMMITS - 1) * math.fsum(parts[place].values())
+def _weigh_commits(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
+    """Lower commits where nobody asks for history, and lift them where somebody does."""
+    for place, factor in history_factors((each.memory for each in candidates), question).items():
+        parts[place]["history"] = factor * math.fsum(parts[place].values())
 
 
 def _lift_holders(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:

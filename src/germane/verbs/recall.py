@@ -19,7 +19,7 @@ from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
 from germane.ranking.emptiness import RECENCY, emptiness_of, nothing_then
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
-from germane.ranking.history import commits_among
+from germane.ranking.history import asks_for_history, history_factors
 from germane.ranking.identifiers import identifiers_in
 from germane.ranking.learning import learned_note
 from germane.ranking.picking import Best
@@ -104,7 +104,7 @@ def recall(
         best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
     asked, found = gather_together(session, asked, slices, spaces, pick=best)
     if best is not None and found.picked:
-        if not commits_among([one.memory for one in found.slices[0]], query):
+        if not history_factors([one.memory for one in found.slices[0]], query):
             return _picked(asked, found, best, now=now)
         # Signals alone can't tell that these are commits, which rank lower.
         asked, found = gather_together(session, asked, slices, spaces)
@@ -140,7 +140,10 @@ def _by_signals(asked: Asked) -> bool:
     """Whether nothing but their signals and the order of time may decide between the memories found."""
     # A newer version has a say in the score of one that it replaces.
     replaced = Status.SUPERSEDED in asked.where.statuses
-    return asked.question.order is None and not replaced and not identifiers_in(asked.question.text)
+    # So have the text and the kind, where the question names an identifier or asks for history.
+    text = asked.question.text
+    named = identifiers_in(text) or asks_for_history(text)
+    return asked.question.order is None and not replaced and not named
 
 
 def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:
