@@ -39,7 +39,16 @@ from germane.verbs.read import get, head_of
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
 
-__all__ = ["adopt", "content_hash_of", "draft_of", "given_in", "keep", "memory_of", "renew_renditions"]
+__all__ = [
+    "adopt",
+    "content_hash_of",
+    "draft_of",
+    "given_in",
+    "keep",
+    "memory_of",
+    "renew_renditions",
+    "updated",
+]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
@@ -226,7 +235,7 @@ def _said_again(
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
-        return remembered if remembered.created else _updated(session, remembered, given, fields)
+        return remembered if remembered.created else updated(session, remembered, given, fields)
     try:
         head = head_of(session, former)
     except NotFound:
@@ -239,7 +248,7 @@ def _said_again(
     return Remembered(memory=store_version(session, head, again, vector), created=True)
 
 
-def _updated(session: Session, remembered: Remembered, given: Memory, fields: frozenset[str]) -> Remembered:
+def updated(session: Session, remembered: Remembered, given: Memory, fields: frozenset[str]) -> Remembered:
     """A known memory with what is new in the fields that a caller has set, as its next version."""
     head = remembered.memory
     for left in reversed(range(_TRIES)):

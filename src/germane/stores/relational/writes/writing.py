@@ -24,6 +24,7 @@ from germane.model.change import (
     SetStatus,
     SetVector,
 )
+from germane.model.experience import version_of
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status, split_id
 from germane.model.stage import Cause, Sign, Stage
@@ -271,7 +272,7 @@ class Writing:
         return Applied(memory=self._load(num), created=counted)
 
     def _adopt(self, change: Adopt) -> Applied:
-        num = self._num(change.kept.memory_id)
+        num = self._num(version_of(change.kept))
         return Applied(created=adopt(self.connection, self.agent, num, change), memory=self._load(num))
 
     def _live(self, change: Live) -> Applied:
