@@ -274,6 +274,17 @@ def test_an_import_of_a_later_version_becomes_the_current_one(engine: Engine) ->
         assert other.doctor() == ()
 
 
+def test_an_import_of_a_later_version_leaves_forgotten_what_is_forgotten(engine: Engine) -> None:
+    memory = engine.remember("The cache lives in Redis.", kind="fact")
+    with opened() as other:
+        other.adopt([memory])
+        other.forget(memory.id)
+        engine.revise(memory.id, "The cache lives in Valkey.")
+        other.adopt(engine.history(memory.id))
+        assert (other.memories(), other.get(memory.id).version) == ((), 2)
+        assert other.restore(memory.id).content == "The cache lives in Valkey."
+
+
 def test_another_text_as_the_same_version_is_refused(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     with opened() as other:
