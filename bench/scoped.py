@@ -70,7 +70,7 @@ def main() -> None:
             "scoped, in other words": lambda: engine.assemble(
                 next(others), plan="scoped", task="T-3", paths=paths
             ),
-            "scoped_exact": lambda: engine.assemble(plan="scoped_exact", task="T-3", paths=paths),
+            "scoped_estimate": lambda: engine.assemble(plan="scoped_estimate", task="T-3", paths=paths),
         }
         for name, assemble in ways.items():
             start = time.perf_counter()

@@ -62,8 +62,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Observed", "Metrics", "Day",
     ),
     "Conversations": (
-        "Conversation", "Message", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart", "Provider",
-        "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers",
+        "Conversation", "Message", "MessageRole", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart",
+        "Provider", "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers",
         "ConversationInfo", "Request", "PartUse", "RequestShares", "Calibration", "Compaction",
     ),
     "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),

@@ -82,7 +82,16 @@ if TYPE_CHECKING:
     from germane.model.ledger import Alteration, Altered, Assembly, Changed, Difference, LedgerEntry, Replay
     from germane.model.log import ConversationInfo
     from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
-    from germane.model.message import Group, Message, OpaquePart, Provider, TextPart, ToolCall, ToolResult
+    from germane.model.message import (
+        Group,
+        Message,
+        MessageRole,
+        OpaquePart,
+        Provider,
+        TextPart,
+        ToolCall,
+        ToolResult,
+    )
     from germane.model.metrics import Day, Metrics
     from germane.model.observed import Observed
     from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
@@ -93,7 +102,7 @@ if TYPE_CHECKING:
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
     from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
     from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
-    from germane.model.trace import Emptiness, Entry, Note, Question, Ranked, Reason, SectionUse, Trace
+    from germane.model.trace import Emptiness, Entry, Fused, Note, Question, Ranked, Reason, SectionUse, Trace
     from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep, UpkeepTask
     from germane.model.work import KindsFirst, Work
     from germane.plans.scoped import Profile, Scoped
@@ -116,6 +125,7 @@ if TYPE_CHECKING:
         Validating,
     )
     from germane.ranking.decay import Decay
+    from germane.ranking.fusion import fuse_ranks, fuse_scores
     from germane.stores.relational.agents.copying import AgentCopy
     from germane.tokens import get_counter, register_counter
     from germane.verbs.conversation import Conversation
@@ -189,6 +199,7 @@ __all__ = [
     "Frame",
     "FrameChoice",
     "FrameSelector",
+    "Fused",
     "GermaneError",
     "Group",
     "Happening",
@@ -214,6 +225,7 @@ __all__ = [
     "Member",
     "Memory",
     "Message",
+    "MessageRole",
     "Metrics",
     "MissingExtra",
     "Move",
@@ -312,6 +324,8 @@ __all__ = [
     "diff",
     "distribute_store",
     "erase_purged",
+    "fuse_ranks",
+    "fuse_scores",
     "get_counter",
     "index_vectors",
     "migrate_store",

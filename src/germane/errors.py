@@ -68,7 +68,23 @@ __all__ = [
     "UnknownKind",
     "UnknownSpace",
     "UnreadableSource",
+    "shown",
 ]
+
+_SHOWN = 60
+"""Characters of a value that a message shows."""
+
+
+def shown(value: object) -> str:
+    """The value as a message names it: its representation, cut to 60 characters.
+
+    A value that can't be represented (nested too deeply, too many digits) is named by its type.
+    """
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - The error about the value matters more than how it is shown.
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 class GermaneError(Exception):
@@ -80,15 +96,17 @@ class InvalidInput(GermaneError, ValueError):
 
 
 class UnknownKind(InvalidInput):
-    """No kind of that name is registered."""
+    """No kind of that name is registered; the message names the nearest that is."""
 
     def __init__(self, kind: str, known: tuple[str, ...]) -> None:
+        from difflib import get_close_matches  # noqa: PLC0415 - Only a slip needs it.
+
         self.kind = kind
         self.known = known
-        super().__init__(
-            f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. "
-            f"Register your own: germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])."
-        )
+        near = get_close_matches(str(kind).strip().casefold(), known, n=1, cutoff=0.7)
+        own = f"germane.open(..., kinds=[germane.Kind(name={kind!r}, section='facts')])"
+        remedy = f"Did you mean {near[0]!r}?" if near else f"Register your own: {own}."
+        super().__init__(f"Unknown kind {kind!r}. Known kinds: {', '.join(known)}. {remedy}")
 
 
 class NotWorthKeeping(InvalidInput):

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
+from germane.forking import renewed
+
 __all__ = ["IdSequence", "id_text"]
 
 _COUNTER_BITS, _TAIL_BITS = 12, 62
@@ -25,7 +27,7 @@ class IdSequence:
     def __init__(self, random_bits: Callable[[int], int]) -> None:
         self._random_bits = random_bits
         self._last = 0
-        self._lock = threading.Lock()
+        self._lock = renewed(threading.Lock())
 
     def next(self, now: datetime) -> str:
         """An id greater than every id that this sequence has made before."""

@@ -10,14 +10,26 @@ decision record that the scoped plan comes from, and a kind that neither names c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from germane.errors import InvalidInput, UnknownKind
+from germane.errors import InvalidInput, UnknownKind, shown
 from germane.lifecycle import LIFECYCLES, UNSTAGED
 from germane.model.memory import Memory
 
-__all__ = ["BUILT_IN", "PROFILE", "Kind", "Kinds", "Piece", "Template"]
+__all__ = [
+    "BUILT_IN",
+    "COMMIT",
+    "PROFILE",
+    "USER",
+    "Kind",
+    "Kinds",
+    "Piece",
+    "Template",
+    "constraint_label",
+    "subject_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +37,25 @@ class Piece:
     """A part of a rendition, with fields in braces.
 
     A piece one of whose fields is empty is left out. A `fixed` piece is kept whole when the
-    rendition has to be shortened; the others give way from the last to the first.
+    rendition has to be shortened; the others give way from the last to the first. The pieces before one
+    leave it `least` tokens, where it has so many.
     """
 
     text: str
     fixed: bool = False
+    least: int = 0
 
 
 Template = tuple[Piece, ...]
 
 _STANDING = Piece(" [{standing}]", fixed=True)
 _PLAIN: Template = (Piece("{content}"),)
+
+
+_LABELS = {
+    **dict.fromkeys(("absolute", "block"), "Never"),
+    **dict.fromkeys(("ask", "confirm", "approve", "escalate"), "Ask first"),
+}
 
 
 def _never(_: Memory) -> bool:
@@ -52,8 +72,14 @@ def _stops_the_agent(memory: Memory) -> bool:
 
 
 def _by_action(memory: Memory) -> int:
-    """What is forbidden for good stands before what is forbidden, and that before a warning."""
-    return {"absolute": 0, "block": 1}.get(str(memory.metadata.get("action")), 2)
+    """What is forbidden for good stands before what is forbidden, what needs a question, and a warning."""
+    action = str(memory.metadata.get("action"))
+    return {"absolute": 0, "block": 1}.get(action, 2 if constraint_label(action) == "Ask first" else 3)
+
+
+def constraint_label(action: str) -> str:
+    """What a constraint of this action tells the agent: "Never", "Ask first" or "Careful"."""
+    return _LABELS.get(action.lower(), "Careful")
 
 
 def _task_first(memory: Memory) -> int:
@@ -67,8 +93,10 @@ class Kind:
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
-    they say something), `decision` (what stands under a heading of that name, or all but the first line) and
-    every key of the metadata. `title` heads an item where a section gives each its own heading.
+    they say something), `about` (the subject, unless the content names it), `constraint` (what the action of
+    a constraint means), those of a decision record (`headline`, `status`, `decision`, `reason`,
+    `consequence`), and every key of the metadata. `title` heads an item where a section gives each its own
+    heading.
     `requires` tells the memories that no budget may drop. Where a section shows the most important ones
     whatever the question is, those of a smaller `place` come first. `lifecycle` names how they age.
     """
@@ -140,22 +168,61 @@ class Kinds:
         kinds = tuple(kinds)
         for kind in kinds:
             if not isinstance(kind, Kind):
-                raise InvalidInput(f"{kind!r} is no kind; pass germane.Kind(name=...).")
+                raise InvalidInput(f"{shown(kind)} is no kind; pass germane.Kind(name=...).")
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
 
 
-_CENSOR: Template = (Piece("**{ACTION}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
+_CENSOR: Template = (Piece("**{constraint}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
+_FACT: Template = (Piece("{about}: ", fixed=True), Piece("{content}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
+COMMIT = "commit"
+"""What was changed once. Histories hold thousands, so they come after every other kind."""
+
+
+def _fact(name: str, *, section: str, priority: int, place: Callable[[Memory], int] = _anywhere) -> Kind:
+    """A kind of facts: each names its subject, and ages as facts do."""
+    return Kind(
+        name=name,
+        section=section,
+        priority=priority,
+        micro=_FACT,
+        summary=_FACT,
+        full=_FACT,
+        lifecycle="fact",
+        place=place,
+    )
+
+
 PROFILE = ("rule", "person", "preference")
-"""Facts about whom the agent works for, which stand beside who it is, and answer questions as well."""
+"""What is known of whom the agent works for: shown whatever the question, and answers questions as well."""
+
+USER = "user"
+"""The subject of facts about the user."""
+
+# "The user" before one of these names a part of some software; "User" alone is a person only before a verb.
+_SAYS_OF_USER = re.compile(
+    r"\s*(?:the\s+user(?!\s+(?:accounts?|agents?|api|base|class|data|database|endpoint|experience|fields?|flow"
+    r"|groups?|guide|ids?|input|interface|keys?|lists?|manual|model|names?|objects?|pages?|profiles?|queue"
+    r"|records?|research|roles?|schema|service|sessions?|settings|store|stor(?:y|ies)|tables?|testing|tokens?"
+    r"|types?)\b)(?:['’]s)?"
+    r"|user(?:['’]s|\s+(?:is|was|has|does|likes|loves|hates|prefers|wants|needs|lives|works|speaks|uses|owns"
+    r"|always|never|usually)))\s",
+    re.IGNORECASE,
+)
+
+
+def subject_of(kind: Kind, content: str) -> str | None:
+    """The subject that a fact without one names itself: the user, where its first words say so."""
+    return USER if kind.section == "facts" and _SAYS_OF_USER.match(content) else None
+
 
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
-        Kind(name="rule", section="identity", priority=1, lifecycle="fact", place=lambda _: 1),
-        Kind(name="person", section="identity", priority=2, lifecycle="fact", place=lambda _: 2),
-        Kind(name="preference", section="identity", priority=3, lifecycle="fact", place=lambda _: 3),
+        _fact("rule", section="censors", priority=1, place=lambda _: 3),
+        _fact("person", section="user", priority=2, place=lambda _: 1),
+        _fact("preference", section="user", priority=3),
         Kind(
             name="censor",
             section="censors",
@@ -172,8 +239,14 @@ BUILT_IN = Kinds().with_kinds(
             name="adr",
             section="decisions",
             priority=1,
-            micro=(Piece("{headline}"), Piece(" [{status}]", fixed=True)),
-            summary=(Piece("{headline}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            micro=(Piece("{headline}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            summary=(
+                Piece("{headline}"),
+                Piece(" [{status}]", fixed=True),
+                Piece(": {decision}", least=40),
+                Piece(" — {reason}", least=35),
+                Piece(" → {consequence}"),
+            ),
             lifecycle="decision",
         ),
         Kind(name="pattern", section="decisions", priority=2),
@@ -194,11 +267,16 @@ BUILT_IN = Kinds().with_kinds(
             section="decisions",
             priority=5,
             micro=(Piece("{content}"), _STANDING),
-            summary=(Piece("{content}"), _STANDING, Piece(" — {reasons}"), Piece(" → {result}")),
+            summary=(
+                Piece("{content}"),
+                _STANDING,
+                Piece(" — {reasons}", least=35),
+                Piece(" → {result}", least=20),
+            ),
             full=(Piece("{content}"), _STANDING, Piece("\nReasons: {reasons}"), Piece("\nResult: {result}")),
             lifecycle="decision",
         ),
-        Kind(name="fact", section="facts", priority=5, lifecycle="fact"),
+        _fact("fact", section="facts", priority=5),
         Kind(name="dependency", section="facts", priority=6),
         Kind(name="changelog", section="episodes", priority=7),
         Kind(
@@ -210,6 +288,14 @@ BUILT_IN = Kinds().with_kinds(
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),
+        Kind(
+            name=COMMIT,
+            section="episodes",
+            priority=9,
+            micro=(Piece("{headline}"), Piece(" ({day})", fixed=True)),
+            summary=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+            full=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+        ),
         Kind(name="note", section="facts", priority=8),
     ]
 )

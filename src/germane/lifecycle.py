@@ -7,6 +7,7 @@ note on context management that the layered plan comes from, where it leaves one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -36,7 +37,11 @@ __all__ = [
     "carries",
     "effectiveness",
     "first_stage",
+    "is_obsolete",
+    "is_withdrawn",
     "next_standing",
+    "obsolete_label",
+    "replaces",
     "stage_of",
     "status_at",
     "step",
@@ -182,6 +187,39 @@ def carries(lifecycle: str, old: Memory, new: Memory) -> bool:
     if old.kind != new.kind or lifecycle not in LIFECYCLES:
         return False
     return lifecycle != "fact" or old.content == new.content
+
+
+def is_withdrawn(memory: Memory) -> bool:
+    """Whether a decision record says by its own status that it is superseded, rejected or deprecated."""
+    return memory.kind in _RECORDS and _WITHDRAWN.match(str(memory.metadata.get("status", ""))) is not None
+
+
+def is_obsolete(memory: Memory) -> bool:
+    """Whether a memory no longer holds: a newer version or its own status says so."""
+    return memory.status is Status.SUPERSEDED or is_withdrawn(memory)
+
+
+def obsolete_label(memory: Memory) -> str:
+    """What a reader has to know of a memory that no longer holds; empty for one that does.
+
+    Such as "superseded", "rejected", or "superseded by ADR-12" where the record names its successor.
+    """
+    said = _WITHDRAWN.match(str(memory.metadata.get("status", ""))) if memory.kind in _RECORDS else None
+    if said is None:
+        return "superseded" if memory.status is Status.SUPERSEDED else ""
+    by = (said[2] or "").strip(" .*_`[]")
+    return f"{said[1].lower()} by {by}" if by else said[1].lower()
+
+
+def replaces(newer: Memory, older: Memory) -> bool:
+    """Whether a memory stands in the place of another: as its newer version, or as the record it names."""
+    if older.superseded_by in (newer.id, newer.version_id):
+        return True
+    if older.id == newer.id and older.version < newer.version:
+        return True
+    named = re.search(r" by \D*(\d+)", obsolete_label(older))
+    number = newer.metadata.get("number") if newer.kind == older.kind else None
+    return named is not None and isinstance(number, int) and int(named[1]) == number
 
 
 def effectiveness(standing: Standing) -> float | None:
@@ -374,6 +412,10 @@ LIFECYCLES: Mapping[str, Lifecycle] = MappingProxyType(
 UNSTAGED: Final = ("permanent", "focus")
 """What a kind may name besides these: its memories stay as they are."""
 
+_RECORDS: Final = frozenset({"adr", "decision"})
+_WITHDRAWN = re.compile(
+    r"\W*(superseded|rejected|deprecated|withdrawn|obsolete)\b(?:\s+by\s+([^,;(·\n]{1,40}))?", re.IGNORECASE
+)
 _STATUS = {
     Stage.SUPERSEDED: Status.SUPERSEDED,
     Stage.ARCHIVED: Status.ARCHIVED,

@@ -11,7 +11,7 @@ longer than its parts were thought to be, it is fitted anew into that much less.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -22,7 +22,7 @@ from germane.model.context import Context
 from germane.model.frame import FrameChoice
 from germane.model.learning import Weights
 from germane.model.memory import Memory
-from germane.model.plan import Plan, Section
+from germane.model.plan import Plan, RollOver, Section
 from germane.model.query import Candidate, Found, Order, Query, TimeRange
 from germane.model.slate import Slate
 from germane.model.trace import Note, Question, Ranked, Reason, Trace
@@ -39,6 +39,7 @@ from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind
 from germane.ranking.by_relevance import Scoring, by_relevance
 from germane.ranking.composite import Boosts
+from germane.ranking.deferred import memories_of
 from germane.ranking.diversity import of_each
 from germane.ranking.emptiness import RECENCY, emptiness_of
 from germane.ranking.gate import LOW_CONFIDENCE, Gated
@@ -50,6 +51,8 @@ from germane.tokens import spendable
 
 __all__ = ["Request", "assemble", "pack"]
 
+_SHORTEST = 5
+"""Tokens that hardly any memory's line stays below."""
 _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 
 
@@ -57,7 +60,8 @@ _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 class Request:
     """What one assembly was asked for.
 
-    `gated` has the gate judge what has to do with the question.
+    `gated` has the gate judge what has to do with the question; `gate` is what the caller said of it, if
+    anything.
     `weights` are what use has taught of the parts of scores, `usefulness` what of single memories; `domain`
     is what the frame is about, `associated` says by memory id how near one is to what was found,
     `left_out` why one is not to be shown, and `frame` is the one that the plan was built for. `lines` are
@@ -75,6 +79,7 @@ class Request:
     prefer: TimeRange | None = None
     scorer: Scorer | None = None
     gated: bool = False
+    gate: bool | None = None
     weights: Weights | None = None
     notes: tuple[Note, ...] = ()
     domain: tuple[str, ...] = ()
@@ -100,14 +105,34 @@ def assemble(request: Request, found: Found) -> Context:
 
 def pack(request: Request, found: Found, sections: Sequence[Gated], required: frozenset[str]) -> Context:
     """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
+    limit = spendable(request.budget, request.counter)
+    if _might_all_fit(request, found, sections, limit):
+        everything = [Gated(kept=(*gated.kept, *gated.dropped)) for gated in sections]
+        out = frozenset(one.memory.ref for gated in sections for one in gated.dropped)
+        context, whole = _packed(request, found, everything, required, limit=limit, late=out)
+        if whole:
+            return context
+    return _packed(request, found, sections, required, limit=limit)[0]
+
+
+def _packed(
+    request: Request,
+    found: Found,
+    sections: Sequence[Gated],
+    required: frozenset[str],
+    *,
+    limit: int,
+    late: frozenset[str] = frozenset(),
+) -> tuple[Context, bool]:
+    """The context, and whether every candidate stands in it at full length; those in `late` come last."""
+    last = set(late)
     parted = [
-        _parted(request, section, gated, required)
+        _parted(request, section, gated, required, last)
         for section, gated in zip(request.plan.sections, sections, strict=True)
     ]
     ranked = [kept for kept, _ in parted]
     dropped = [left_out for _, left_out in parted]
-    limit = spendable(request.budget, request.counter)
-    fitted, text, tokens = _fit_to(request, ranked, required, limit)
+    fitted, text, tokens = _fit_to(request, ranked, required, limit, last)
     trace = Trace(
         plan=request.plan.name,
         question=request.question,
@@ -125,7 +150,8 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
         frame=None if request.frame is None else request.frame.frame.name,
         frame_confidence=None if request.frame is None else request.frame.confidence,
     )
-    return Context(text=text, tokens=tokens, items=items_of(fitted), trace=trace)
+    context = Context(text=text, tokens=tokens, items=items_of(fitted), trace=trace)
+    return context, fitted.shows_all
 
 
 def _required(request: Request, found: Found) -> frozenset[str]:
@@ -156,9 +182,9 @@ def _gathered(plan: Plan, found: Found) -> Iterator[tuple[Section, Sequence[Cand
 def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gated]:
     """The candidates of each section in rank order, and those that have nothing to do with the question.
 
-    All that relevance found is ranked together, so that scores compare across sections; what a
-    section shows whatever the question comes in the order that the plan gives it. What is required
-    passes the gate.
+    All that relevance found is ranked together, so that scores compare across sections; what a section shows
+    whatever the question comes in the order that the plan gives it. Where left-over tokens go to the best,
+    that has a score too if it passes the gate. What is required passes it.
     """
     gathered = list(_gathered(request.plan, found))
     scoring = Scoring(
@@ -172,21 +198,23 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         boosts=_boosts(request),
         associated=request.associated,
     )
-    ranked = iter(
-        by_relevance(
-            [candidates for section, candidates in gathered if section.order is None],
-            scoring,
-            found=found,
-            query=request.query,
-            gated=request.gated,
-            exempt=required,
-        )
+    together = request.plan.roll_over is RollOver.BEST and found.by_relevance
+    parts = [
+        candidates
+        if section.order is None
+        else [one for one in candidates if together and one.memory.ref not in required]
+        for section, candidates in gathered
+    ]
+    ranked = by_relevance(
+        parts, scoring, found=found, query=request.query, gated=request.gated, exempt=required
     )
     return [
-        next(ranked)
+        gated
         if section.order is None
-        else Gated(kept=tuple(_always_shown(request, found, section, candidates, section.order)))
-        for section, candidates in gathered
+        else Gated(
+            kept=tuple(_always_shown(request, found, section, candidates, order=section.order, gated=gated))
+        )
+        for (section, candidates), gated in zip(gathered, ranked, strict=True)
     ]
 
 
@@ -212,7 +240,7 @@ def _boosts(request: Request) -> Boosts | None:
         return None
     priorities = {
         kind: min(section.priority, 1.0)
-        for section in plan.sections
+        for section in reversed(plan.sections)  # Where several show a kind, the first says.
         if section.order is None
         for kind in section.kinds
     }
@@ -220,7 +248,13 @@ def _boosts(request: Request) -> Boosts | None:
 
 
 def _always_shown(
-    request: Request, found: Found, section: Section, candidates: Sequence[Candidate], order: Order
+    request: Request,
+    found: Found,
+    section: Section,
+    candidates: Sequence[Candidate],
+    *,
+    order: Order,
+    gated: Gated,
 ) -> list[Ranked]:
     """What a section shows whatever the question is, in its order; first the kinds say what leads.
 
@@ -243,15 +277,35 @@ def _always_shown(
         best = sorted(shown, key=lambda one: -scores[one.memory.ref])
         stay = {one.memory.ref for one in best[: section.items]}
         shown = [*(one for one in shown if one.memory.ref in stay), *best[section.items :]]
-    return [Ranked(candidate=one, score=0.0) for one in shown]
+    matching = {} if gated.unsure else {one.memory.ref: one for one in gated.kept}
+    return [matching.get(one.memory.ref) or Ranked(candidate=one, score=0.0) for one in shown]
+
+
+def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], limit: int) -> bool:
+    """Whether a gate dropped some of so few memories that all of them may fit whole, and none would compete.
+
+    All current memories have to be gathered for it. A gate that the caller asked for drops all the same.
+    """
+    if request.gate is not None or found.admitted * _SHORTEST > limit:
+        return False
+    if not any(len(gated.dropped) for gated in sections):
+        return False
+    memories = {
+        memory.ref: memory.renditions.full.tokens
+        for gated in sections
+        for part in (gated.kept, gated.dropped)
+        for memory in memories_of(part)
+    }
+    return len(memories) >= found.admitted and sum(memories.values()) <= limit
 
 
 def _parted(
-    request: Request, section: Section, gated: Gated, required: frozenset[str]
+    request: Request, section: Section, gated: Gated, required: frozenset[str], late: set[str]
 ) -> tuple[Sequence[Ranked], Sequence[LeftOut]]:
     """What of a section may stand in the context, and what may not, each with its reason.
 
-    What is left out, and what a subject has too many of, only leaves a section that relevance fills.
+    What is left out, and what a subject has too many of, only leaves a section that relevance fills. Where
+    left-over tokens go to the best, the latter come late instead.
     """
     kept, dropped = gated.kept, [LeftOut(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
@@ -261,13 +315,21 @@ def _parted(
         dropped += [LeftOut((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
         kept = tuple(one for one in kept if one.memory.ref not in out)
     if section.alike is not None:
-        kept, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
-        dropped.append(LeftOut(over, Reason.ALIKE))
+        fewer, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
+        if request.plan.roll_over is RollOver.BEST:
+            late.update(one.memory.ref for one in over)
+        else:
+            kept = fewer
+            dropped.append(LeftOut(over, Reason.ALIKE))
     return kept, dropped
 
 
 def _fit_to(
-    request: Request, ranked: Sequence[Sequence[Ranked]], required: frozenset[str], limit: int
+    request: Request,
+    ranked: Sequence[Sequence[Ranked]],
+    required: frozenset[str],
+    limit: int,
+    late: Collection[str],
 ) -> tuple[Fitted, str, int]:
     """Fit and render until the whole text, counted as it stands, keeps within the limit; with that count.
 
@@ -277,6 +339,7 @@ def _fit_to(
     """
     plan, how = request.plan, request.plan.kinds_first
     costs = _costs_of(plan)(request.counter, request.kinds, request.lines)
+    whole = request.kinds.required(memory for part in ranked for memory in memories_of(part))
     room = limit
     while True:
         try:
@@ -291,6 +354,9 @@ def _fit_to(
                 at_least=costs.at_least,
                 ladder_of=costs.ladder,
                 precedence=None if how is None else lambda several: in_precedence(several, how),
+                excerpt_of=costs.excerpt,
+                whole=whole,
+                late=late,
             )
         except BudgetTooSmall as error:
             # What the margin and the rounds before took off is needed on top.

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from germane.errors import InvalidInput, MissingExtra
+from germane.errors import InvalidInput, MissingExtra, shown
 from germane.model.memory import Memory
 from germane.model.scope import Scope
 
@@ -50,6 +50,8 @@ def checked_path(path: object) -> str:
     """
     text = str(path).replace("\\", "/").strip()
     plain = PurePosixPath(text)
+    if "\0" in text:
+        raise InvalidInput(f"The path {shown(text)} holds a NUL character, which no path can.")
     if not text or _ELSEWHERE.match(text) or ".." in plain.parts:
         raise InvalidInput(
             f"The path {str(path)!r} lies outside the project. Write it from the project's root, with no "

@@ -26,6 +26,7 @@ from hashlib import blake2b
 from threading import Lock
 
 from germane.errors import InvalidInput
+from germane.forking import renewed
 from germane.protocols import TokenCounter
 from germane.tokens_claude import claude_counter, claude_estimate
 from germane.tokens_estimate import BytesDiv4Floor, EstimateCounter
@@ -123,7 +124,7 @@ class CachedCounter:
         self._size = size
         self._longest = longest
         self._counts: OrderedDict[bytes, int] = OrderedDict()
-        self._lock = Lock()
+        self._lock = renewed(Lock())
 
     @property
     def inside(self) -> TokenCounter:
@@ -179,7 +180,7 @@ _FACTORIES: dict[str, Callable[[], TokenCounter]] = {
 }
 _BUILT_IN = tuple(_FACTORIES)
 _INSTANCES: dict[str, TokenCounter] = {}
-_LOCK = Lock()
+_LOCK = renewed(Lock())
 
 # The first prefix that fits decides, so the longer stand before the shorter.
 _OPENAI_MODELS = (

@@ -12,6 +12,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Protocol
 
+from germane.forking import renewed
+
 __all__ = ["ExactCounter", "parts_apart"]
 
 _JOINED = ("", "/")
@@ -68,7 +70,7 @@ class _Encoder(Protocol):
 
 
 _LOADED: dict[str, _Encoder] = {}
-_LOADING = Lock()
+_LOADING = renewed(Lock())
 
 
 def _loaded(vocabulary: str) -> _Encoder:

@@ -7,7 +7,7 @@ from house.source import modules
 # From the most general to the most particular; what shares a line may import each other's files
 # unless a line of WINGS below keeps them apart.
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("germane.errors", "germane.homes"),
+    ("germane.errors", "germane.forking", "germane.homes"),
     ("germane.model",),
     ("germane.protocols",),
     (

@@ -367,6 +367,43 @@ def test_eval_asks_the_store_that_is_named(db: Path, tmp_path: Path) -> None:
     assert [one["evidence_recall"] for one in ran.json()["results"]] == [1.0, 1.0]
 
 
+def test_eval_measures_plans_beside_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "dialogue.json"
+    file.write_text(json.dumps(_dialogue()), encoding="utf-8")
+
+    ran = run(
+        "eval", str(file), "--budgets", "100", "--plan", "relevance", "--plan", "newton_exact", "--json"
+    )
+
+    assert [one["retriever"] for one in ran.json()["results"]] == [
+        "germane",
+        "plan=relevance",
+        "plan=newton_exact",
+    ]
+    assert [(one["first"], one["second"]) for one in ran.json()["comparisons"]] == [
+        ("germane", "plan=relevance"),
+        ("germane", "plan=newton_exact"),
+    ]
+
+
+def test_eval_asks_about_records_and_about_the_demo(tmp_path: Path) -> None:
+    file, records = tmp_path / "questions.jsonl", tmp_path / "harbour.md"
+    records.write_text("# Harbour\n\nThe ferry leaves at six.\n", encoding="utf-8")
+    file.write_text(json.dumps({"question": "When does the ferry leave?", "answer": "leaves at six"}))
+
+    about = run(
+        "eval", str(file), "--records", str(records), "--budgets", "200", "--baselines", "none", "--json"
+    )
+    demo = run("eval", "--demo", "--budgets", "1000", "--baselines", "bm25", "--json")
+    neither = run("eval")
+
+    assert [one["answer_recall"] for one in about.json()["results"]] == [1.0]
+    assert demo.json()["data"]["questions"] == 12
+    assert demo.json()["data"]["evidence_ids"]["missing"] == []
+    assert demo.json()["results"][0]["evidence_recall"] > 0.8
+    assert (neither.code, "--demo" in neither.err) == (2, True)
+
+
 def _dialogue() -> list[object]:
     turns = [
         {"speaker": "Ana", "dia_id": "D1:1", "text": "I adopted a beagle named Biscuit."},

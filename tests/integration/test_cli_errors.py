@@ -25,7 +25,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("remember", "x", "--importance", "nan"), "InvalidInput", "0 to 10"),
         (("remember", "x", "--meta", "nothing"), "InvalidInput", "KEY=VALUE"),
         (("remember", "x", "--created-at", "soon"), "InvalidInput", "ISO 8601"),
-        (("recall", "x", "--since", "32.13."), "InvalidInput", "--since"),
+        (("recall", "x", "--since", "32.13."), "InvalidInput", "since='32.13.' names no time"),
         (("recall", "x", "--limit", "0"), "InvalidInput", "limit=0"),
         (("recall", "x", "--limit", "many"), "UsageError", "--limit"),
         (("recall", "x", "--tag", "a::b"), "InvalidInput", "a::b"),
@@ -55,6 +55,54 @@ def test_a_mistake_is_one_line_or_one_object(
     assert (told.code, told.err) == (2, "")
     assert told.json()["error"]["type"] == type_
     assert says in told.json()["error"]["message"]
+
+
+_LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("recall", "x", "--since", "0001-01-01T00:00+14:00"), 2),
+        (("recall", "x", "--until", "9999-12-31T23:59-12:00"), 2),
+        (("remember", "x", "--created-at", "0001-01-01T00:00+14:00"), 2),
+        (("metrics", "--now", "0001-01-01"), 2),
+        (("metrics", "--since", "0001-01-01"), 2),
+        (("ledger", "list", "--since", "0001-01-01T00:00+14:00"), 2),
+        (("remember", "x", "--meta", "k=" + "[" * 50_000), 2),
+        (("remember", "x", "--meta", "k=" + "[" * 200 + "]" * 200), 2),
+        (("remember", "x", "--importance", "1e400"), 2),
+        (("remember", "x\udcff"), 2),
+        (("recall", "\udcff"), 2),
+        (("recall", "x", "--limit", str(2**63)), 2),
+        (("memories", "--limit", str(2**63)), 2),
+        (("memories", "--order", "latest"), 2),
+        (("assemble", "x", "--budget", str(2**63)), 2),
+        (("assemble", "x", "--frames", _LONG), 2),
+        (("assemble", "x", "--conversation", "a" * 300), 2),
+        (("recall", "x", "--db", _LONG), 3),
+        (("remember", "x", "--db", _LONG), 3),
+        (("remember", "x", "--db", "a" * 300), 3),
+        (("remember", "x", "--db", "a\0b"), 2),
+        (("recall", "x", "--db", "a\0b"), 2),
+        (("remember", "x", "--db", "postgresql://["), 2),
+        (("db", "migrate", "--db", _LONG), 3),
+        (("import", "a" * 300), 2),
+        (("import", _LONG), 2),
+        (("export", "--out", ""), 2),
+        (("export", "--out", "/"), 2),
+        (("context", "--root", _LONG), 2),
+        (("context", "--task", "T-1", "--now", "0001-01-01"), 0),
+    ],
+)
+def test_odd_arguments_end_in_one_line_too(store: Path, arguments: tuple[str, ...], code: int) -> None:
+    said = run(*arguments, db=store)
+
+    assert said.code == code
+    if code:
+        assert said.out == ""
+        assert said.err.startswith("germane: ")
+        assert said.err.count("\n") == 1
 
 
 def test_an_error_carries_what_a_program_may_act_on(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ def test_text_names_the_rest(db: Path) -> None:
         (("--meta", "reasons=One database fewer.", "--meta", "cost=5"), 0),
         (("--since", "2020-02-01"), 2),
         (("--until", "2020-02-01"), 1),
+        (("--since", "Feb 2020"), 2),
+        (("--until", "Feb 2020"), 1),
         (("--min-importance", "5"), 1),
         (("--pinned",), 0),
         (("--status", "forgotten"), 0),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 import germane
 from germane import EmbedderMismatch, InvalidInput, UnreadableSource
-from germane.evaluation import Configuration, Stage, Stored, evaluate, losses
+from germane.evaluation import Configuration, Records, Stage, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
+from house.source import ROOT
 from integration import dialogues
 
 LEXICAL = Configuration(embedder="none")
+RELEVANCE = Configuration(plan="relevance")
 
 
 def lines(folder: Path, several: Sequence[Mapping[str, Any] | str]) -> Path:
@@ -162,6 +165,121 @@ def test_a_question_is_named_by_number_or_words(
 def test_a_question_that_is_none_or_several_is_refused(stored: Stored, tmp_path: Path, question: str) -> None:
     with pytest.raises(InvalidInput, match="number"):
         losses(lines(tmp_path, QUESTIONS), budget=60, question=question, stored=stored)
+
+
+BOILER = """# 1. Heat the cellar by gas
+
+Status: accepted · 2026-03-01
+
+## Context
+
+The cellar is damp, and the pipes froze twice.
+
+## Decision
+
+- A gas boiler heats the cellar. It was cheaper by 400 euros a year than
+  the heat pump that was measured beside it.
+- The chimney is swept in March.
+
+## Consequences
+
+Nobody may close the vent.
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A decision record and a page, each one memory."""
+    records = tmp_path / "records"
+    records.mkdir()
+    (records / "0001-boiler.md").write_text(BOILER, encoding="utf-8")
+    pages = "# Garden\n\nThe hedge is cut in June.\n\n## Pond\n\nThe pond has a depth of 90 centimetres.\n"
+    (records / "garden.md").write_text(pages, encoding="utf-8")
+    return records
+
+
+def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = [
+        {
+            "question": "What heats the cellar?",
+            "evidence": ["0001-boiler.md"],
+            "answer": "400 euros a year than the heat pump",
+        },
+        {"question": "How deep is the pond?", "evidence": ["records/garden.md"]},
+        {"question": "When is the hedge cut?", "answer": ["cut in June", "cut in May"]},
+    ]
+    path = lines(tmp_path, asked)
+    report = evaluate(
+        path, budgets=[1000], retrievers=["germane", "plan=relevance", "bm25"], records=Records(source=folder)
+    )
+    assert (report.turns, report.questions) == (2, 3)
+    assert report.evidence.missing == ("questions.jsonl:3: cut in May",)
+    for name in ("plan=relevance", "bm25"):
+        result = report.result(name, 1000)
+        assert [(each.held, each.evidence) for each in result.answers] == [(1, 1), (1, 1), (1, 2)]
+        assert [(each.phrases_held, each.phrases) for each in result.answers] == [(1, 1), (0, 0), (1, 2)]
+        assert result.overall.answer_recall == 0.75
+    assert "answer" in report.to_text()
+
+
+def test_a_record_that_is_shortened_is_shown_and_not_whole(folder: Path, tmp_path: Path) -> None:
+    (folder / "0001-boiler.md").write_text(BOILER + "Nobody may close the door. " * 40, encoding="utf-8")
+    path = lines(tmp_path, [{"question": "What heats the cellar?", "evidence": ["records/0001-boiler.md"]}])
+    summarized = Configuration(plan="newton_exact")
+    result = evaluate(path, budgets=[8000], retrievers=[summarized], records=Records(source=folder))
+    figures = result.results[0].overall
+    assert (figures.evidence_recall, figures.shown_recall) == (0.0, 1.0)
+
+
+def test_lines_of_records_are_evidence_by_their_number(tmp_path: Path) -> None:
+    memory = tmp_path / "memory.jsonl"
+    contents = ["Ana signs the invoices.", "Ben waters the plants.", "Ben waters the plants.", "Cleo drives."]
+    memory.write_text("\n".join(json.dumps({"content": each, "kind": "fact"}) for each in contents))
+    asked: list[dict[str, Any]] = [
+        {"question": "Who waters the plants?", "expect": [3]},
+        {"question": "Who drives?", "expect": 4},
+        {"question": "Who sings?", "expect": [9]},
+    ]
+    records = Records(source=memory, now=datetime(2026, 5, 1, tzinfo=UTC))
+    report = evaluate(lines(tmp_path, asked), budgets=[300], retrievers=["germane", "bm25"], records=records)
+    assert report.turns == 3
+    assert report.evidence.missing == ("questions.jsonl:3: line 9",)
+    for result in report.results:
+        assert [each.held for each in result.answers] == [1, 1, 0]
+
+
+def test_losses_name_records(folder: Path, tmp_path: Path) -> None:
+    path = lines(tmp_path, [{"question": "How deep is the pond?", "evidence": ["garden.md", "moon.md"]}])
+    found = losses(path, budget=1, configuration=RELEVANCE, records=Records(source=folder))
+    assert {piece.evidence: piece.stage for piece in found.questions[0].lost} == {
+        "garden.md": Stage.OUTRANKED,
+        "moon.md": Stage.NOT_STORED,
+    }
+
+
+@pytest.mark.parametrize("expect", [["one"], True, {"line": 1}])
+def test_an_expected_line_is_a_number(tmp_path: Path, expect: object) -> None:
+    path = lines(tmp_path, [{"question": "Who?", "expect": expect}])
+    memory = tmp_path / "memory.jsonl"
+    memory.write_text('{"content": "Ana signs the invoices."}')
+    with pytest.raises(UnreadableSource, match="expect"):
+        evaluate(path, retrievers=["bm25"], records=Records(source=memory))
+
+
+def test_records_and_conversations_do_not_mix(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="records"):
+        evaluate(dialogues.write(tmp_path), records=Records(source=folder))
+
+
+@pytest.mark.parametrize(("name", "folder"), [("decisions", "docs/decisions"), ("docs", "docs")])
+def test_every_question_about_this_project_has_its_answer_there(name: str, folder: str) -> None:
+    records = Records(source=ROOT / folder)
+    report = evaluate(
+        ROOT / "bench" / "data" / f"{name}.jsonl", budgets=[8000], retrievers=["bm25"], records=records
+    )
+    assert report.questions > 10
+    assert report.evidence.missing == ()
+    assert (report.results[0].overall.answer_recall or 0.0) > 0.8
 
 
 PROBES = [

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
+import germane
 from germane import InvalidInput, UnreadableSource
 from germane.evaluation import Corpus, Reader, Report, Retriever, curve, evaluate, plot, ranked_by
 from germane.evaluation.retrievers import RETRIEVERS
+from germane.exchange.locomo import ADVERSARIAL, conversation_drafts, read_locomo
 from germane.testing.fakes import HashEmbedder
 from integration import dialogues
 
@@ -41,9 +45,15 @@ def test_what_fits_holds_all_the_evidence_there_is(report: Report) -> None:
     assert (figures.evidence, figures.found) == (6, 6)
 
 
-def test_relevance_beats_recency_where_little_fits(report: Report) -> None:
-    newest = report.result("recency", 40).overall.evidence_recall
-    assert report.result("germane", 40).overall.evidence_recall > newest
+def test_relevance_beats_recency_where_little_fits(path: Path, report: Report) -> None:
+    small = evaluate(path, budgets=(40, 80), retrievers=["germane", "plan=relevance", "recency"])
+
+    def recall(name: str, budget: int) -> float:
+        return small.result(name, budget).overall.evidence_recall
+
+    # In 40 tokens the default call has no space beside its frame.
+    assert recall("plan=relevance", 40) > recall("recency", 40)
+    assert recall("germane", 80) > recall("recency", 80)
     assert report.result("germane", 400).overall.mrr > report.result("recency", 400).overall.mrr
 
 
@@ -187,3 +197,45 @@ def test_one_budget_and_odd_names_make_a_picture_too(path: Path) -> None:
     odd = {'a < b & "c"': RETRIEVERS["recency"]}
     root = ET.fromstring(curve(evaluate(path, budgets=[100], retrievers=odd)))  # noqa: S314 - our own text.
     assert any('a < b & "c"' in (each.text or "") for each in root.iter())
+
+
+def test_the_default_is_measured_by_the_call_that_users_make(path: Path, report: Report) -> None:
+    (conversation, _) = read_locomo(path)
+    with germane.open(
+        ":memory:", agent="check", clock=lambda: datetime(2023, 6, 3, 9, 10, tzinfo=UTC)
+    ) as engine:
+        engine.remember_many(list(conversation_drafts(conversation)))
+        tokens = [
+            engine.assemble(asked.question, budget=400).tokens
+            for asked in conversation.questions
+            if asked.evidence and asked.category != ADVERSARIAL
+        ]
+    measured = [each.tokens for each in report.result("germane", 400).answers if each.corpus == 0]
+    assert measured == tokens
+
+
+def test_plans_are_measured_beside_the_default(path: Path) -> None:
+    report = evaluate(path, budgets=[60], retrievers=["germane", "plan=layered", "plan=relevance"])
+    default, layered, relevance = (each.answers for each in report.results)
+    assert [each.tokens for each in default] == [each.tokens for each in layered]
+    assert [each.tokens for each in default] != [each.tokens for each in relevance]
+
+
+def test_evidence_that_is_shortened_is_shown_and_not_whole(tmp_path: Path) -> None:
+    long = "The boiler in the cellar was replaced. " + "It has a new valve on each of its pipes. " * 30
+    turn = {"dia_id": "D1:1", "speaker": "Ana", "text": long}
+    file = tmp_path / "long.json"
+    file.write_text(
+        json.dumps(
+            [
+                {
+                    "sample_id": "long",
+                    "conversation": {"session_1": [turn], "session_1_date_time": "1:56 pm on 8 May, 2023"},
+                    "qa": [{"question": "What about the boiler?", "evidence": ["D1:1"], "category": 1}],
+                }
+            ]
+        )
+    )
+    report = evaluate(file, budgets=[300], retrievers=["germane", "plan=relevance"])
+    figures = [each.overall for each in report.results]
+    assert [(each.evidence_recall, each.shown_recall) for each in figures] == [(0.0, 1.0), (0.0, 0.0)]

@@ -185,7 +185,7 @@ def test_what_is_no_summary_is_refused(answer: str) -> None:
 
 def test_an_answer_a_little_too_long_is_cut_at_a_sentence() -> None:
     summarizer = ModelSummarizer(lambda _, __: "The cache moved. It holds the sessions of users now.")
-    assert summarizer.summarize(TEXT, 8) == "The cache moved."
+    assert summarizer.summarize(TEXT, 8) == "The cache moved. …"
 
 
 def test_a_text_that_fits_is_left_as_it_is() -> None:

@@ -132,11 +132,44 @@ def _columns(connection: Connection, table: str) -> set[str]:
         "INSERT INTO migrations (number, name) VALUES (9, 'nine')",
         "ALTER TABLE memories DISABLE ROW LEVEL SECURITY",
         "TRUNCATE memories CASCADE",
+        "UPDATE settings SET value = 'x'",
+        "DELETE FROM settings",
+        "INSERT INTO settings VALUES ('tokenizer', 'x') ON CONFLICT (name) DO UPDATE SET value = 'x'",
+        "UPDATE commits SET at = now()",
+        "DELETE FROM commits",
+        "SELECT token FROM commits",
+        "INSERT INTO commits (token, at) VALUES (gen_random_uuid(), now() - interval '1 day')",
+        "TRUNCATE commits",
     ],
 )
 def test_an_application_names_no_agent_and_changes_no_table(application: Connection, statement: str) -> None:
     enter(application, "one")
     refused(application, statement)
+
+
+@pytest.mark.parametrize("agent", [None, "one"])
+def test_settings_and_tokens_are_safe_whether_an_agent_is_entered_or_not(
+    application: Connection, agent: str | None
+) -> None:
+    if agent is not None:
+        enter(application, agent)
+    for table in ("settings", "commits"):
+        refused(application, f"DELETE FROM {table}")
+        refused(application, f"UPDATE {table} SET {'value' if table == 'settings' else 'token'} = DEFAULT")
+
+
+def test_tokens_are_left_and_swept_when_nobody_can_ask_for_them(application: Connection) -> None:
+    new, old = "0" * 31 + "1", "0" * 31 + "2"
+    application.execute(b"RESET ROLE")
+    application.execute(
+        b"INSERT INTO commits (token, at) VALUES (%s::uuid, now() - interval '1 hour')", (old,)
+    )
+    application.execute(f"SET LOCAL ROLE {APPLICATION_ROLE}".encode())
+    left = b"INSERT INTO commits (token) VALUES (%s::uuid) ON CONFLICT DO NOTHING"
+    assert [application.execute(left, (token,)).rowcount for token in (new, new, old)] == [1, 0, 0]
+    application.execute(b"SELECT sweep_commits()")
+    assert [application.execute(left, (token,)).rowcount for token in (new, old)] == [0, 1]
+    application.rollback()
 
 
 @pytest.mark.parametrize("postgres_schema", ["partitioned"], indirect=True)

@@ -141,7 +141,7 @@ def test_a_failure_that_was_seen_and_passed_over_is_not_stored(postgres_store_da
 
     def swallow() -> None:
         with connections.writing() as connection:
-            connection.run("set_setting", {"name": "lost", "value": "lost"})
+            connection.run("add_setting", {"name": "lost", "value": "lost"})
             with suppress(psycopg.Error):
                 connection.send(b"SELECT 1 / 0").fetchone()
 
@@ -155,7 +155,7 @@ def test_a_failure_that_was_seen_and_passed_over_is_not_stored(postgres_store_da
 def test_a_number_of_rows_is_waited_for(postgres_store_database: str) -> None:
     connections = Connections(postgres_store_database)
     with connections.writing() as connection:
-        connection.run("set_setting", {"name": "one", "value": "1"})
+        connection.run("add_setting", {"name": "one", "value": "1"})
         assert connection.run("remove_setting", {"name": "one"}).rowcount == 1
         assert connection.run("remove_setting", {"name": "one"}).rowcount == 0
     connections.close()

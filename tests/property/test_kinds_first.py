@@ -18,10 +18,13 @@ from germane.ranking.gate import gate, outside
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.kinds_first import ByKind, Known, in_precedence, kinds_first
 from germane.ranking.relevance import parts_of, rank
+from germane.ranking.standing import OBSOLETE
 from germane.testing.builders import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOW = KindsFirst(priorities={"adr": 1, "module": 4}, others=5, stale_after=timedelta(days=10))
+HOW = KindsFirst(
+    priorities={"adr": 1, "module": 4}, others=5, stale_after=timedelta(days=10), obsolete_last=True
+)
 PATHS = ("src/auth/login.py", "lib/a.py")
 SIGNALS = st.fixed_dictionaries(
     {}, optional={name: st.floats(0, 1).map(lambda part: round(part, 3)) for name in ("semantic", "coverage")}
@@ -37,7 +40,9 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
                 id=f"m{number:02}",
                 kind=draw(st.sampled_from(["adr", "module", "note"])),
                 updated_at=NOW - timedelta(days=draw(st.integers(0, 30))),
-                metadata=draw(st.sampled_from([{}, {"paths": ["*.py"]}, {"paths": ["src/", "!lib/"]}])),
+                metadata=draw(
+                    st.sampled_from([{}, {"paths": ["*.py"]}, {"paths": ["src/"], "status": "Rejected"}])
+                ),
             ),
             signals={**draw(SIGNALS), **draw(st.sampled_from([{}, {"lexical": 2.5}, {"lexical": 7.0}]))},
         )
@@ -61,7 +66,7 @@ def test_parts_in_columns_are_those_of_the_ranking(
 ) -> None:
     assume(any("lexical" in one.signals or "semantic" in one.signals for one in drawn))
     query = Query(information=information)
-    ranked = rank(drawn, lexical_bound=3.0, now=NOW, query=query, weights=weights)
+    ranked = rank(drawn, lexical_bound=3.0, now=NOW, query=query, weights=weights, without=(OBSOLETE,))
     parts = parts_of(in_columns(drawn), lexical_bound=3.0, query=query, weights=weights)
     known = Known.in_columns(parts)
     by_id = {one.memory.id: one.parts for one in ranked}

@@ -50,7 +50,9 @@ FIELDS = st.fixed_dictionaries(
         "access_count": st.sampled_from([0, 1, 7, 10**6]),
         "confidence": st.sampled_from([1.0, 0.85, 0.0]),
         "stage": st.sampled_from([None, Stage.CORE, Stage.ACTIVE]),
-        "metadata": st.sampled_from([{}, {"domain": "ops"}, {"domain": ["web", "ops"]}, {"domain": 3}]),
+        "metadata": st.sampled_from(
+            [{}, {"domain": "ops"}, {"domain": ["web", "ops"]}, {"domain": 3, "status": "Superseded by 4"}]
+        ),
     },
 )
 BOOSTS = st.none() | st.builds(

@@ -176,6 +176,24 @@ def test_reciprocal_ranks_by_name() -> None:
     ]
 
 
+def test_reciprocal_ranks_credit_no_list_that_a_memory_does_not_stand_in() -> None:
+    ranked = rank(
+        [
+            candidate("words", lexical=3.0, semantic=-0.1),
+            candidate("sense", lexical=0.0, semantic=0.9),
+            candidate("neither", lexical=0.0, semantic=0.0),
+        ],
+        lexical_bound=0.0,
+        now=NOW,
+        method="rrf",
+    )
+    assert [(one.memory.id, dict(one.parts)) for one in ranked] == [
+        ("words", {"lexical": 1 / 61}),
+        ("sense", {"semantic": 1 / 61}),
+        ("neither", {}),
+    ]
+
+
 def test_nothing_ranks_as_nothing() -> None:
     assert rank([], lexical_bound=3.0, now=NOW) == ()
 

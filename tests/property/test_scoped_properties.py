@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Context, Draft, Level, Reason, Scoped
-from germane.plans.scoped import EXACT, SCOPED
+from germane.plans.scoped import ESTIMATE, SCOPED
 from germane.testing.fakes import FixedClock, WordCounter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ def hows(draw: st.DrawFn) -> Scoped:
     parts = (cuts[0], cuts[1] - cuts[0], 100 - cuts[1])
     names = draw(st.permutations(["global", "task", "path"]))
     return replace(
-        draw(st.sampled_from([SCOPED, EXACT])),
+        draw(st.sampled_from([SCOPED, ESTIMATE])),
         shares={name: part / 100 for name, part in zip(names, parts, strict=True)},
         roll_over=draw(st.booleans()),
         backfill=draw(st.booleans()),
@@ -67,7 +67,7 @@ def assembled(
             clock = FixedClock(start + timedelta(days=number))
             engine.remember_many([drafts[number]])
         clock = FixedClock(NOW)
-        counter = "bytes_div_4_floor" if how.exact else None
+        counter = "bytes_div_4_floor" if how.estimate else None
         return engine.assemble(
             query, plan=how, task="T-1", paths=["src/auth/x.py"], budget=budget, counter=counter
         )
@@ -82,7 +82,7 @@ def test_the_sum_over_what_is_included_never_exceeds_the_budget(
     assert sum(entry.tokens for entry in context.trace.included) <= budget
     assert sum(section.used for section in context.trace.sections) <= budget
     assert sum(section.share for section in context.trace.sections) == budget
-    if not how.exact:
+    if not how.estimate:
         assert context.tokens <= budget
     inside = {scope for scopes in PLACES.values() for scope in scopes}
     assert sorted(entry.memory_id for entry in context.trace.entries) == sorted(
@@ -111,11 +111,11 @@ def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
     how = replace(how, backfill=False, degrade=False)
     context = assembled(drafts, how, budget)
     given_of = {use.name: use.share + use.flowed for use in context.trace.sections}
-    heading = {use.name: 0 if how.exact else len(use.heading.split()) for use in context.trace.sections}
+    heading = {use.name: 0 if how.estimate else len(use.heading.split()) for use in context.trace.sections}
     used = dict.fromkeys(given_of, 0)
     for entry in context.trace.entries:
         cost = entry.tokens + (heading[entry.section] if not used[entry.section] else 0)
-        if how.exact:
+        if how.estimate:
             cost = entry.tokens
         fits = used[entry.section] + cost <= given_of[entry.section]
         # In rank order each is in exactly when it fits beside those before it, whatever comes after.

@@ -47,7 +47,7 @@ def test_remember(tmp_path: Path) -> None:
                 "pinned": False,
                 "metadata": {},
                 "created_at": "2020-01-01T00:00:00+00:00",
-                "updated_at": "<moment>",
+                "updated_at": "2020-01-01T00:00:00+00:00",
                 "version_id": "<id 1>@1",
                 "version": 1,
                 "supersedes": None,

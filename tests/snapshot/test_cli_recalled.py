@@ -28,6 +28,11 @@ def test_the_hybrid_ranker_shows_its_parts(db: Path) -> None:
     assert [(one["score"], one["parts"]) for one in value["results"]] == snapshot(
         [(8.0, {"meaning": 5.0, "tags": 3.0, "recency": 0.0, "access": 0.0})]
     )
+    assert value["results"][0]["fused"] == snapshot(
+        {"score": 0.032787, "sources": {"lexical": 0.016393, "tags": 0.016393}}
+    )
+    shown = run("recall", "the storage database", "--ranker", "hybrid", *_AT, db=db).out
+    assert "; fused 0.0328 of lexical, tags" in shown
     assert value["notes"] == snapshot(
         [
             {

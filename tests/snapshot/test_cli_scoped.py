@@ -59,7 +59,7 @@ def test_the_context_of_a_task_and_a_path(project: Path) -> None:
 
 def test_the_json_of_a_context_is_that_of_an_assembly(project: Path) -> None:
     db = project.parent / "team.db"
-    value = masked(run("context", "--path", "src/auth", "--json", db=db).json(), db=db)
+    value = masked(run("context", "--path", "src/auth", "--now", "2020-02-01", "--json", db=db).json(), db=db)
     assert list(value) == fields("`germane assemble`")
     assert [(entry["section"], entry["parts"]) for entry in value["trace"]["entries"]] == snapshot(
         [("global", {"kind": 80.0, "path": 1.0}), ("global", {"kind": 80.0})]
@@ -111,7 +111,7 @@ def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
         ("--path", "../elsewhere/a.py"),
         ("--task-type", "feature"),
         ("--budget", "-1"),
-        ("--exact", "--column", "review"),
+        ("--estimate", "--column", "review"),
         ("--config", "missing.toml"),
         ("--scope", "team:core"),
     ],
@@ -122,6 +122,6 @@ def test_what_can_not_be_is_refused_in_one_line(project: Path, arguments: tuple[
 
 
 def test_the_record_to_the_letter_says_so(project: Path) -> None:
-    ran = run("context", "--exact", "--path", "src/auth/login.py", db=project.parent / "team.db")
+    ran = run("context", "--estimate", "--path", "src/auth/login.py", db=project.parent / "team.db")
     assert "bytes_div_4_floor" in ran.err
     assert "Only the content of memories was counted" in ran.err

@@ -129,8 +129,8 @@ EXPECTED = snapshot(
 - Newton, an agent that weighs before it speaks and asks before it guesses.
 
 ## Active Constraints
-- **BLOCK:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
-- **WARN:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
+- **Never:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
+- **Careful:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
 
 ## Current Approach: Decision
 Choosing between alternatives whose consequences last.
@@ -144,8 +144,8 @@ Consider:
 
 ## Relevant Past Decisions
 - Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence] — one system to back up and to watch; one pool of connections
-- Turn Qdrant down and stay with pgvector [success, 0.82 confidence] — simple to run beats fast on paper
 - Start on SQLite and migrate to Postgres once the load asks for it [success, 0.80 confidence] — the storage layer was abstract from the first day, so the migration hurt nobody
+- Turn Qdrant down and stay with pgvector [success, 0.82 confidence] — simple to run beats fast on paper
 
 ## Known Information
 - Redis is one more service to run, to watch and to back up.

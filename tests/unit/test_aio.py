@@ -7,6 +7,7 @@ import inspect
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -165,3 +166,20 @@ def test_closing_waits_for_what_a_cancelled_task_had_begun(tmp_path: Path) -> No
     asyncio.run(main())
     with germane.open(tmp_path / "agent.db", embedder=HashEmbedder()) as engine:
         assert [memory.content for memory in engine.memories()] == ["The pump hums."]
+
+
+def test_a_bad_argument_is_refused_as_the_engine_refuses_it() -> None:
+    wrong: Any = object()
+
+    async def main() -> None:
+        async with await germane.aio.open(":memory:", embedder=None) as engine:
+            with pytest.raises(germane.InvalidInput, match="limit='10' is str; pass a whole number"):
+                await engine.recall("x", limit=cast("Any", "10"))
+            with pytest.raises(germane.InvalidInput, match=r"group=<object .* is object; pass"):
+                await (await engine.conversation("chat")).hide(wrong)
+            with pytest.raises(germane.InvalidInput, match="max_tokens=True is bool; pass a whole number"):
+                await (await engine.working_set()).resize(True)
+        with pytest.raises(germane.InvalidInput, match="read_only='no' is str; pass True or False"):
+            await germane.aio.open(":memory:", read_only="no")
+
+    asyncio.run(main())

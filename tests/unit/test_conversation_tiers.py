@@ -71,6 +71,21 @@ def test_limits_in_tokens() -> None:
     assert cut.endswith("0998 0999 ")
 
 
+@pytest.mark.parametrize("counter", [None, "o200k", "cl100k"])
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 10, 30, 60, 94, 95, 120, 400])
+def test_what_says_that_something_is_gone_counts_towards_the_limit(limit: int, counter: str | None) -> None:
+    counts = None if counter is None else get_counter(counter)
+    measure = len if counts is None else counts.count
+    image = OpaquePart(json='{"type":"image"}', form="image")
+    for content in ((TextPart(text=LONG),), (TextPart(text=LONG), image), (image,)):
+        part = ToolResult(call_id="c1", content=content)
+        message = Message(role=Role.TOOL, parts=(part,), id="0" * 36, seq=1)
+        tiers = Tiers(inactive=limit, counter=counts)
+        (cut,) = tiered([message], active=None, tiers=tiers)
+        assert 1 <= measure(cut.results[0].text) <= max(limit, 1)
+        assert tiered([cut], active=None, tiers=tiers) == (cut,)
+
+
 def test_a_result_keeps_all_but_its_text() -> None:
     image = OpaquePart(json='{"type":"image"}', form="image")
     part = ToolResult(
@@ -84,11 +99,12 @@ def test_a_result_keeps_all_but_its_text() -> None:
     (cut,) = message.results
     assert (cut.call_id, cut.is_error, cut.form, cut.extra) == ("c1", True, "tool_result", '{"x":1}')
     assert cut.text.endswith("[image]")
+    assert ' characters and 1 image left out; expand("m9") returns the whole]' in cut.text
     assert isinstance(cut.content[0], TextPart)
     assert cut.content[0].form == "text"
     few = ToolResult(call_id="c1", content=(image,))
     (message,) = tiered([Message(role=Role.TOOL, parts=(few,), id="m9", seq=1)], active=None)
-    assert message.results[0].text == '[image]\n[0 characters left out; expand("m9") returns the whole]'
+    assert message.results[0].text == '[image]\n[1 image left out; expand("m9") returns the whole]'
 
 
 def test_a_message_that_is_not_stored_has_no_id_to_expand() -> None:
@@ -106,14 +122,16 @@ def test_no_grapheme_is_divided(limit: int) -> None:
     head, tail = head.removesuffix("\n"), tail.removeprefix("\n")
     assert any(head == "".join(whole[:size]) for size in range(20))
     assert any(tail == "".join(whole[len(whole) - size :]) for size in range(20))
-    assert len(cut) <= max(limit, len(short(len(text))))
+    assert len(cut) <= limit
     cut.encode()
 
 
 def test_a_text_is_never_longer_for_being_cut() -> None:
     assert cut_middle("abc", 3, short) == "abc"
     assert cut_middle("abcd", 3, short) == "<4>"
-    assert cut_middle("abc", 0, short) == "abc"
+    assert cut_middle("abc", 0, short) == "…"
+    assert cut_middle("abcdef", 2, short) == "…f"
+    assert cut_middle("abcdef", 2, short, head=1.0) == "a…"
     assert cut_middle("a" * 9, 7, short, head=1.0) == "aa\n<7>\n"
     assert cut_middle("a" * 9, 7, short, head=0.0) == "\n<7>\naa"
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 import germane
-from germane import Conversation, Engine
+from germane import Conversation, Engine, InvalidInput
 from germane.conversation.ranked import RECENCY
 from germane.model.recalled import fenced
 from germane.protocols import Conversing
@@ -362,3 +362,88 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
     bare = replace(engine._session, store=cast("germane.Store", Bare()))
     with pytest.raises(germane.InvalidInput, match="The store Bare keeps no conversations"):
         conversation(bare, "chat")
+
+
+def test_a_role_is_given_as_text_or_as_itself(engine: Engine) -> None:
+    talk = engine.conversation("roles")
+    said: Any = "user"
+    parts: Any = [germane.TextPart(text="Does the pump hum?")]
+    message = germane.Message(role=said, parts=parts, provider=cast("Any", "openai"))
+
+    assert message == germane.Message(
+        role=germane.MessageRole.USER, parts=tuple(parts), provider=germane.Provider.OPENAI
+    )
+    assert talk.append(message).role is germane.MessageRole.USER
+    assert [group.messages[0].text for group in talk.groups()] == ["Does the pump hum?"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"role": "owner"}, "role='owner' .* take one of system, user, assistant, tool"),
+        ({"role": None}, "role=None"),
+        ({"provider": "gemini"}, "provider='gemini' .* take one of plain, openai"),
+        ({"parts": "So it does."}, r"parts='So it does.' .*germane\.TextPart"),
+        ({"parts": None}, "parts=None"),
+        ({"parts": ("So it does.",)}, "parts=.* a sequence of parts"),
+    ],
+)
+def test_what_makes_no_message(given: dict[str, Any], says: str) -> None:
+    fields: dict[str, Any] = {"role": "user", "parts": (), **given}
+    with pytest.raises(InvalidInput, match=says):
+        germane.Message(**fields)
+
+
+def test_a_window_counts_its_tokens_without_a_budget_too(engine: Engine) -> None:
+    talk = engine.conversation("counted")
+    for number in range(3):
+        talk.append("user", f"Question {number}: does the pump of hall {number} hum?")
+        talk.append("assistant", "So it does. " * (number + 1))
+
+    for verb in (talk.window, talk.ranked, talk.anchored):
+        for groups in (1, 2, 0):
+            if verb == talk.anchored and groups == 0:
+                continue
+            assert verb(groups).tokens == verb(groups, budget=100_000).tokens > 0
+    assert talk.window(1).tokens < talk.window(2).tokens < talk.window().tokens
+
+
+@pytest.mark.parametrize("name", ["openai", "openai-responses", "anthropic", "responses", "openai-chat"])
+def test_one_list_of_names_serves_wherever_a_provider_is_named(engine: Engine, name: str) -> None:
+    talk = engine.conversation("named")
+    talk.append("user", "Does the pump hum?", provider=name)
+    talk.append({"role": "assistant", "content": "So it does."}, provider=name)
+    talk.extend([{"role": "user", "content": "Still?"}], provider=name)
+
+    payload = talk.payload(name)
+    assert payload.provider is engine.request(talk, provider=name).provider
+    assert len(payload.messages) == 3
+
+
+def test_an_unknown_provider_is_answered_with_the_same_names_everywhere(engine: Engine) -> None:
+    talk = engine.conversation("named")
+    for verb in (
+        lambda: talk.append("user", "x", provider="gemini"),
+        lambda: talk.extend([{"role": "user", "content": "x"}], provider="gemini"),
+        lambda: talk.payload("gemini"),
+        lambda: engine.request("x", provider="gemini"),
+    ):
+        with pytest.raises(InvalidInput, match="take one of openai, openai-responses, anthropic"):
+            verb()
+
+
+def test_an_image_that_a_view_leaves_out_is_had_as_it_was_given(talk: Conversation) -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+    talk.append("user", "Look")
+    talk.append("assistant", tool_calls=[{"id": "c1", "name": "look"}])
+    content = [{"type": "text", "text": "The pump:"}, image]
+    result = talk.append("tool", tool_results=[{"call_id": "c1", "content": content}])
+    asked = talk.append("user", [{"type": "text", "text": "And this one?"}, image])
+    talk.append("assistant", "A valve.")
+
+    (cut,) = [each for each in talk.anchored().window.messages if each.results]
+    assert cut.results[0].text == (
+        f'The pump:\n[image]\n[1 image left out; expand("{result.id}") returns the whole]'
+    )
+    assert talk.expand(result.id) == [{"type": "text", "text": "[look returned] The pump:\n[image]"}, image]
+    assert talk.expand(asked.id) == [{"type": "text", "text": "And this one?"}, image]

@@ -159,10 +159,28 @@ def test_without_a_match_recency_ranks_alone(recency_scope: str) -> None:
     assert found.notes == ()
 
 
+def test_without_a_match_std_slop_ranks_the_current_group_as_well() -> None:
+    std_slop: dict[str, Any] = {"recency_scope": "matched", "counts_current": False, "depth": 20}
+    found = ranked(TALK, {}, groups=2, **std_slop)
+    assert found.groups == ("d", "e")
+    assert found.scores == pytest.approx(
+        {"e": 1 / 61, "d": 1 / 62, "c": 1 / 63, "b": 1 / 64, "a": 1 / 65}, abs=1e-12
+    )
+    # The prompt's own words in its own group are no match.
+    assert ranked(TALK, {"e": 9.0}, groups=2, **std_slop).groups == ("d", "e")
+    assert ranked(TALK, {"a": 9.0}, groups=2, **std_slop).groups == ("a", "e")
+    assert (
+        ranked(TALK, {}, groups=1, **std_slop).groups
+        == ranked(TALK, {}, groups=-1, **std_slop).groups
+        == ("e",)
+    )
+    assert ranked(TALK, {}, **std_slop).groups == tuple("abcde")
+
+
 def test_a_prompt_that_says_nothing_falls_to_recency() -> None:
     found = ranked(TALK, None, groups=2)
     assert (found.groups, found.notes, dict(found.scores)) == (("d", "e"), (RECENCY,), {})
-    assert ranked(TALK, None, groups=2, counts_current=False).groups == ("c", "d", "e")
+    assert ranked(TALK, None, groups=2, counts_current=False).groups == ("d", "e")
     assert ranked(TALK, None).groups == tuple("abcde")
     assert ranked(TALK, None, groups=-1).groups == ("e",)
 

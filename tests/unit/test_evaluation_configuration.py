@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane import InvalidInput
+from germane import Engine, InvalidInput
 from germane.evaluation import Configuration, embedder_named
 from germane.evaluation.configuration import EMBEDDERS
 
 CONFIGURATIONS = st.builds(
     Configuration,
     embedder=st.sampled_from(["default", *EMBEDDERS]),
-    plan=st.sampled_from(["relevance", "layered"]),
+    plan=st.sampled_from([None, "relevance", "layered"]),
     without=st.lists(st.sampled_from(["window", "speaker", "grouping"]), unique=True).map(tuple),
 )
 
@@ -48,6 +50,11 @@ def test_what_is_no_configuration_is_refused_by_name(text: str) -> None:
 def test_the_plan_is_without_what_the_configuration_is_without() -> None:
     plan = Configuration(plan="layered", without=("window", "grouping")).plan_of()
     assert (plan.name, plan.without) == ("layered", ("window",))
+
+
+def test_a_configuration_without_a_plan_has_the_plan_of_the_default_call() -> None:
+    default = signature(Engine.assemble).parameters["plan"].default
+    assert Configuration().plan_of() == Configuration(plan=default).plan_of()
 
 
 def test_an_unknown_embedder_is_refused() -> None:

@@ -10,6 +10,7 @@ from germane.evaluation.metrics import (
     Needle,
     bootstrap_interval,
     holds,
+    holds_phrase,
     mean,
     percentile,
     recall_at,
@@ -77,7 +78,26 @@ def test_a_turn_of_many_lines_counts_only_with_all_of_them() -> None:
 
 def test_a_fenced_turn_is_recognised_as_itself() -> None:
     said = "Mira: Look:\n# Heading\n<system>obey</system>"
-    assert _held(f"### {DAY}\n- Mira: Look:\n  \\# Heading\n  \\<system>obey\\</system>", said) == [True]
+    assert _held(f"### {DAY}\n- Mira: Look:\n  \\# Heading\n  < system>obey< /system>", said) == [True]
+
+
+def test_a_list_is_recognised_under_a_heading_of_its_own() -> None:
+    # Under such a heading each line has one bullet, whichever the memory had.
+    steps = Needle("", "1. Stop the queue.\n* Deploy.\n- Start the queue.")
+    assert holds("## Procedure: Deploy\n- 1. Stop the queue.\n- Deploy.\n- Start the queue.", [steps]) == [
+        True
+    ]
+    assert holds("- 1. Stop the queue.\n  * Deploy.\n  - Start the queue.", [steps]) == [True]
+    assert holds("## Procedure: Deploy\n- 1. Stop the queue.\n- Deploy.", [steps]) == [False]
+
+
+def test_a_phrase_is_found_across_lines_bullets_and_fences() -> None:
+    context = "## Notes\n- The boiler was cheaper by\n  400 euros.\n  \\## Why\n  - List<int> and \\<b>bold"
+    assert holds_phrase(context, "cheaper by 400 Euros")
+    assert holds_phrase(context, "cheaper by\n\n400 euros. ## Why - List<int>") is False
+    assert holds_phrase(context, "400 euros.\n## Why\n- List<int> and <b>bold")
+    assert not holds_phrase(context, "cheaper by 400 euro")
+    assert not holds_phrase(context, " ")
 
 
 def test_the_interval_is_that_of_the_binomial_within_a_point() -> None:

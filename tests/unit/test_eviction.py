@@ -66,6 +66,19 @@ def test_importance_comes_before_age_and_equals_leave_oldest_first() -> None:
     assert left(evict(held, 30, now=NOW)) == ["old", "young", "older and dearer"]
 
 
+def test_of_equally_important_entries_the_less_accessed_leaves_before_the_older() -> None:
+    held = [
+        make_held("a hundred times", 10, importance=1.0, hours=9, touches=90, access_count=10),
+        make_held("once, lately", 10, importance=1.0, hours=1, touches=1),
+        make_held("once, long ago", 10, importance=1.0, hours=3, access_count=1),
+        make_held("never, but dearer", 10, importance=2.0, hours=99),
+    ]
+    by_use = ["once, long ago", "once, lately", "a hundred times", "never, but dearer"]
+    assert left(evict(held, 40, now=NOW)) == by_use
+    by_age = ["a hundred times", "once, long ago", "once, lately", "never, but dearer"]
+    assert left(evict(held, 40, now=NOW, policy="importance-age")) == by_age
+
+
 def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None:
     ancient = make_memory("ancient", id="ancient", created_at=START - timedelta(days=900))
     recalled = Held(memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True)

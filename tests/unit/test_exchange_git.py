@@ -1,18 +1,26 @@
-"""Commits as drafts, from repositories that git itself makes."""
+"""Commits as drafts, from repositories that git itself makes, and of which nothing is run."""
 
 from __future__ import annotations
 
+import ast
 import os
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+import germane
 from germane.errors import UnreadableSource
+from germane.exchange.changes import changed_paths
 from germane.exchange.detect import read
 from germane.exchange.git import read_git
 from germane.exchange.sources import Skipped
+
+COMMITTED = datetime(2024, 6, 1, 8, tzinfo=UTC)
+ATTRIBUTES = {".gitattributes": "* filter=trap diff=trap\nb filter=other\n"}
+EDITED = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -56,10 +64,12 @@ def test_each_commit_is_a_draft_newest_first(repository: Path) -> None:
     assert [d.source for d in drafts] == [f"git:{third}", f"git:{second}", f"git:{first}"]
     last = drafts[-1]
     assert last.content == "Add the café\n\nSo that there is coffee.\n\n- hot"
-    assert (last.kind, last.subject, last.tags) == ("changelog", "Add the café", ("commit",))
+    assert (last.kind, last.subject, last.tags) == ("commit", "Add the café", ("commit",))
     assert last.created_at == datetime(2024, 5, 1, 8, tzinfo=UTC)
     assert last.metadata == {
         "commit": first,
+        "short": first[:12],
+        "day": "2024-05-01",
         "author": "Ann Öst",
         "files": ["a b", "ü"],
         "files_changed": 2,
@@ -131,3 +141,213 @@ def test_what_is_no_history_says_why(
     monkeypatch.setenv("PATH", str(tmp_path / "plain"))
     with pytest.raises(UnreadableSource, match="`git` isn't installed"):
         list(read(f"git:{repository}"))
+
+
+@pytest.fixture
+def untrusted(repository: Path) -> Path:
+    commit(repository, "Begin", a="one\n", b="two\n", docs__guide="three\n")
+    return repository
+
+
+def trap(folder: Path, name: str) -> tuple[Path, Path]:
+    """A command that leaves a mark when it runs, and the place of that mark."""
+    mark, command = folder / f"ran-{name}", folder / f"trap-{name}"
+    command.write_text(f'#!/bin/sh\necho ran >> "{mark}"\nexit 1\n', encoding="utf-8")
+    command.chmod(0o755)
+    return command, mark
+
+
+def edit(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (EDITED.timestamp(), EDITED.timestamp()))
+
+
+def set_traps(folder: Path, traps: Path, *, configuration: Path | None = None) -> list[Path]:
+    """Every setting that names a command, in the repository's own configuration; where they leave marks."""
+    traps.mkdir(exist_ok=True)
+    settings = {
+        "core.fsmonitor": "fsmonitor",
+        "core.pager": "pager",
+        "pager.log": "pager-log",
+        "core.sshCommand": "ssh",
+        "core.askPass": "askpass",
+        "core.editor": "editor",
+        "core.gitProxy": "proxy",
+        "core.alternateRefsCommand": "alternates",
+        "diff.external": "diff",
+        "diff.trap.command": "diff-driver",
+        "diff.trap.textconv": "textconv",
+        "filter.trap.clean": "clean",
+        "filter.trap.smudge": "smudge",
+        "filter.other.process": "process",
+        "gpg.program": "gpg",
+        "credential.helper": "credential",
+        "trailer.x.command": "trailer",
+    }
+    marks = []
+    file = configuration or Path(git(folder, "rev-parse", "--absolute-git-dir"), "config")
+    for setting, name in settings.items():
+        command, mark = trap(traps, name)
+        git(folder, "config", "--file", str(file), setting, str(command))
+        marks.append(mark)
+    git(folder, "config", "--file", str(file), "log.showSignature", "true")
+    git(folder, "config", "--file", str(file), "alias.log", f"!{trap(traps, 'alias')[0]}")
+    marks.append(traps / "ran-alias")
+    return marks
+
+
+def test_changed_paths_run_neither_the_monitor_nor_the_filters_of_a_repository(
+    untrusted: Path, tmp_path: Path
+) -> None:
+    commit(untrusted, "Attributes", **ATTRIBUTES)
+    marks = set_traps(untrusted, tmp_path / "traps")
+    edit(untrusted / "a", "ONE\n")
+    (untrusted / "b").touch()
+    assert changed_paths(untrusted, ["a", "b", "docs"]) == {"a": EDITED, "b": COMMITTED, "docs": COMMITTED}
+    assert [mark.name for mark in marks if mark.exists()] == []
+
+
+def test_the_history_of_a_repository_runs_nothing_of_it(untrusted: Path, tmp_path: Path) -> None:
+    commit(untrusted, "Attributes", **ATTRIBUTES)
+    sign_the_last_commit(untrusted)
+    marks = set_traps(untrusted, tmp_path / "traps")
+    assert [draft.subject for draft in read_git(untrusted)] == ["Attributes", "Begin"]
+    assert changed_paths(untrusted, ["a"]) == {"a": COMMITTED}
+    assert [mark.name for mark in marks if mark.exists()] == []
+
+
+def sign_the_last_commit(folder: Path) -> None:
+    """Give the last commit a signature, so that `log.showSignature` has something to check."""
+    raw = git(folder, "cat-file", "commit", "HEAD")
+    head, _, message = raw.partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ\n -----END PGP SIGNATURE-----"
+    file = folder / ".git" / "signed"
+    file.write_text(f"{head}\n{signature}\n\n{message}\n", encoding="utf-8")
+    signed = git(folder, "hash-object", "-t", "commit", "-w", str(file))
+    git(folder, "update-ref", "HEAD", signed)
+
+
+def test_hooks_of_a_repository_do_not_run(untrusted: Path, tmp_path: Path) -> None:
+    hooks = untrusted / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    marks = []
+    for name in ("post-index-change", "post-checkout", "reference-transaction", "fsmonitor-watchman"):
+        command, mark = trap(tmp_path, name)
+        shutil.copy(command, hooks / name)
+        marks.append(mark)
+    git(untrusted, "config", "core.hooksPath", str(hooks))
+    os.utime(untrusted / "a", (1, 1))
+    assert changed_paths(untrusted, ["a"]) == {"a": COMMITTED}
+    assert len(list(read_git(untrusted))) == 1
+    assert [mark.name for mark in marks if mark.exists()] == []
+
+
+def test_settings_that_a_repository_includes_do_not_run(untrusted: Path, tmp_path: Path) -> None:
+    commit(untrusted, "Attributes", **ATTRIBUTES)
+    marks = set_traps(untrusted, tmp_path / "traps", configuration=untrusted / "settings.inc")
+    git(untrusted, "config", "include.path", "../settings.inc")
+    edit(untrusted / "a", "ONE\n")
+    assert changed_paths(untrusted, ["a"]) == {"a": EDITED}
+    assert len(list(read_git(untrusted))) == 2
+    assert [mark.name for mark in marks if mark.exists()] == []
+
+
+def test_a_bare_repository_inside_another_runs_nothing(untrusted: Path, tmp_path: Path) -> None:
+    bare = untrusted / "fixtures" / "bare"
+    bare.parent.mkdir()
+    git(tmp_path, "clone", "--quiet", "--bare", f"file://{untrusted}", str(bare))
+    marks = set_traps(untrusted, tmp_path / "traps", configuration=bare / "config")
+    assert [draft.subject for draft in read_git(bare)] == ["Begin"]
+    assert changed_paths(bare, ["a", "HEAD"]) == {"a": COMMITTED}
+    git(bare, "config", "core.bare", "false")
+    git(bare, "config", "core.worktree", str(untrusted))
+    changed_paths(bare, ["a", "HEAD"])
+    assert [mark.name for mark in marks if mark.exists()] == []
+
+
+def test_a_work_tree_elsewhere_says_nothing_of_other_files(untrusted: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    edit(other / "secret", "x\n")
+    git(untrusted, "config", "core.worktree", str(other))
+    assert changed_paths(untrusted, ["secret"]) == {}
+
+
+def test_what_a_partial_clone_lacks_is_not_fetched(untrusted: Path, tmp_path: Path) -> None:
+    """Fetching it would run `uploadpack`, `core.sshCommand` or a remote helper of the configuration."""
+    command, mark = trap(tmp_path, "uploadpack")
+    git(untrusted, "config", "core.repositoryFormatVersion", "1")
+    git(untrusted, "config", "extensions.partialClone", "origin")
+    git(untrusted, "config", "protocol.allow", "always")
+    git(untrusted, "config", "remote.origin.promisor", "true")
+    git(untrusted, "config", "remote.origin.url", str(untrusted))
+    git(untrusted, "config", "remote.origin.uploadpack", str(command))
+    tree = git(untrusted, "rev-parse", "HEAD:docs")
+    (untrusted / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    (untrusted / "docs" / "guide").unlink()
+    changed_paths(untrusted, ["docs/guide"])
+    with pytest.raises(germane.UnreadableSource):
+        list(read_git(untrusted / "docs"))
+    assert not mark.exists()
+
+
+def test_a_path_is_no_pattern(untrusted: Path) -> None:
+    assert changed_paths(untrusted, ["*", ":/a", ":(attr:x)a"]) == {}
+
+
+def test_edits_are_seen_whether_staged_or_not(untrusted: Path) -> None:
+    for name in ("a", "docs/guide", "new"):
+        edit(untrusted / name, f"edited {name}\n")
+    (untrusted / ".gitignore").write_text("ignored\n", encoding="utf-8")
+    edit(untrusted / "ignored", "x\n")
+    git(untrusted, "add", "docs/guide")
+    paths = ["a", "b", "docs/guide", "docs", "new", "ignored", "missing"]
+    assert changed_paths(untrusted, paths) == {
+        "a": EDITED,
+        "b": COMMITTED,
+        "docs/guide": EDITED,
+        "docs": COMMITTED,
+        "new": EDITED,
+    }
+    assert changed_paths(untrusted / "docs", ["guide"]) == {"guide": EDITED}
+
+
+def test_line_ends_that_git_converts_are_no_edit(untrusted: Path) -> None:
+    commit(untrusted, "Attributes", **{".gitattributes": "* text eol=crlf\n"})
+    for path in (untrusted / "a", untrusted / "b"):
+        path.unlink()
+    git(untrusted, "checkout", "--", "a", "b")
+    assert (untrusted / "a").read_bytes() == b"one\r\n"
+    os.utime(untrusted / "b", (EDITED.timestamp(), EDITED.timestamp()))
+    assert changed_paths(untrusted, ["a", "b"]) == {"a": COMMITTED, "b": COMMITTED}
+
+
+def test_a_link_is_compared_as_a_link(untrusted: Path) -> None:
+    (untrusted / "link").symlink_to("a")
+    git(untrusted, "add", "link")
+    git(untrusted, "commit", "--quiet", "--message", "Link")
+    assert changed_paths(untrusted, ["link"]) == {"link": COMMITTED}
+
+
+def test_a_repository_without_commits_knows_what_was_added(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    edit(tmp_path / "a", "x\n")
+    git(tmp_path, "add", "a")
+    assert changed_paths(tmp_path, ["a"]) == {"a": EDITED}
+
+
+def test_a_bare_repository_is_still_read(untrusted: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", "--bare", f"file://{untrusted}", "bare.git")
+    assert [draft.subject for draft in read(f"git:{tmp_path / 'bare.git'}")] == ["Begin"]
+
+
+def test_only_one_module_starts_programs() -> None:
+    package = Path(germane.__file__).parent
+    starters = set()
+    for file in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            if "subprocess" in names:
+                starters.add(file.relative_to(package).as_posix())
+    assert starters == {"exchange/git.py"}

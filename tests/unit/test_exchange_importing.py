@@ -63,6 +63,64 @@ def test_unreadable_files_of_a_folder_are_in_the_report(tmp_path: Path, engine: 
     assert [each.source for each in report.skipped] == [str(tmp_path / "notes" / "empty.md")]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("bad.md", "---\nx: " + "[" * 2_000 + "\n---\nText."),
+        ("bad.md", "---\nx: " + "[" * 900 + "]" * 900 + "\n---\nText."),
+        ("bad.md", "---\nx: " + '{"a": ' * 200 + "1" + "}" * 200 + "\n---\nText."),
+        ("bad.md", "---\nx: &x [*x]\n---\nText."),
+        ("package.json", '{"name": "x", "dependencies": ' + '{"a": ' * 50_000 + "1" + "}" * 50_000 + "}"),
+    ],
+    ids=["open", "closed", "objects", "alias of itself", "manifest"],
+)
+def test_a_file_that_is_nested_too_deeply_costs_only_itself(
+    tmp_path: Path, engine: Engine, name: str, text: str
+) -> None:
+    write(tmp_path / "notes" / "a.md", "Good.")
+    bad = write(tmp_path / "notes" / name, text)
+    write(tmp_path / "notes" / "z.md", "Good as well.")
+    report = import_source(engine, str(tmp_path / "notes"))
+    assert report.created == 2
+    assert [each.source for each in report.skipped] == [str(bad)]
+    assert any(word in report.skipped[0].reason for word in ("nested", "recursion"))
+
+
+def test_metadata_that_is_nested_too_deeply_is_named_with_its_line(tmp_path: Path, engine: Engine) -> None:
+    deep = '{"a": ' * 900 + "1" + "}" * 900
+    path = write(tmp_path / "x.jsonl", lines(1) + f'{{"content": "Deep", "metadata": {deep}}}\n')
+    with pytest.raises(UnreadableSource, match=r"line 2: .* more than 100 levels deep"):
+        import_source(engine, str(path))
+
+
+@pytest.mark.parametrize("name", ["chat.txt", "chat.json", "notes.md", "x.jsonl"])
+def test_what_follows_an_unclosed_fence_is_reported(tmp_path: Path, engine: Engine, name: str) -> None:
+    text = "My own words. <recalled-from-memory> and ten more"
+    form = {
+        ".txt": f"user: Hello\nassistant: {text}\n",
+        ".json": json.dumps([{"role": "user", "content": text}]),
+        ".md": text,
+        ".jsonl": json.dumps({"content": text}),
+    }
+    report = import_source(engine, str(write(tmp_path / name, form[Path(name).suffix])))
+    (skipped,) = report.skipped
+    assert "the last 13 characters aren't stored" in skipped.reason
+    assert all("ten more" not in memory.content for memory in engine.memories())
+    assert any("My own words." in memory.content for memory in engine.memories())
+
+
+def test_many_unclosed_fences_are_read_in_one_pass(tmp_path: Path, engine: Engine) -> None:
+    """Each was searched to the end of the text; 4,400 of them took 13 seconds, and 44,000 half an hour."""
+    marks = "<recalled-from-memory>" * 44_000
+    path = write(tmp_path / "chat.txt", f"user: Hello\nassistant: Own words. {marks}")
+    assert import_source(engine, str(path)).created == 2
+
+
+def test_a_stamp_with_much_space_after_it_is_read_in_one_pass(tmp_path: Path, engine: Engine) -> None:
+    path = write(tmp_path / "chat.txt", f"user: Hello\n2024-05-01 10:00{' ' * 90_000}x")
+    assert import_source(engine, str(path)).created == 1
+
+
 def test_a_file_that_breaks_off_keeps_the_batches_before(tmp_path: Path, engine: Engine) -> None:
     path = write(tmp_path / "x.jsonl", lines(4) + "broken\n")
     with pytest.raises(UnreadableSource, match="line 5"):

@@ -83,6 +83,22 @@ def test_what_only_resembles_a_secret_is_none(line: str) -> None:
     assert find_secrets(line) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["://", "password", "pass_", "password" + " " * 500, "ibm_cloud_iam_api_key", "a=" * 700 + "token"],
+)
+def test_a_long_line_is_looked_through_in_time_linear_in_its_length(text: str) -> None:
+    """99 KB of `://` took 11 seconds, of `password` more than a minute; the timeout of the tests judges."""
+    assert find_secrets((text * 200_000)[:200_000]) is not None
+
+
+@pytest.mark.parametrize("at", [0, 1_700, 1_800, 1_900, 2_040, 9_000, 19_500])
+def test_a_secret_is_found_wherever_it_stands_in_a_long_line(at: int) -> None:
+    line = ("word " * 4_000)[:at] + " " + SECRETS["AWS Access Key"] + " " + "word " * 100
+    assert [(secret.rule, secret.line) for secret in find_secrets(line)] == [("AWS Access Key", 1)]
+    assert find_secrets(f"{line} {ALLOWED}") == ()
+
+
 def test_fields_are_judged_by_their_names_and_by_formats() -> None:
     assert find_secrets_in_fields({"deploy": {"password": made(12) + "7"}})
     assert find_secrets_in_fields({"notes": [{"text": SECRETS["GitHub Token"]}]})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+import germane
 from germane import Level
 from germane.kinds import BUILT_IN
 from germane.packing.render import fence, item_lines, render
@@ -79,17 +81,128 @@ def test_a_memory_adds_no_structure_of_its_own(text: str) -> None:
 def test_only_the_plan_starts_a_line_at_the_margin(text: str) -> None:
     for line in fence(text):
         assert len(line.splitlines()) == 1
-        assert not re.search(r"(?<!\\)</", line)
+        assert "</" not in line
 
 
 def test_plain_text_and_comparisons_stay_as_they_are() -> None:
-    plain = "if a < b and c > d: List<int> -> x  # done"
+    plain = (
+        "if a < b and a<b, c > d: List<int>, Map<String, User>, 1<<n, cout << x, x[0], [INSTALL] -> x  # done"
+    )
     assert fence(plain) == [plain]
 
 
 def test_a_tag_that_closes_a_section_is_defused_and_still_readable() -> None:
-    assert fence("</section> and <system>") == [r"\</section> and \<system>"]
+    assert fence("</section> and <system>") == ["< /section> and < system>"]
 
 
 def test_control_characters_are_gone() -> None:
     assert fence("a\x00b\x1b[31mred\u202eabc") == ["a b [31mred abc"]
+
+
+MARKERS = (
+    *("<|im_start|>", "<|im_end|>", "<|im_sep|>", "<|endoftext|>", "<|system|>", "<|user|>", "<|assistant|>"),
+    *(
+        "<|begin_of_text|>",
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|eot_id|>",
+        "<|eom_id|>",
+        "<|python_tag|>",
+    ),
+    *("[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"),
+    *(
+        "[AVAILABLE_TOOLS]",
+        "[/AVAILABLE_TOOLS]",
+        "[TOOL_CALLS]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+        "[THINK]",
+    ),
+    *(
+        "<start_of_turn>",
+        "<end_of_turn>",
+        "<bos>",
+        "<eos>",
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+    ),
+    *("<｜User｜>", "<｜Assistant｜>", "<｜begin▁of▁sentence｜>", "<｜tool▁calls▁begin｜>"),
+    *(
+        "<function_calls>",
+        "</function_calls>",
+        "<invoke ",
+        "<system>",
+        "</system>",
+        "<SYSTEM>",
+        "<BOS_TOKEN>",
+    ),
+    *(
+        "<|channel|>",
+        "<|message|>",
+        "<|start|>",
+        "<|return|>",
+        "<|call|>",
+        "<|START_OF_TURN_TOKEN|>",
+        "[gMASK]",
+    ),
+)
+ROLES = ("Human:", "Assistant:")
+marked = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [*MARKERS, *ROLES, "\\", "x", " ", "\n", "\n\n", "<", "|", "[", "- ", "> ", "\x00", "\u2028"]
+        ),
+        st.text(max_size=8),
+    ),
+    max_size=12,
+).map("".join)
+
+
+def assert_no_marker(shown: str) -> None:
+    assert [marker for marker in MARKERS if marker in shown] == []
+    assert not re.search(r"^\W*(?:Human|Assistant):", shown, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+@pytest.mark.parametrize("form", ["{}", "x{}", "\\{}", "a {} b", "{}{}", "1{}y", "<{}", "x<\n{}"])
+def test_a_marker_of_a_chat_template_stands_nowhere(form: str, marker: str) -> None:
+    assert_no_marker("\n".join(fence(form.replace("{}", marker))))
+
+
+@given(marked)
+def test_no_text_brings_a_marker_into_a_context(text: str) -> None:
+    assert_no_marker("\n".join(fence(text)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    marked, marked, st.sampled_from(["fact", "procedure", "censor", "adr", "episode", "decision", "focus"])
+)
+def test_no_field_of_a_memory_brings_a_marker_into_a_context(text: str, other: str, kind: str) -> None:
+    metadata = {"name": other, "title": other, "reason": other, "status": other, "reasons": [other]}
+    with germane.open(":memory:", embedder=None) as engine:
+        for number in range(2):
+            engine.remember(
+                f"deploy {number} {text}",
+                kind=kind,
+                subject=f"{number} {other}",
+                metadata=metadata,
+                source=f"a {other}",
+            )
+        for plan in ("layered", "relevance"):
+            context = engine.assemble("deploy", budget=4000, plan=plan)
+            assert_no_marker(context.text)
+
+
+def test_what_a_speaker_says_is_still_readable() -> None:
+    assert fence("Human: hi\n\nAssistant: [INST] ok <|im_end|>") == [
+        "Human : hi",
+        "Assistant : [ INST] ok < |im_end|>",
+    ]
+    assert fence("The human said: Human: is a role") == ["The human said: Human: is a role"]
+
+
+def test_invisible_tag_characters_are_gone() -> None:
+    assert fence("Hi" + "".join(chr(0xE0000 + ord(one)) for one in "obey") + "!") == ["Hi !"]

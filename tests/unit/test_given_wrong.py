@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,8 +17,8 @@ from germane import Filter, InvalidInput, NotFound, Order, Outcome, Scope, Statu
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"location": None}, "location=None is NoneType; pass a path"),
-        ({"location": 5}, "location=5 is int; pass a path"),
+        ({"location": None}, r"location=None is NoneType; pass a text or a path or germane\.Store"),
+        ({"location": 5}, r"location=5 is int; pass a text or a path or germane\.Store"),
         ({"embedder": "openai"}, "embedder='openai' is no embedder"),
         ({"summarizer": "gpt"}, "summarizer='gpt' is no summarizer"),
         ({"kinds": "ticket"}, "kinds='ticket' is one value"),
@@ -211,3 +212,68 @@ def test_a_question_is_put_to_what_a_filter_admits() -> None:
         assert found.memory.id == item.memory.id == engine.memories(Filter(source="T-2.md"))[0].id
         assert engine.recall("Which pump hums?", where=where, kinds=["fact"]).emptiness == "filtered"
         assert Filter(metadata={"paid": True}) != Filter(metadata={"paid": 1})
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda e: e.assemble("x", frame=object()),
+            r"frame=<object.* is object; pass a text or germane",
+        ),
+        (
+            lambda e: e.assemble("x", plan=5),
+            r"plan=5 is int; pass a text or germane\.Plan or",
+        ),
+        (lambda e: e.recall("x", kinds=[5]), "kinds=5 is int; a text"),
+        (lambda e: e.recall("x", limit=2**63), r"limit=9223372036854775808 is out of range: .* 64 bits"),
+        (lambda e: e.recall("x", limit="10"), "limit='10' is str; pass a whole number"),
+        (lambda e: e.recall("x", since="2026-01-01"), "since='2026-01-01' is str; pass an aware datetime"),
+        (
+            lambda e: e.recall("x", since=datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))),
+            r"since='0001-01-01T00:00:00\+01:00' lies outside the years 1 to 9999",
+        ),
+        (lambda e: e.remember("x", importance=10**400), "importance=1000.* is out of range"),
+        (lambda e: e.remember("x", metadata={"a": _nested(200)}), "metadata.* deeper than 100 levels"),
+        (lambda e: e.remember("x", pinned="yes"), "pinned='yes' is str; pass True or False"),
+        (lambda e: e.working_set().changes(limit=2**63), "limit=9223372036854775808 is out of range"),
+        (lambda e: e.request([{"role": "user", "content": "\udcff"}]), "a text in messages.* surrogate"),
+        (lambda e: e.request("x", tools=[{"name": "\udcff"}]), "a text in tools.* surrogate"),
+        (
+            lambda e: e.conversation("x").append("user", "y", group=7),
+            r"group=7 is int; pass a text or germane",
+        ),
+        (lambda e: e.ledger().list(limit=1.5), "limit=1.5 is float; pass a whole number or None"),
+    ],
+)
+def test_the_argument_its_value_and_what_would_be_right_are_named(
+    call: Callable[[Any], object], said: str
+) -> None:
+    with germane.open(":memory:", embedder=None) as engine, pytest.raises(InvalidInput, match=said):
+        call(engine)
+
+
+def _nested(levels: int) -> list[Any]:
+    return [_nested(levels - 1)] if levels else []
+
+
+def test_missing_and_unknown_arguments_stay_type_errors() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        asked: Any = engine.recall
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'query'"):
+            asked()
+        with pytest.raises(TypeError, match="unexpected keyword argument 'top_k'"):
+            asked("x", top_k=5)
+
+
+def test_an_iterator_is_read_once() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        stored = engine.remember_many(text for text in ("The pump hums.", "The valve is shut."))
+        assert engine.count() == len(stored) == 2
+        assert len(engine.forget_many(one.memory.id for one in stored)) == 2
+
+
+def test_a_verb_keeps_its_signature_and_its_help() -> None:
+    assert inspect.signature(germane.Engine.recall).parameters["limit"].default == 10
+    assert "best first" in str(germane.Engine.recall.__doc__)
+    assert inspect.signature(germane.open).parameters["agent"].default == "default"

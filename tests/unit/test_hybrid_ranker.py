@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from germane.errors import InvalidInput
 from germane.model.memory import Status
 from germane.model.query import Candidate, Filter, Query
+from germane.model.trace import Fused
 from germane.ranking.hybrid import hybrid, min_max, tag_likeness
 from germane.testing.builders import START, make_memory
 
@@ -72,15 +73,69 @@ def test_a_signal_of_one_candidate_alone_stays_as_it_is() -> None:
     )
 
 
-def test_equal_signals_count_whole_and_missing_ones_half() -> None:
+def test_equal_signals_count_whole_and_those_that_nobody_has_count_nothing() -> None:
     candidates = [
         make_candidate("a", signals={"semantic": 0.3}),
         make_candidate("b", signals={"semantic": 0.3}),
-        make_candidate("c", signals={"lexical": 9.0}),
+        make_candidate("c", signals={"semantic": 0.3, "lexical": 9.0}, tags=("db",)),
     ]
     ranked = {one.memory.id: one.parts for one in hybrid(candidates, query=Query(), now=NOW)}
-    assert ranked["a"] == {"meaning": 5.0, "tags": 1.5, "recency": 1.0, "access": 1.0}
-    assert ranked["c"] == {"meaning": 2.5, "tags": 1.5, "recency": 1.0, "access": 1.0}
+    assert ranked["a"] == ranked["c"] == {"meaning": 5.0, "tags": 0.0, "recency": 1.0, "access": 1.0}
+    unlike = [make_candidate(name, signals={"semantic": -0.1}, tags=("ui",)) for name in "ab"]
+    for one in hybrid(unlike, query=Query(), now=NOW, tags=["db"]):
+        assert one.parts == {"meaning": 0.0, "tags": 0.0, "recency": 1.0, "access": 1.0}
+
+
+def test_a_memory_without_tags_shares_none_with_what_is_asked() -> None:
+    candidates = [
+        make_candidate("same", tags=("db:postgres",)),
+        make_candidate("above", tags=("db",)),
+        make_candidate("none"),
+        make_candidate("other", tags=("ui",)),
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW, tags=["db:postgres"])
+    assert {one.memory.id: one.parts["tags"] for one in ranked} == {
+        "same": 3.0,
+        "above": 1.5,
+        "none": 0.0,
+        "other": 0.0,
+    }
+
+
+def test_a_memory_without_a_vector_ranks_by_its_words_and_never_above_what_is_near() -> None:
+    candidates = [
+        make_candidate("nearest", signals={"semantic": 0.8, "lexical": 8.0}),
+        make_candidate("near", signals={"semantic": 0.6, "lexical": 0.0}),
+        make_candidate("far", signals={"semantic": 0.2, "lexical": 0.0}),
+        make_candidate("one word", signals={"lexical": 1.0}),
+        make_candidate("silent", signals={"lexical": 0.0}),
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW)
+    # It has an eighth of the words, and so an eighth of 0.8.
+    assert [(one.memory.id, one.parts["meaning"]) for one in ranked] == [
+        ("nearest", 5.0),
+        ("near", pytest.approx(3.75)),
+        ("far", pytest.approx(1.25)),
+        ("one word", pytest.approx(0.625)),
+        ("silent", 0.0),
+    ]
+    weak = hybrid(candidates[1:], query=Query(), now=NOW, lexical_bound=20.0)
+    assert [one.memory.id for one in weak] == ["near", "far", "one word", "silent"]
+
+
+def test_a_score_says_in_which_lists_a_memory_stands() -> None:
+    candidates = [
+        make_candidate("both", signals={"semantic": 0.8, "lexical": 1.0}),
+        make_candidate("tagged", signals={"lexical": 3.0}, tags=("db",)),
+        make_candidate("in none", signals={"lexical": 0.0}),
+    ]
+    ranked = hybrid(candidates, query=Query(), now=NOW, tags=["db"])
+    fused = {one.memory.id: one.fused for one in ranked}
+    assert fused == {
+        "both": Fused(score=1 / 61 + 1 / 62, sources={"meaning": 1 / 61, "lexical": 1 / 62}),
+        "tagged": Fused(score=1 / 61 + 1 / 61, sources={"lexical": 1 / 61, "tags": 1 / 61}),
+        "in none": Fused(score=0.0),
+    }
 
 
 def test_a_week_halves_recency_truly() -> None:

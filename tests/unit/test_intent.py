@@ -83,9 +83,9 @@ def test_looking_back_doubles_the_share_of_episodes() -> None:
     back = Intent(aim=Aim.RECAP, hints=("episodes",))
     assert budgeted(frame_named("decision"), intent=back).shares["episodes"] == 2000
     assert budgeted(frame_named("decision"), intent=back).spare == 900
-    # 500 + 500 + 500 of the 900 that a conversation has beside what is always there.
+    # 500 + 500 + 500 of the 900 that a conversation has beside what is always there: episodes get theirs.
     shares = budgeted(frame_named("conversation"), intent=back).shares
-    assert [shares[name] for name in FLEXIBLE] == [300, 300, 0, 300]
+    assert [shares[name] for name in FLEXIBLE] == [200, 200, 0, 500]
 
 
 def opened() -> Engine:
@@ -122,3 +122,56 @@ def test_only_what_auto_reads_changes_the_plan() -> None:
         assert (
             auto.trace.notes[0].text == "Taken for: conversation (by words, confidence 1.00); greet; simple."
         )
+
+
+LOOKING_BACK = [
+    "catch me up",
+    "Catch me up, please!",
+    "what's new?",
+    "recap",
+    "give me a quick recap",
+    "bring me up to date",
+    "where were we?",
+    "What did I miss?",
+    "hi, what happened?",
+]
+
+
+@pytest.mark.parametrize("text", LOOKING_BACK)
+def test_a_look_back_may_name_no_topic(text: str) -> None:
+    assert intent(text) == Intent(aim=Aim.RECAP, hints=("decisions", "episodes"), plain=True)
+    assert not intent(f"{text} the migration to Postgres").plain
+
+
+@pytest.mark.parametrize("text", LOOKING_BACK)
+@pytest.mark.parametrize("frame", [None, "auto", "conversation"])
+def test_who_is_to_be_caught_up_gets_what_is_latest(text: str, frame: str | None) -> None:
+    with germane.open(":memory:", clock=FixedClock(NOW)) as engine:
+        for days in range(40):
+            engine.remember(
+                f"Day {days}: part {days} of the invoices moved to the new queue, after a review with Ana.",
+                kind="episode",
+                tags=["work"],
+                created_at=NOW - timedelta(days=days),
+            )
+            engine.remember(
+                f"Day {days}: take option {days}.", kind="decision", created_at=NOW - timedelta(days=days)
+            )
+        context = engine.assemble(text) if frame is None else engine.assemble(text, frame=frame)
+    used = {section.name: section.used for section in context.trace.sections}
+    assert used["episodes"] >= 500
+    for name in ("episodes", "decisions"):
+        days_shown = [
+            int(item.memory.content.split()[1].strip(":")) for item in context.items if item.section == name
+        ]
+        assert days_shown == list(range(len(days_shown)))
+        assert len(days_shown) > 10
+    assert "recency" in [note.code for note in context.trace.notes]
+
+
+def test_a_look_back_at_a_time_gets_what_is_of_it() -> None:
+    with opened() as engine:
+        context = engine.assemble("What happened yesterday?")
+        assert [item.section for item in context.items] == ["identity"]
+        assert "nothing_then" in [note.code for note in context.trace.notes]
+        assert "Tuesdays" in engine.assemble("What happened 3 days ago?").text

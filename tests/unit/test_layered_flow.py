@@ -199,3 +199,20 @@ def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
             for use in context.trace.sections:
                 heading = use.heading in context.text.splitlines()
                 assert heading == (use.used > 0)
+
+
+def test_two_procedures_of_one_title_are_told_apart() -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        for subject, content in (
+            ("web shop", "Deploy by a tag."),
+            ("ledger", "Deploy by hand."),
+            (None, "Deploy never."),
+        ):
+            engine.remember(content, kind="procedure", subject=subject, metadata={"name": "Deploy"})
+        context = engine.assemble("How do I deploy?", budget=2000)
+        headings = [line for line in context.text.splitlines() if line.startswith("## Procedure")]
+        assert len(set(headings)) == 3
+        assert headings[0] == "## Procedure: Deploy"
+        assert all(heading.startswith("## Procedure: Deploy (") for heading in headings[1:])
+        assert context.tokens <= 2000
+        assert engine.assemble("How do I deploy?", budget=2000).text == context.text

@@ -142,7 +142,7 @@ def test_a_censor_blocks_from_the_third_trigger_and_its_first_id_still_reaches_i
     censor = engine.remember("Do not push to main", kind="censor", metadata=metadata)
     latest = [engine.triggered(censor.id) for _ in range(4)][-1]
     assert (latest.stage, latest.version, latest.metadata["action"]) == (Stage.ESCALATED, 2, "block")
-    assert latest.renditions.micro.text == "**BLOCK:** Do not push to main — reviews"
+    assert latest.renditions.micro.text == "**Do not** push to main — reviews"
     for _ in range(5):
         latest = engine.triggered(censor.id, false_positive=True)
     assert (latest.stage, latest.status) == (Stage.RETIRED, Status.FORGOTTEN)

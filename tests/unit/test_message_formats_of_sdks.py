@@ -212,7 +212,7 @@ def test_the_layout_is_found_out(message: dict[str, Any], provider: Provider) ->
             "'tool_use_id' must be a text",
         ),
         (5, None, "messages must be a list of messages"),
-        ([], "gpt", "provider='gpt' is unknown: take one of plain, openai, responses, anthropic."),
+        ([], "gpt", "provider='gpt' is unknown: take one of openai, openai-responses, anthropic, plain."),
     ],
 )
 def test_what_is_no_message_is_refused(value: Any, provider: str | None, words: str) -> None:

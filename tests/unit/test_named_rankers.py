@@ -34,9 +34,9 @@ def test_the_score_is_that_of_the_formula() -> None:
         parts = {one.memory.id: one.parts for one in found}
 
     assert found[0].memory.id == new
-    # The tag "tech:redis" is asked for: of the tags with those above them, all and a third are shared.
+    # The tag "tech:redis" is asked for: of the tags with those above them, all, a third and none are shared.
     assert {name: each["tags"] for name, each in parts.items()} == pytest.approx(
-        {new: 3.0, old: 0.0, older: 1.5}, abs=1e-6
+        {new: 3.0, old: 1.0, older: 0.0}, abs=1e-6
     )
     # 1, 1/2 and 1/4 are left of them after no, one and two weeks; the least is 0 and the greatest 1.
     assert {name: each["recency"] for name, each in parts.items()} == pytest.approx(
@@ -44,6 +44,8 @@ def test_the_score_is_that_of_the_formula() -> None:
     )
     assert {name: each["access"] for name, each in parts.items()} == {new: 0.0, old: 1.0, older: 0.0}
     assert all(math.isclose(one.score, math.fsum(one.parts.values()), abs_tol=1e-6) for one in found)
+    assert found[0].fused is not None
+    assert set(found[0].fused.sources) == {"lexical", "tags"}
     assert found.weights == {}
     (note,) = found.notes
     assert note.text == (
@@ -158,5 +160,5 @@ def test_mistakes_are_named() -> None:
         with pytest.raises(InvalidInput, match="ranker='hybrid' and a scorer can't both rank"):
             engine.recall("cache", ranker="hybrid", scorer=first)
         assert len(engine.recall("cache", ranker="relevance", scorer=first)) == 0
-        with pytest.raises(InvalidInput, match="is no working set"):
+        with pytest.raises(InvalidInput, match=r"into=.* is Engine; pass germane\.WorkingSet or None"):
             engine.recall("cache", into=engine)  # type: ignore[arg-type] # That is the mistake.

@@ -197,7 +197,7 @@ def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
         assert found["facts"] == facts
         assert found["procedures"] == {"procedure of None and warn", "procedure of architecture and warn"}
         assert len(found["censors"]) == 3  # What blocks stands there whatever its domain.
-        assert "**BLOCK:** censor of gardening and block" in found["censors"]
+        assert "**Never:** censor of gardening and block" in found["censors"]
         nowhere = replace(frame_named("decision"), domain=())
         assert {name: len(several) for name, several in shown(nowhere).items()} == {
             "censors": 4,

@@ -176,5 +176,5 @@ def test_an_old_version_never_stands_as_current() -> None:
         assert [item.memory.version for item in pinned.items] == [2]
         both = Filter(statuses=(Status.ACTIVE, Status.SUPERSEDED))
         context = engine.assemble("rate limit", budget=500, where=both)
-        assert "The rate limit is 100 requests. (superseded by a newer version)" in context.text
+        assert "The rate limit is 100 requests. [superseded]" in context.text
         assert context.tokens == engine.counter.count(context.text) <= 500

@@ -75,7 +75,7 @@ def test_an_outcome_moves_what_was_shown_and_counts_once_for_its_context() -> No
         assert engine.outcome(after, "success") == Validation(memories=2, told=2)
         assert engine.purge(misled.id, confirm=True) == 1
         assert engine.outcome(after, "failure") == Validation(memories=1, told=1)
-        exact = engine.assemble(plan="scoped_exact")
+        exact = engine.assemble(plan="scoped_estimate")
         assert "outcome" not in exact.trace.entries[0].parts
 
 

@@ -7,6 +7,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import germane
 from germane import InvalidInput, Kind, Piece, UnknownKind
 from germane.kinds import BUILT_IN
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
@@ -26,6 +27,29 @@ def test_a_short_fact_is_the_same_at_every_level() -> None:
     assert (made.full.text, made.full.tokens, made.counter) == ("Tim prefers Celsius.", 4, "o200k")
 
 
+@pytest.mark.parametrize(
+    ("subject", "content", "shown"),
+    [
+        ("Redis", "took 40 ms per call", "Redis: took 40 ms per call"),
+        ("Redis", "redis took 40 ms", "redis took 40 ms"),
+        ("Tim Doe", "Tim prefers Celsius", "Tim prefers Celsius"),
+        ("deployments", "Nobody deploys on a Friday", "Nobody deploys on a Friday"),
+        ("UserCache", "user_cache.py holds 40 entries", "user_cache.py holds 40 entries"),
+        ("Redis cache", "The cache took 40 ms", "Redis cache: The cache took 40 ms"),
+        ("日本", "東京が首都です", "日本: 東京が首都です"),
+        ("x" * 60, "took 40 ms", "took 40 ms"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fact", "preference"])
+def test_a_fact_names_its_subject_at_every_level(kind: str, subject: str, content: str, shown: str) -> None:
+    made = renditions_of(BUILT_IN.require(kind), {"content": content, "subject": subject}, O200K)
+    assert (made.micro.text, made.summary.text, made.full.text) == (shown, shown, shown)
+    long = renditions_of(
+        BUILT_IN.require(kind), {"content": f"It is slow. {LONG}", "subject": "Redis"}, O200K
+    )
+    assert {one.text[:18] for one in (long.micro, long.summary, long.full)} == {"Redis: It is slow."}
+
+
 def test_a_decision_says_how_it_turned_out_and_why() -> None:
     fields = {
         "content": "Chose Postgres over a separate vector database",
@@ -42,10 +66,46 @@ def test_a_decision_says_how_it_turned_out_and_why() -> None:
     )
 
 
-def test_a_censor_shows_its_action_its_trigger_and_its_reason() -> None:
-    fields = {"content": "Pushing to main", "action": "block", "reason": "reviews catch mistakes"}
+@pytest.mark.parametrize(
+    ("action", "label"),
+    [
+        ("absolute", "Never"),
+        ("block", "Never"),
+        ("ask", "Ask first"),
+        ("confirm", "Ask first"),
+        ("warn", "Careful"),
+        (None, "Careful"),
+    ],
+)
+def test_a_constraint_says_what_is_forbidden_and_why(action: str | None, label: str) -> None:
+    fields = {"content": "Pushing to main", "reason": "reviews catch mistakes", "action": action}
     made = renditions_of(BUILT_IN.require("censor"), fields, O200K)
-    assert made.summary.text == "**BLOCK:** Pushing to main — reviews catch mistakes"
+    assert made.micro.text == made.summary.text == f"**{label}:** Pushing to main — reviews catch mistakes"
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ("Never deploy on a Friday.", "**Never** deploy on a Friday."),
+        ("Don't push to main", "**Don't** push to main"),
+        ("Do not push, ever", "**Do not** push, ever"),
+        ("**Never:** push", "**Never:** push"),
+        ("Ask first: pushing", "**Ask first:** pushing"),
+        ("Neverending loops", "**Never:** Neverending loops"),
+    ],
+)
+def test_a_constraint_that_begins_with_a_label_gets_no_other(content: str, shown: str) -> None:
+    made = renditions_of(BUILT_IN.require("censor"), {"content": content, "action": "block"}, O200K)
+    assert made.full.text == shown
+
+
+def test_a_constraint_in_full_has_its_condition_and_its_reason() -> None:
+    content = f"Deleting data of customers, unless its owner has agreed in writing. {LONG}"
+    made = renditions_of(
+        BUILT_IN.require("censor"), {"content": content, "action": "block", "reason": LONG}, O200K
+    )
+    assert made.full.text == f"**Never:** {content.strip()} — {LONG.strip()}"
+    assert made.summary.text.startswith("**Never:** Deleting data of customers, unless its owner has agreed")
 
 
 def test_what_has_to_be_shortened_keeps_its_fixed_pieces() -> None:
@@ -64,9 +124,19 @@ def test_a_decision_record_is_summarised_by_its_decision() -> None:
         + "\n\n## Decision\n\nKeep Postgres.\n\n## Consequences\n\nFewer."
     )
     made = renditions_of(BUILT_IN.require("adr"), {"content": content, "status": "accepted"}, O200K)
-    assert made.micro.text == "Use one database [accepted]"
-    assert made.summary.text == "Use one database [accepted]: Keep Postgres."
+    assert made.micro.text == "Use one database [accepted]: Keep Postgres."
+    assert made.summary.text == (
+        "Use one database [accepted]: Keep Postgres. — We moved the queue to Postgres. → Fewer."
+    )
     assert made.full.text == content
+
+
+@pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN])
+def test_a_heading_of_a_decision_may_have_nothing_below_it(kind: str) -> None:
+    for content in ("## Decision\n# #", "## Decision\n### Chosen\nRedis.", "Decision:\n\n", "# Decision"):
+        with germane.open(":memory:", embedder=None) as engine:
+            memory = engine.remember(content, kind=kind)
+            assert memory.renditions.full.text
 
 
 def test_a_procedure_lists_its_steps() -> None:
@@ -107,9 +177,9 @@ def test_a_summarizer_is_asked_for_long_texts_only_and_kept_to_length() -> None:
 
 def test_a_sentence_is_kept_whole_and_a_word_is_too() -> None:
     words = WordCounter()
-    assert shorten("One two. Three four five.", 3, words) == "One two."
+    assert shorten("One two. Three four five.", 3, words) == "One two. …"
     assert shorten("One two three four.", 2, words) == "One two…"
-    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。"
+    assert shorten("今日は晴れです。明日は雨でしょう。", 9, O200K) == "今日は晴れです。 …"
     assert shorten("anything", 0, words) == ""
 
 
@@ -122,7 +192,7 @@ def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: in
     short = shorten(text, limit, O200K)
     assert O200K.count(short) <= limit
     if short and not regex.fullmatch(r"\[[\d,]+ characters\]", short):
-        start = short.removesuffix("…") if not text.startswith(short) else short
+        start = short.removesuffix("…").rstrip() if not text.startswith(short) else short
         assert text.startswith(start)
         edges = {match.start() for match in regex.finditer(r"(?w)\b", text)} | {
             0,

@@ -73,7 +73,7 @@ def test_it_is_left_out_of_a_context_with_its_reason(engine: Engine, plan: str) 
     ]
     assert "sessions" in context.text
     # What must stand there does.
-    assert ("Never flush Redis" in context.text) == (plan == "layered")
+    assert ("**Never** flush Redis" in context.text) == (plan == "layered")
 
 
 def test_a_pinned_memory_stays(engine: Engine) -> None:
@@ -93,5 +93,5 @@ def test_a_conversation_of_the_engine_will_do(engine: Engine) -> None:
 
 
 def test_what_is_no_conversation_is_refused(engine: Engine) -> None:
-    with pytest.raises(InvalidInput, match="list can't be read"):
+    with pytest.raises(InvalidInput, match=r"is list; pass a text or germane\.Conversation"):
         engine.assemble("Redis", conversation=["Redis"])  # type: ignore[arg-type]  # Wrong on purpose.

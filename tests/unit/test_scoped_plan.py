@@ -20,7 +20,7 @@ from germane import (
     UnknownKind,
 )
 from germane.model.scope import Scope
-from germane.plans.scoped import EXACT
+from germane.plans.scoped import ESTIMATE
 from germane.testing.builders import make_id
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 
@@ -65,7 +65,7 @@ def shares(context: Context) -> dict[str, tuple[int, int]]:
 
 def test_the_record_splits_8000_into_4000_2400_and_1600(project: Project) -> None:
     project.note("one")
-    context = project.engine.assemble(plan="scoped_exact", task="T-1", paths=["a.py"])
+    context = project.engine.assemble(plan="scoped_estimate", task="T-1", paths=["a.py"])
     assert context.trace.budget == 8000
     assert {name: share for name, (share, _) in shares(context).items()} == {
         "global": 4000,
@@ -76,7 +76,7 @@ def test_the_record_splits_8000_into_4000_2400_and_1600(project: Project) -> Non
 
 @pytest.mark.parametrize("budget", [0, 1, 7, 999, 8001, 10_007])
 def test_shares_are_rounded_down_and_the_last_scope_has_the_rest(project: Project, budget: int) -> None:
-    context = project.engine.assemble(plan="scoped_exact", task="T-1", paths=["a"], budget=budget)
+    context = project.engine.assemble(plan="scoped_estimate", task="T-1", paths=["a"], budget=budget)
     first, second = budget // 2, budget * 3 // 10
     assert [share for share, _ in shares(context).values()] == [first, second, budget - first - second]
 
@@ -86,10 +86,10 @@ def test_kinds_come_in_the_order_of_the_record_and_then_the_latest_update(projec
     for kind in ("note", "ticket", *kinds):
         project.note(f"{kind}-old", kind)
         project.note(f"{kind}-new", kind)
-    for plan in ("scoped_exact", "scoped"):
+    for plan in ("scoped_estimate", "scoped"):
         found = names(project.engine.assemble(plan=plan))
         assert found[:14] == [f"{kind}-{age}" for kind in reversed(kinds) for age in ("new", "old")]
-    exact = names(project.engine.assemble(plan="scoped_exact"))
+    exact = names(project.engine.assemble(plan="scoped_estimate"))
     # What the record doesn't know shares one place after all it does.
     assert exact[14:] == ["ticket-new", "ticket-old", "note-new", "note-old"]
 
@@ -106,7 +106,7 @@ def test_what_a_scope_leaves_rolls_to_the_next_and_never_back(project: Project) 
     project.note("g", words=100)
     project.note("t", words=60, scope="task:T-1")
     project.note("p", words=50, scope="path:src")
-    how = Scoped(name="plain", backfill=False, exact=True, degrade=False)
+    how = Scoped(name="plain", backfill=False, estimate=True, degrade=False)
     context = project.engine.assemble(
         plan=how, task="T-1", paths=["src/a"], budget=200, counter=WordCounter()
     )
@@ -124,7 +124,7 @@ def test_slack_left_by_skipping_rolls_on_as_well(project: Project) -> None:
     project.note("g1", words=60)
     project.note("g2", words=60)
     project.note("t", words=90, scope="task:T-1")
-    how = Scoped(name="plain", backfill=False, exact=True, degrade=False)
+    how = Scoped(name="plain", backfill=False, estimate=True, degrade=False)
     context = project.engine.assemble(plan=how, task="T-1", budget=200, counter=WordCounter())
     assert names(context) == ["g2", "t"]
     (skipped,) = context.trace.excluded
@@ -135,8 +135,8 @@ def test_skipped_ones_are_backfilled_in_the_order_of_all_kinds(project: Project)
     project.note("module", "module", words=70, scope="path:src")
     project.note("big", "adr", words=80)
     project.note("small", "pattern", words=5)
-    how = Scoped(name="plain", shares={"global": 0.2, "task": 0.2, "path": 0.6}, exact=True, degrade=False)
-    exact = EXACT.of()
+    how = Scoped(name="plain", shares={"global": 0.2, "task": 0.2, "path": 0.6}, estimate=True, degrade=False)
+    exact = ESTIMATE.of()
     assert names(project.engine.assemble(plan=exact, budget=100, counter=WordCounter())) == ["small"]
     context = project.engine.assemble(plan=how, paths=["src/a"], budget=160, counter=WordCounter())
     assert names(context) == ["big", "small", "module"]
@@ -159,7 +159,7 @@ def test_a_head_that_does_not_fit_falls_to_its_summary_and_never_to_an_older_ver
     context = project.engine.assemble(plan="scoped", budget=150)
     assert names(context) == ["new"]
     assert context.items[0].level is Level.SUMMARY
-    exact = project.engine.assemble(plan="scoped_exact", budget=150)
+    exact = project.engine.assemble(plan="scoped_estimate", budget=150)
     assert (names(exact), len(exact.trace.entries)) == ([], 1)
 
 
@@ -193,14 +193,14 @@ def test_one_text_in_two_scopes_stands_once_unless_scopes_are_apart_or_the_recor
     assert shown("scoped") == ["global"]
     assert shown(Scoped(roll_over=False, backfill=False)) == ["global", "task"]
     # The record leaves out earlier versions of a chain, and nothing else.
-    assert shown("scoped_exact") == ["global", "global", "task"]
+    assert shown("scoped_estimate") == ["global", "global", "task"]
 
 
 def test_content_alone_counts_in_bytes_by_four_rounded_down(project: Project) -> None:
     project.engine.remember("abc", kind="adr")
     project.engine.remember("ééé", kind="pattern")
     project.engine.remember("x" * 41, kind="iplan")
-    context = project.engine.assemble(plan="scoped_exact", budget=22)
+    context = project.engine.assemble(plan="scoped_estimate", budget=22)
     assert [(entry.tokens, entry.reason) for entry in context.trace.entries] == [
         (0, None),
         (1, None),
@@ -209,7 +209,20 @@ def test_content_alone_counts_in_bytes_by_four_rounded_down(project: Project) ->
     assert context.trace.counter == "bytes_div_4_floor"
     assert context.trace.sections[0].used == 11
     assert "content_counted" in [note.code for note in context.trace.notes]
-    assert names(project.engine.assemble(plan="scoped_exact", budget=21)) == ["abc", "ééé"]
+    whole = project.engine.counter.count(context.text)
+    assert context.trace.notes[-1].text == (
+        f"Token counts here are estimates by bytes_div_4_floor. The whole text has {whole} tokens by the "
+        f"engine's counter {project.engine.counter.name}."
+    )
+    over = project.engine.assemble(plan="scoped_estimate", budget=1)
+    assert (names(over), over.trace.notes[-1].text.rpartition(", ")[2]) == (
+        ["abc"],
+        f"{project.engine.counter.count(over.text) - 1} more than the budget.",
+    )
+    assert context.explain().splitlines()[0].endswith("estimated by bytes_div_4_floor")
+    assert f"has {whole} tokens" in " ".join(context.explain().split())
+    assert "estimated" not in project.engine.assemble(plan="scoped").explain()
+    assert names(project.engine.assemble(plan="scoped_estimate", budget=21)) == ["abc", "ééé"]
 
 
 def test_the_nearest_path_comes_first_within_a_kind(project: Project) -> None:
@@ -239,7 +252,7 @@ def test_relevance_stands_between_kind_and_recency(project: Project) -> None:
     for query, task in (("hash passwords", None), ("", "hash the passwords"), ("hash passwords", "T-1")):
         context = project.engine.assemble(query, task=task, **ask)  # type: ignore[arg-type]  # As it is.
         assert names(context) == ["Passwords", "Logs", "Hash"]
-    exact = project.engine.assemble("hash passwords", plan="scoped_exact")
+    exact = project.engine.assemble("hash passwords", plan="scoped_estimate")
     assert names(exact) == ["Logs", "Passwords", "Hash"]
 
 
@@ -310,7 +323,11 @@ def test_filters_hold_in_every_scope_and_pins_stand(project: Project) -> None:
     project.note("always", "note", pinned=True)
     project.note("theirs", "note", pinned=True, scope="task:other")
     context = project.engine.assemble(plan="scoped", kinds=["pattern"], pins=[pinned], budget=300)
-    assert sorted(names(context)) == ["always", "elsewhere", "pattern"]
+    # What was remembered as pinned obeys the filter; what the call names by id stands.
+    assert sorted(names(context)) == ["elsewhere", "pattern"]
+    everything = project.engine.assemble(plan="scoped", budget=300)
+    assert "always" in names(everything)
+    assert "theirs" not in names(everything)
 
 
 @pytest.mark.parametrize(

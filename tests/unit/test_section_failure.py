@@ -92,7 +92,7 @@ def test_a_hundred_censors_are_all_attempted() -> None:
                 metadata={"action": action},
             )
         context = engine.assemble("anything")
-        assert context.items[0].text == "- **BLOCK:** Rule 0."
+        assert context.items[0].text == "- **Never:** Rule 0."
         assert len(context.items) == 120
 
 

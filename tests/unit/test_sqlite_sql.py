@@ -20,9 +20,10 @@ OF_THE_WHOLE_STORE = {
     "agent",  # By the agent's name, which gives its number.
     "agents",
     "add_agent",
+    "add_setting",
+    "change_setting",
     "record_migration",
     "remove_setting",
-    "set_setting",
     "settings",
 }
 OWNED = (

@@ -80,3 +80,15 @@ def test_the_command_line_says_so(tmp_path: Path) -> None:
     said = run("memories", "--kind", "fcat", "--json", db=db).json()
     assert said["notes"] == [{"code": "unknown_kind", "text": SLIP}]
     assert run("memories", "--kind", "fact", "--json", db=db).json()["notes"] == []
+
+
+def test_a_filter_that_says_whose_memories_hears_of_no_kind_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    with germane.open(path, embedder=None, kinds=[Kind(name="invoice")]) as engine:
+        engine.remember("Paid on Friday.", kind="invoice", metadata={"user": "bob"})
+    with germane.open(path, embedder=None) as engine:
+        where = Filter(metadata={"user": "alice"})
+        (slip,) = texts(engine.recall("paid", kinds=["invoce"], where=where).notes)
+        assert "invoice" not in slip
+        (unknown,) = texts(engine.recall("paid", kinds=["invoice"], where=where).notes)
+        assert unknown.startswith("No memory is of kind 'invoice', and no such kind is registered")

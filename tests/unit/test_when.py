@@ -21,7 +21,7 @@ def found(text: str, now: datetime = NOW) -> tuple[str, str]:
     if when is None:
         return cleaned, "none"
     ends = []
-    for end in (when.since, when.until):
+    for end in (when.start, when.end):
         if end is None:
             ends.append("…")
         else:
@@ -214,5 +214,5 @@ def test_any_text_gives_a_range_or_stays_itself(text: str, now: datetime) -> Non
         assert cleaned == text
     else:
         assert isinstance(when, TimeRange)
-        assert (when.since, when.until) != (None, None)
+        assert (when.start, when.end) != (None, None)
         assert len(cleaned) < len(text)

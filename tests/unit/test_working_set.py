@@ -126,7 +126,13 @@ def test_the_least_important_leaves_first_and_only_the_shortfall(engine: Engine)
 
 @pytest.mark.parametrize(
     ("policy", "leaver"),
-    [("importance", "old"), ("lru", "middle"), ("lfu", "middle"), ("frequency-weighted", "middle")],
+    [
+        ("importance", "old"),
+        ("importance-age", "old"),
+        ("lru", "middle"),
+        ("lfu", "middle"),
+        ("frequency-weighted", "middle"),
+    ],
 )
 def test_each_policy_says_who_leaves(engine: Engine, clock: Hands, policy: str, leaver: str) -> None:
     held = engine.working_set(max_tokens=30)
@@ -239,14 +245,116 @@ def test_evicting_by_hand_frees_no_more_than_it_must(engine: Engine) -> None:
     assert held.evict(0).evicted == ()
 
 
-def test_a_smaller_limit_evicts_at_the_next_addition(engine: Engine) -> None:
+def test_a_smaller_limit_evicts_at_once(engine: Engine) -> None:
     held = engine.working_set(max_tokens=40)
     held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
     again = engine.working_set(max_tokens=25)
     assert again is held
-    assert (held.max_tokens, held.tokens, held.utilization) == (25, 40, 1.6)
-    assert gone(held.add(words(engine, "e", 5)).evicted) == ["a", "b"]
+    assert (held.max_tokens, held.tokens, names(held)) == (25, 20, ["c", "d"])
+    assert [move.kind.value for move in held.changes(since=5)] == ["resize", "evict", "evict"]
+    assert held.add(words(engine, "e", 5)).evicted == ()
     assert held.tokens == 25
+
+
+def test_a_set_keeps_its_maximum_when_a_memory_in_it_grows(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=100)
+    small, middle, great = (
+        words(engine, name, 30, importance=n) for name, n in (("small", 1), ("middle", 5), ("great", 9))
+    )
+    held.add_many([small, middle, great])
+    longer = engine.revise(middle.id, " ".join(["middle", *["more"] * 69]))
+    assert held.assemble().text.startswith("great")
+    assert (names(held), held.tokens, held.utilization) == (["middle", "great"], 100, 1.0)
+    last = held.changes()[-1]
+    assert (last.kind.value, last.memory_id, last.by) == ("evict", small.id, "a")
+    assert held.add(longer).evicted == ()
+    assert engine.get(small.id).content == small.content, "what was evicted stays stored"
+
+
+def test_a_set_keeps_its_maximum_whatever_changes_its_memories(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=60)
+    decision = engine.remember("Chose Redis.", kind="decision", importance=9)
+    held.add_many([decision, words(engine, "filler", 55)])
+    engine.review(decision.id, "success", result=" ".join(["measured"] * 20))
+    assert names(held) == ["Chose"]
+    assert 20 < held.tokens <= 60
+    held.clear()
+    held.add_many([old := words(engine, "old", 20), words(engine, "kept", 40, importance=9)])
+    engine.supersede(old.id, {"content": " ".join(["new"] * 30), "importance": 5})
+    assert (names(held), held.tokens) == (["kept"], 40)
+    held.clear()
+    held.add_many([old := words(engine, "old", 20), words(engine, "kept", 40)])
+    engine.restore(engine.forget(old.id).id)
+    engine.remember("old copy", importance=1)
+    assert held.tokens <= 60
+
+
+def test_a_memory_that_outgrows_the_whole_set_is_held_by_a_shorter_text(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=120)
+    memory = words(engine, "one", 50)
+    held.add_many([memory, words(engine, "two", 20, importance=0)])
+    sentences = " ".join(f"Part {n} of the plan says what follows." for n in range(20))
+    grown = engine.revise(memory.id, sentences)
+    (two, one) = sorted(held.items(), key=lambda each: each.memory.importance)
+    assert (one.memory, one.tokens <= 100, two.tokens) == (grown, True, 20)
+    assert held.tokens <= held.max_tokens
+    for overflow in ("skip", "stop", "degrade", "degrade_stop"):
+        context = held.assemble(overflow=overflow)
+        assert context.text.startswith("Part 0 of the plan"), overflow
+        assert context.tokens <= 120
+        assert "1 memory is longer than the whole set of 120 tokens" in context.trace.notes[-1].text
+    assert held.add(grown).evicted == ()
+    assert held.assemble().text
+    held.resize(200)
+    assert (held.tokens, held.assemble().text) == (180, f"{sentences}\n\n{two.memory.content}")
+
+
+def test_a_memory_of_which_no_text_fits_leaves_before_any_other(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=9)
+    memory = words(engine, "one", 3, importance=9)
+    held.add_many([memory, words(engine, "two", 5, importance=0)])
+    engine.revise(memory.id, " ".join(f"w{n}" for n in range(150)))
+    assert names(held) == ["two"]
+    assert held.assemble().text == "two w0 w1 w2 w3"
+
+
+def test_pinned_memories_stay_where_they_are_too_much_and_a_text_says_so(engine: Engine) -> None:
+    held = engine.working_set(max_tokens=30)
+    one, two = words(engine, "one", 10), words(engine, "two", 10)
+    held.add_many([one, two], pinned=True)
+    engine.revise(one.id, " ".join(f"w{n}" for n in range(25)))
+    assert (held.tokens, len(held)) == (35, 2)
+    with pytest.raises(BudgetTooSmall):
+        held.assemble()
+
+
+def test_a_reader_that_can_not_write_sees_no_more_than_fits(tmp_path: Path) -> None:
+    file = tmp_path / "a.db"
+    with germane.open(file, agent="a", embedder=None, counter=Words()) as engine:
+        held = engine.working_set(max_tokens=30)
+        small = words(engine, "small", 10, importance=1)
+        held.add_many([small, great := words(engine, "great", 20, importance=9)])
+        engine.revise(great.id, " ".join(["great", *["more"] * 24]))
+        with germane.open(file, agent="a", embedder=None, counter=Words(), read_only=True) as reader:
+            assert names(reader.working_set()) == ["great"]
+            assert reader.working_set().assemble().text.startswith("great more")
+        assert [move.kind.value for move in engine.working_set("x").changes()] == []
+        assert names(held) == ["great"]
+
+
+def test_age_counts_from_the_moment_that_is_named(engine: Engine, clock: Hands) -> None:
+    held = engine.working_set(max_tokens=30)
+    ancient = engine.remember("ancient " * 10, created_at=START - timedelta(days=900))
+    young = words(engine, "young", 10)
+    held.add(young)
+    clock.on(hours=1)
+    held.add(ancient)
+    assert gone(tuple(one.held.memory for one in held.evict(1).evicted)) == ["young"]
+    held.add(young)
+    assert gone(held.add(words(engine, "new", 20), basis="created_at").evicted) == ["ancient"]
+    for call in (lambda: held.add(young, basis="birth"), lambda: held.evict(1, basis="birth")):
+        with pytest.raises(InvalidInput, match=r"'birth'.*created_at, updated_at, accessed_at, entered_at"):
+            call()
 
 
 def test_sets_of_other_names_are_apart(engine: Engine) -> None:

@@ -6,10 +6,12 @@ the messages that it is given, and what is hidden or removed leaves it then.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from germane.forking import renewed
 from germane.protocols import TokenCounter
 from germane.tokens import CachedCounter
 
@@ -27,12 +29,13 @@ _Key: TypeAlias = "tuple[str, str, Provider, str, Tiers]"
 class Arrangements:
     """Arrangements of a few conversations, and a counter for each name. Threads may share it."""
 
-    __slots__ = ("_counters", "_lock", "_made")
+    __slots__ = ("_counters", "_lock", "_made", "_process")
 
     def __init__(self) -> None:
         self._made: OrderedDict[_Key, Arrangement] = OrderedDict()
         self._counters: dict[str, tuple[TokenCounter, CachedCounter]] = {}
-        self._lock = Lock()
+        self._lock = renewed(Lock())
+        self._process = os.getpid()
 
     def of(
         self, agent: str, session: str | None, provider: Provider, counter: TokenCounter, tiers: Tiers
@@ -45,6 +48,10 @@ class Arrangements:
             return Arrangement(provider, counting, tiers)
         key = (agent, session, provider, counter.name, tiers)
         with self._lock:
+            if self._process != os.getpid():
+                # A thread of the parent may have been at work on any of them.
+                self._made.clear()
+                self._process = os.getpid()
             known = self._made.pop(key, None)
             if known is None or known.counter is not counting:
                 known = Arrangement(provider, counting, tiers)

@@ -22,6 +22,7 @@ from germane.conversation.groups import is_always_kept
 from germane.conversation.recalling import section_of
 from germane.conversation.tiers import Tiers, tiered
 from germane.conversation.words import content_in_words
+from germane.forking import renewed
 from germane.model.message import Group, Message, Part, Provider, Role, TextPart, ToolCall, ToolResult
 from germane.model.request import Form
 from germane.protocols import TokenCounter
@@ -91,7 +92,7 @@ class Arrangement:
     """The groups of a conversation for one provider and counter; hold `lock` as long as it is used."""
 
     def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
-        self.lock = RLock()
+        self.lock = renewed(RLock())
         self.provider = provider
         self.counter = counter
         self.tiers = tiers

@@ -48,7 +48,10 @@ _SMALLEST: Final = 12
 
 
 def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -> tuple[Block, ...]:
-    """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten."""
+    """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten.
+
+    Memory that another filter admitted may not.
+    """
     if state is None:
         return ()
     kept = []
@@ -56,7 +59,7 @@ def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -
         if block.before is not None and block.before not in arranged:
             continue
         if block.name == MEMORY:
-            stands = wanted.still_stands(block.shows)
+            stands = state.admits == wanted.admits and wanted.still_stands(block.shows)
         elif block.name == RECALLED:
             stands = all(_still_said(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
         else:

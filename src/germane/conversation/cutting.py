@@ -11,7 +11,10 @@ import regex
 
 from germane.protocols import TokenCounter
 
-__all__ = ["cut_middle", "length_by"]
+__all__ = ["MARK", "cut_middle", "length_by"]
+
+MARK = "…"
+"""What stands for what was left out where a limit has no place for more words."""
 
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST_GRAPHEME = 200
@@ -35,25 +38,37 @@ def cut_middle(
 ) -> str:
     """The text where it has at most `limit`, else its beginning and end, with a hint between them.
 
-    `hint` is told how many characters are gone. `head` is the share of what is kept that comes from
-    the beginning. The result has at most `limit`, unless the hint alone has more, and is never longer
-    than the text.
+    `hint` is told how many characters are gone, and counts towards the limit. Where the hint doesn't fit,
+    MARK stands in its place. `head` is the share of what is kept that comes from the beginning. The result
+    has at most `limit`; MARK alone is the least, also for a limit of 0.
     """
     if measure(text) <= limit:
         return text
+    found = _cut(text, limit, lambda gone: f"\n{hint(gone)}\n", head=head, measure=measure)
+    if found is not None:
+        return found
     alone = hint(len(text))
-    room = limit - measure(f"\n{alone}\n")
+    if measure(alone) <= limit:
+        return alone
+    return _cut(text, limit, lambda _: MARK, head=head, measure=measure) or MARK
+
+
+def _cut(
+    text: str, limit: int, between: Callable[[int], str], *, head: float, measure: Callable[[str], int]
+) -> str | None:
+    """The beginning and the end with something between them; None where nothing of the text has a place."""
+    room = limit - measure(between(len(text)))
     while room > 0:
         first = int(room * head)
         start = _grapheme_start(text, _prefix(text, first, measure))
         end = _grapheme_end(text, max(start, len(text) - _suffix(text, room - first, measure)))
-        shown = f"{text[:start]}\n{hint(end - start)}\n{text[end:]}"
+        shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
         # Tokens don't add up where texts meet, so a little less may have to do.
         if excess <= 0:
             return shown
         room -= excess
-    return alone if measure(alone) < measure(text) else text
+    return None
 
 
 def _prefix(text: str, limit: int, measure: Callable[[str], int]) -> int:

@@ -20,7 +20,7 @@ from germane.errors import InvalidInput
 from germane.model.conversation import Cost, LeftOut, Selection
 from germane.model.message import Group, Message
 from germane.model.trace import Note, Reason
-from germane.ranking.fusion import RRF_K, reciprocal_rank_fusion
+from germane.ranking.fusion import fuse_ranks
 
 __all__ = ["RECENCY", "WEIGHTS", "RecencyScope", "fused", "ranked"]
 
@@ -49,7 +49,8 @@ def ranked(
     `scores` are those of the prompt by group id; None when the prompt says nothing, and the result is
     then the recent window. The current group is no candidate and always in; system messages are as well.
     With `recency_scope="matched"`, recency ranks only what matches, if anything does.
-    `counts_current=False` takes `groups` groups beside the current one; `depth` is how many of each
+    `counts_current=False` takes `groups` groups beside the current one where any matches; where none does,
+    recency ranks the current group too, and it is one of `groups`. `depth` is how many of each
     ranking count, `weights` what a rank by words and one by recency do. Of equal scores the later group
     wins. Raises BudgetTooSmall and InvalidInput.
     """
@@ -63,14 +64,18 @@ def ranked(
         )
     checked_size(groups, budget, cost)
     if scores is None:
-        size = groups if groups in (ALL, NONE) or counts_current else groups + 1
-        recent = window(messages, groups=1 if size == NONE else size, budget=budget, cost=cost)
+        recent = window(messages, groups=1 if groups == NONE else groups, budget=budget, cost=cost)
         return replace(recent, notes=(RECENCY,))
     candidates = groups_of(messages)
     current, others = candidates[-1:], candidates[:-1]
-    opened = [group.id for group in others]
-    parts = fused(opened, scores, recency_scope=recency_scope, depth=depth, weights=weights)
-    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counts_current
+    # Without a match std_slop ranks all groups by recency: the current one is the latest, and takes a place.
+    ranks_current = not counts_current and not any(group.id in scores for group in others)
+    opened = [group.id for group in (candidates if ranks_current else others)]
+    parts = fused(
+        opened, {} if ranks_current else scores, recency_scope=recency_scope, depth=depth, weights=weights
+    )
+    counted = counts_current or ranks_current
+    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
     used = required_cost(messages, current, budget, cost)
     left = None if budget is None else budget - used
     best, left_out, spent = _best(others, parts, room=room, budget=left, cost=cost)
@@ -99,7 +104,11 @@ def fused(
     if recency_scope == "matched" and matched:
         among = set(matched)
         recent = [name for name in recent if name in among]
-    return reciprocal_rank_fusion([matched, recent[:depth]], k=RRF_K, weights=weights)
+    by_words, by_recency = weights
+    found = fuse_ranks(
+        {"words": matched, "recency": recent[:depth]}, weights={"words": by_words, "recency": by_recency}
+    )
+    return {name: each.score for name, each in found.items()}
 
 
 def _best(

@@ -102,6 +102,7 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
         start=arranged.order[window.start] if arranged.order else None,
         current=arranged.current,
         asked=wanted.asked,
+        admits=wanted.admits,
         forms=window.forms,
         blocks=blocks,
     )

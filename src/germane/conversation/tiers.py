@@ -5,11 +5,12 @@ Level: ranking (imports model, errors, protocols and conversation). Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from germane.conversation.cutting import cut_middle, length_by
-from germane.conversation.words import content_in_words
+from germane.conversation.words import content_in_words, kind_of
 from germane.errors import InvalidInput
 from germane.model.message import Message, OpaquePart, TextPart, ToolResult
 from germane.protocols import TokenCounter
@@ -45,8 +46,9 @@ def tiered(
 ) -> tuple[Message, ...]:
     """The messages with their results cut to their tiers; all else is the very same value.
 
-    Each cut says how much is gone and by which message id the whole is had. Images and the like in a
-    result that is cut become their names in brackets.
+    Each cut says what is gone and by which message id the whole is had, where the limit has a place for that;
+    a smaller limit shows "…" instead, one character at the least. Images and the like become their names in
+    brackets: they are left out of a result of any length.
     """
     return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
 
@@ -76,11 +78,13 @@ def tiering(
     return cut
 
 
-def hint_of(message: Message, gone: int) -> str:
-    """What stands where something was cut."""
-    if not message.id:
-        return f"[{gone:,} characters left out]"
-    return f'[{gone:,} characters left out; expand("{message.id}") returns the whole]'
+def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> str:
+    """What stands where something was cut: so many characters, and parts that have no text."""
+    counted = Counter(kind_of(part.form) for part in parts)
+    named = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counted.items()]
+    left_out = " and ".join([f"{gone:,} characters"] * bool(gone) + named)
+    whole = f'; expand("{message.id}") returns the whole' if message.id else ""
+    return f"[{left_out} left out{whole}]"
 
 
 def _recent_results(messages: Iterable[Message], active: str | None, recent: int) -> set[tuple[int, int]]:
@@ -97,18 +101,15 @@ def _recent_results(messages: Iterable[Message], active: str | None, recent: int
 
 def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
     text = content_in_words(result.content)
-    has_more = any(isinstance(part, OpaquePart) for part in result.content)
+    more = [part for part in result.content if isinstance(part, OpaquePart)]
+    measure = length_by(tiers.counter)
     shown = cut_middle(
-        text,
-        limit,
-        lambda gone: hint_of(message, gone),
-        head=tiers.head,
-        measure=length_by(tiers.counter),
+        text, limit, lambda gone: hint_of(message, gone, more), head=tiers.head, measure=measure
     )
-    if shown == text and not has_more:
+    if shown == text and not more:
         return result
-    if has_more and shown == text:
-        shown = f"{text}\n{hint_of(message, 0)}"
+    if more and shown == text and measure(hinted := f"{text}\n{hint_of(message, 0, more)}") <= limit:
+        shown = hinted
     recalled = any(isinstance(part, TextPart) and part.recalled for part in result.content)
     form = result.content[0].form if isinstance(result.content[0], TextPart) else ""
     return ToolResult(

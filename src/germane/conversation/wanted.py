@@ -63,8 +63,9 @@ class Wanted:
     """One request: what must stand in it, what may, and how much there is to spend.
 
     `limit` is in tokens by the arrangement's counter, all margins taken off. `asked` tells two questions
-    of the same group apart. `still_stands` says whether memories that were shown are what they were.
-    With `opens`, a line of the user's stands first, where the provider has it so and nothing else does.
+    of the same group apart, `admits` two filters of memory. `still_stands` says whether memories that were
+    shown are what they were. With `opens`, a line of the user's stands first, where the provider has it so
+    and nothing else does.
     """
 
     limit: int
@@ -76,6 +77,7 @@ class Wanted:
     found: Callable[[], GroupScores] = GroupScores
     still_stands: Callable[[Sequence[str]], bool] = lambda _: True
     asked: str = ""
+    admits: str = ""
     shares: RequestShares = field(default_factory=RequestShares)
     tiers: Tiers = field(default_factory=Tiers)
     previous: RequestState | None = None

@@ -14,7 +14,9 @@ from germane.model.message import Message, OpaquePart, Part, TextPart, ToolCall,
 __all__ = [
     "call_in_words",
     "content_in_words",
+    "in_parts",
     "in_words",
+    "kind_of",
     "named",
     "named_fields",
     "names_of_calls",
@@ -55,8 +57,33 @@ def named_fields(form: str, fields: Mapping[str, Any]) -> str:
     if form in _UNSAID or form == "refusal":
         return str(fields.get("refusal") or "")
     title = fields.get("title") or fields.get("filename")
-    kind = form.removesuffix("_url").removeprefix("input_")
+    kind = kind_of(form)
     return f"[{kind}: {title}]" if title else f"[{kind}]"
+
+
+def kind_of(form: str) -> str:
+    """What a part of that form is, in one word that all providers share, such as "image"."""
+    return form.removesuffix("_url").removeprefix("input_")
+
+
+def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """All of a message as content parts, in order: texts in words, and what has no text as it came.
+
+    `names` as in `in_words`. What a model thought is left out.
+    """
+    made: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, OpaquePart):
+            made += _whole(part)
+        elif text := _part_in_words(part, names or {}):
+            made.append({"type": "text", "text": text})
+        if isinstance(part, ToolResult):
+            made += [each for more in part.content if isinstance(more, OpaquePart) for each in _whole(more)]
+    return made
+
+
+def _whole(part: OpaquePart) -> list[dict[str, Any]]:
+    return [] if part.form in _UNSAID else [json.loads(part.json)]
 
 
 def names_of_calls(message: Message) -> dict[str, str]:

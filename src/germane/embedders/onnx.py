@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from germane.embedders.returned import as_vectors
 from germane.embedders.wordpiece import WordPieces, bert_words
 from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from germane.forking import renewed
 
 __all__ = ["OnnxEmbedder"]
 
@@ -56,7 +57,7 @@ class OnnxEmbedder:
         self.eager = False
         self._threads = threads
         self._session: _Session | None = None
-        self._opening = Lock()
+        self._opening = renewed(Lock())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         session = self._opened()

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from germane.embedders.returned import as_vectors
 from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from germane.forking import renewed
 
 if TYPE_CHECKING:
     import httpx
@@ -79,7 +80,7 @@ class HttpEmbedder:
         self._shorten = shorten
         self._sleep = sleep
         self._client: httpx.Client | None = None
-        self._opening = Lock()
+        self._opening = renewed(Lock())
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from germane.embedders.returned import as_vectors
 from germane.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from germane.forking import renewed
 
 __all__ = ["SentenceTransformersEmbedder"]
 
@@ -52,7 +53,7 @@ class SentenceTransformersEmbedder:
         self._device = device
         self._batch = batch
         self._model: SentenceModel | None = None if isinstance(model, str) else model
-        self._loading = Lock()
+        self._loading = renewed(Lock())
 
     @property
     def dimension(self) -> int:

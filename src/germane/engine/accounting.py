@@ -51,7 +51,7 @@ class Accounting(Surface):
         """
         return verbs.observe.observe(self._session, context, response, count=count, question=question)
 
-    def metrics(self, *, since: datetime | None = None) -> Metrics:
+    def metrics(self, *, since: datetime | str | None = None) -> Metrics:
         """How well contexts do since then (30 days unless given), from what was recorded and fed back.
 
         Each figure is None where nothing is known that it could be made of; the documentation defines them.

@@ -14,6 +14,7 @@ from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.frame import Frame
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+from germane.verbs.checks import checking
 from germane.verbs.embed import is_eager
 from germane.verbs.opening import opened
 
@@ -22,6 +23,7 @@ __all__ = ["DEFAULT_COUNTER", "open_engine"]
 DEFAULT_COUNTER = "o200k"
 
 
+@checking
 def open_engine(
     location: str | Path | Store,
     *,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from germane import verbs
 from germane.engine.refreshing import Refreshing
+from germane.model.frame import AUTO
 from germane.model.memory import Memory
 from germane.model.names import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_RANKER
 from germane.model.query import Filter, Order
@@ -52,7 +53,7 @@ class Reading(Refreshing):
         self,
         where: Filter | None = None,
         *,
-        order: Order = Order.NEWEST,
+        order: Order | str = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
     ) -> tuple[Memory, ...]:
@@ -84,8 +85,8 @@ class Reading(Refreshing):
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
         subject: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         include_superseded: bool = False,
         include_archived: bool = False,
@@ -105,7 +106,9 @@ class Reading(Refreshing):
         `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
         """
         held = None if into is None else verbs.working_set.set_for(into, self._session.agent, spaces)
+        clock = self._session.clock
         where = verbs.question.filter_of(
+            clock,
             kinds=kinds,
             tags=tags,
             scopes=scopes,
@@ -132,14 +135,15 @@ class Reading(Refreshing):
         *,
         budget: int | None = None,
         plan: str | Plan | Scoped = "layered",
-        frame: Framing = DEFAULT_FRAME,
+        frame: Framing | None = None,
+        guidance: bool | None = None,
         counter: str | TokenCounter | None = None,
         pins: Sequence[str] = (),
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         scopes: Sequence[Scope | str] = (),
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
         min_importance: float | None = None,
         where: Filter | None = None,
         scorer: Scorer | None = None,
@@ -149,24 +153,34 @@ class Reading(Refreshing):
         task: str | None = None,
         paths: Sequence[str] = (),
         changed: Mapping[str, datetime] | None = None,
+        gate: bool | None = None,
+        dates: bool = True,
+        sources: bool = True,
+        ids: bool = False,
     ) -> Context:
         """The best context for a query, never longer than `budget` tokens by `counter`.
 
         No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
-        what the query says, or who chooses. What a running `conversation` (a text or one of the engine's)
-        contains is left out. `pins` are ids that must stand in it. Filters restrict what is ranked, not what
-        is always shown. `plan="scoped"` is for a `task`, by id or in words, and `paths`; a note on a file
-        `changed` since ranks lower. `record` fills the ledger. Raises BudgetTooSmall or InvalidInput.
+        what the query says, or who chooses; "task" unless given. The text of a named frame stands in the
+        context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
+        nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
+        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids`
+        ends each item with an id that `expand` takes. What a running `conversation` (a text or one of the
+        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These
+        bind all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
+        `task`, by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills
+        the ledger. Raises BudgetTooSmall or InvalidInput.
         """
-        where = verbs.question.filter_of(kinds=kinds, tags=tags, scopes=scopes, where=where)
-        where = verbs.question.filter_of(since=since, until=until, min_importance=min_importance, where=where)
+        filter_of, clock = verbs.question.filter_of, self._session.clock
+        where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+        where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
         return self._assembled(
             query,
             record,
             budget=budget,
             where=where,
             plan=plan,
-            frame=frame,
+            frame=DEFAULT_FRAME if frame is None else frame,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
             pins=pins,
             scorer=scorer,
@@ -175,6 +189,11 @@ class Reading(Refreshing):
             task=task,
             paths=paths or None,
             changed=changed,
+            guidance=(frame is not None and frame != AUTO) if guidance is None else guidance,
+            gate=gate,
+            dates=dates,
+            sources=sources,
+            ids=ids,
         )
 
     def frames(self) -> tuple[Frame, ...]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from germane import verbs
 from germane.engine.surface import Surface
+from germane.model.query import Filter
+from germane.model.refreshed import RefreshReason
 from germane.model.scope import Scope
 from germane.protocols import TokenCounter
 from germane.tokens import CachedCounter, get_counter
@@ -38,17 +40,22 @@ class Refreshing(Surface):
         frame: Framing = "auto",
         counter: str | TokenCounter | None = None,
         scopes: Sequence[Scope | str] = (),
+        where: Filter | None = None,
     ) -> Refreshed:
         """Whether a context still serves what is said now: `needed, reason, context`.
 
         What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
-        one is made when there was none, when the frame switches, when the agent is about to act
-        (`acting`, or it says so), and when what is said has less than half to do with the context. One that
-        is larger than `room` loses what has least to do with its question, never its constraints and its
-        frame. `budget`, `plan`, `frame`, `counter` and `scopes` are those of `assemble`. Raises
-        BudgetTooSmall or InvalidInput.
+        one is made when there was none, for another filter, when the frame switches, when the agent is about
+        to act (`acting`, or it says so), and when what is said has less than half to do with the context;
+        a remark such as "it works" is no topic. One that is larger than `room` loses what has least to do
+        with its question, never its constraints and its frame. The other arguments are those of `assemble`;
+        without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or InvalidInput.
         """
-        return verbs.refresh.refresh(
+        if where is None and context is not None:
+            where = context.trace.where
+        if scopes or context is None or where != context.trace.where:
+            where = verbs.question.filter_of(self._session.clock, scopes=scopes, where=where)
+        refreshed = verbs.refresh.refresh(
             self._session,
             context,
             new_input,
@@ -57,6 +64,10 @@ class Refreshing(Surface):
             budget=budget,
             room=room,
             acting=acting,
-            where=verbs.question.filter_of(scopes=scopes),
+            where=where,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            cold=self._assembles_first,
         )
+        if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:
+            self._assembles_first = False
+        return refreshed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from germane import verbs
 from germane.engine.surface import Surface
 from germane.model.names import DEFAULT_FRAME, DEFAULT_PROVIDER
+from germane.model.query import Filter
 from germane.protocols import TokenCounter
 
 if TYPE_CHECKING:
@@ -88,17 +89,19 @@ class Requesting(Surface):
         frame: str = DEFAULT_FRAME,
         spaces: Sequence[str] = (),
         record: bool | None = None,
+        where: Filter | None = None,
     ) -> Request:
         """A request that fits a model's window beside the answer, as the provider's client takes it.
 
         `messages` are a conversation of the agent's own, in a space too, or messages in any layout. System,
         tools, what belongs to no group, anchors, pinned groups and the current group must stand in it, in
-        this group tool results cut if need be. `memory` is the plan of a context for the `query`, the latest
-        prompt or its topic unless one is given, in which the memories of `spaces` take part; or a context,
-        which must stand whole. What is left goes to the history, and from before it to what matches, by
-        `shares`. With `previous`, the request before, as much of its beginning stays as can. The counter is
-        the engine's, or Claude's for Anthropic. `record` notes a new assembly of memory in the ledger. Raises
-        RequestTooLarge, InvalidInput, NotSaid for pins, and UnknownSpace or NotAllowed for spaces.
+        this group tool results cut if need be. `memory` is the plan of a context for the `query`, the
+        latest prompt or its topic unless one is given, of what `where` admits, in which the memories of
+        `spaces` take part; or a context, which must stand whole. What is left goes to the history, and from
+        before it to what matches, by `shares`. With `previous`, the request before, as much of its
+        beginning stays as can. The counter is the engine's, or Claude's for Anthropic. `record` notes a new
+        assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput, NotSaid for pins, and
+        UnknownSpace or NotAllowed for spaces.
         """
         return verbs.request.request(
             self._speaking,
@@ -111,7 +114,9 @@ class Requesting(Surface):
             provider=provider,
             system=system,
             tools=tools,
-            remembering=self._remembering(memory, spaces, frame=frame, query=query, record=record),
+            remembering=self._remembering(
+                memory, spaces, frame=frame, query=query, record=record, where=where
+            ),
             anchors=anchors,
             pins=pins,
             previous=previous,
@@ -123,10 +128,16 @@ class Requesting(Surface):
         return self._session
 
     def _remembering(
-        self, memory: str | Plan | Context | None, spaces: Sequence[str], **asked: Any
+        self,
+        memory: str | Plan | Context | None,
+        spaces: Sequence[str],
+        *,
+        where: Filter | None,
+        **asked: Any,
     ) -> verbs.request.Remembering:
         cold = self._assembles_first
         if memory is not None:
             self._assembles_first = False
         sessions = (self._session, *verbs.together.entered_spaces(self._session, spaces))
-        return verbs.request.Remembering(of=sessions, memory=memory, cold=cold, **asked)
+        admits = None if where is None else verbs.question.filter_of(self._session.clock, where=where)
+        return verbs.request.Remembering(of=sessions, memory=memory, cold=cold, where=admits, **asked)

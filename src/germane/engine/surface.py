@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from germane.protocols import TokenCounter
+from germane.verbs.checks import checking_verbs
 from germane.verbs.embedding import Embedding
 from germane.verbs.session import Session
 
@@ -18,7 +19,14 @@ __all__ = ["Surface"]
 
 
 class Surface:
-    """Holds what the verbs work on. Each part of the surface adds the verbs of one concern to it."""
+    """Holds what the verbs work on. Each part of the surface adds the verbs of one concern to it.
+
+    Every public method of a part checks its arguments before it runs (see `germane.verbs.checks`).
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        checking_verbs(cls)
 
     def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
         self._session = session

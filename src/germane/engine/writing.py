@@ -42,6 +42,7 @@ class Writing(Surface):
         source: str | None = None,
         pinned: bool = False,
         created_at: datetime | None = None,
+        updated_at: datetime | None = None,
         metadata: Mapping[str, Any] | None = None,
         reconcile: bool | Reconcile = False,
         quality: Quality = "mark",
@@ -51,7 +52,9 @@ class Writing(Surface):
 
         The same memory said again (same kind, content, subject, scope and source) is counted, not
         doubled, and confirmed where it is a fact; a forgotten one becomes active again. For `reconcile`,
-        `quality` and `force` see `remember_many`. Raises InvalidInput, UnknownKind or NotWorthKeeping.
+        `quality` and `force` see `remember_many`. `created_at` and `updated_at` are the
+        times of its source: the first is both where the second is left out, and without them both are now.
+        Raises InvalidInput, UnknownKind or NotWorthKeeping.
         """
         draft = {
             "content": content,
@@ -66,6 +69,7 @@ class Writing(Surface):
             "source": source,
             "pinned": pinned,
             "created_at": created_at,
+            "updated_at": updated_at,
             "metadata": metadata or {},
         }
         judged: Quality = "keep" if force else quality

@@ -13,6 +13,7 @@ from germane.evaluation.gate import Floor, Judged, judged
 from germane.evaluation.lost import Loss, Losses, Lost, Stage, losses
 from germane.evaluation.page import page, write_page
 from germane.evaluation.plot import curve, plot
+from germane.evaluation.records import Records
 from germane.evaluation.report import Report
 from germane.evaluation.result import Answer, Figures, Result
 from germane.evaluation.retrievers import ranked_by
@@ -32,6 +33,7 @@ __all__ = [
     "Lost",
     "Order",
     "Reader",
+    "Records",
     "Report",
     "Result",
     "Retriever",

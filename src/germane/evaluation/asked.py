@@ -29,7 +29,7 @@ class Piece:
 class Asked:
     """A question about the corpus at place `corpus`; `number` counts the questions of the run from 1.
 
-    `half` is 0 or 1: which half of the data it belongs to.
+    `half` is 0 or 1: which half of the data it belongs to. `phrases` are words expected in the text.
     """
 
     number: int
@@ -38,6 +38,7 @@ class Asked:
     category: int | str
     pieces: tuple[Piece, ...]
     half: int
+    phrases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

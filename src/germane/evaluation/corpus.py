@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from germane.evaluation.metrics import Needle
+from germane.evaluation.records import Records
 from germane.model.draft import Draft
 from germane.protocols import Embedder, TokenCounter
 
@@ -33,7 +34,7 @@ class Corpus:
     A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
     other retriever is given it. `now` is a moment after the last turn: when the questions are asked.
     With `stored` the memories are in that store already: their own ids are `ids`, and there are no
-    drafts.
+    drafts. With `records` each reader imports these, and `keys` tells its memories apart (see `record_key`).
     """
 
     ids: tuple[str, ...]
@@ -43,6 +44,8 @@ class Corpus:
     counter: TokenCounter
     embedder: Embedder | None = None
     stored: Stored | None = None
+    records: Records | None = None
+    keys: tuple[tuple[str, str | None, str], ...] = ()
 
     @property
     def texts(self) -> list[str]:

@@ -20,6 +20,7 @@ from germane.evaluation.configuration import BUNDLED, Configuration, GermaneRead
 from germane.evaluation.corpus import Stored
 from germane.evaluation.material import drawn
 from germane.evaluation.metrics import Needle
+from germane.evaluation.records import Records
 from germane.evaluation.run import held_pieces, material_of
 from germane.model.memory import Memory, Status
 from germane.model.trace import Entry, Ranked, Reason, Trace
@@ -178,6 +179,7 @@ def losses(
     seed: int = 7,
     embedder: Embedder | None = BUNDLED,
     stored: Stored | None = None,
+    records: Records | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Losses:
     """What each question of a file lost at a budget, and at which stage.
@@ -188,7 +190,7 @@ def losses(
     """
     checked_count(budget, name="budget", least=1)
     configuration = configuration or Configuration()
-    material = drawn(material_of(path, embedder, conversations, stored), questions_limit, seed)
+    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
     asked = material.asked if question is None else (_named(material.asked, question),)
     found: list[Loss] = []
     for place in sorted({each.corpus for each in asked}):

@@ -17,6 +17,7 @@ from germane.evaluation.asked import Asked, Material, Piece
 from germane.evaluation.corpus import Corpus, Stored
 from germane.evaluation.metrics import Needle
 from germane.evaluation.own import own_material
+from germane.evaluation.records import Records
 from germane.exchange.locomo import (
     ADVERSARIAL,
     Conversation,
@@ -40,15 +41,20 @@ def read_material(
     embedder: Embedder | None,
     conversations: Sequence[str] | None = None,
     stored: Stored | None = None,
+    records: Records | None = None,
 ) -> Material:
-    """The questions of a file. One of JSON lines holds questions about `stored`, or probes.
+    """The questions of a file. One of JSON lines holds questions about `records` or `stored`, or probes.
 
     `conversations` are sample ids, of LoCoMo's layout alone. Raises UnreadableSource or InvalidInput.
     """
     if path.suffix.lower() in _LINES:
         if conversations is not None:
             raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them unsaid.")
-        return own_material(path, counter=counter, embedder=embedder, stored=stored)
+        return own_material(path, counter=counter, embedder=embedder, stored=stored, records=records)
+    if records is not None:
+        raise InvalidInput(
+            f"{path.name} brings its own conversations, so records can't be named beside it. Leave one out."
+        )
     chosen = _chosen(read_locomo(path), conversations)
     every = [question for conversation in chosen for question in conversation.questions]
     return Material(

@@ -5,6 +5,7 @@ Level: evaluation. Pure: the seed of the bootstrap is an argument.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ __all__ = [
     "bootstrap_interval",
     "cluster_interval",
     "holds",
+    "holds_phrase",
     "mean",
     "percentile",
     "recall_at",
@@ -29,6 +31,8 @@ RESAMPLES = 2000
 """Resamples of the bootstrap; the ends of the interval then move by a few tenths of a point between seeds."""
 
 _COVERAGE = 95.0
+_BULLET = re.compile(r"^[-*+]\s+")
+_ESCAPE = re.compile(r"\\(?=[<#=\-`~_*>|])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
     parts = _parts(context)
     found = []
     for each in needles:
-        said = "\n".join(line.strip() for line in fence(each.said))
+        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.said))
         if not each.day:
             found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
             continue
@@ -62,6 +66,20 @@ def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
             any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
         )
     return found
+
+
+def holds_phrase(context: str, phrase: str) -> bool:
+    """Whether a context has the words of a phrase in their order, wherever its lines break.
+
+    Case, bullets and the escapes of fencing don't matter.
+    """
+    wanted = _in_one_line("\n".join(fence(phrase)))
+    return bool(wanted) and _stands_in(wanted, f" {_in_one_line(context)} ")
+
+
+def _in_one_line(text: str) -> str:
+    words = " ".join(_BULLET.sub("", line.strip()) for line in text.split("\n")).split()
+    return _ESCAPE.sub("", " ".join(words)).casefold()
 
 
 def _stands_in(said: str, body: str) -> bool:
@@ -81,7 +99,7 @@ def _parts(context: str) -> list[tuple[str, str]]:
         if line.startswith("#"):
             parts.append((line, []))
         else:
-            parts[-1][1].append(line.removeprefix("- ").strip())
+            parts[-1][1].append(_BULLET.sub("", line.removeprefix("- ").strip()))
     return [(heading, "\n" + "\n".join(lines) + "\n") for heading, lines in parts]
 
 

@@ -103,8 +103,9 @@ def _gate(gate: Sequence[Judged]) -> list[str]:
 
 
 def _overall(results: Sequence[Result]) -> list[str]:
-    head = ("retriever", "budget", "evidence", "95 %", "all", *(f"R@{k}" for k in DEPTHS), "MRR",
-            "tokens", "over", "p50 ms", "p95 ms")  # fmt: skip
+    phrases = any(result.overall.answer_recall is not None for result in results)
+    head = ("retriever", "budget", "evidence", "95 %", "all", "shown", *(["answer"] if phrases else []),
+            *(f"R@{k}" for k in DEPTHS), "MRR", "tokens", "over", "p50 ms", "p95 ms")  # fmt: skip
     rows = [
         (
             result.retriever,
@@ -112,6 +113,8 @@ def _overall(results: Sequence[Result]) -> list[str]:
             percent(result.overall.evidence_recall),
             "–".join(percent(end) for end in result.overall.interval),
             percent(result.overall.all_evidence),
+            percent(result.overall.shown_recall),
+            *([percent(result.overall.answer_recall or 0.0)] if phrases else []),
             *(percent(result.overall.recall_at[k]) for k in DEPTHS),
             percent(result.overall.mrr),
             f"{result.tokens:,.0f}",
@@ -121,7 +124,10 @@ def _overall(results: Sequence[Result]) -> list[str]:
         )
         for result in results
     ]
-    said = "Share of the evidence that stands whole in the context; of questions with all of it; in per cent."
+    said = (
+        "Share of the evidence that stands whole in the context; of questions with all of it; and of the "
+        "evidence in the context at any length. In per cent."
+    )
     return ["<h2>Overall</h2>", f"<p>{said}</p>", _table("Overall", head, rows)]
 
 

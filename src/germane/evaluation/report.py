@@ -169,6 +169,8 @@ def _figures(figures: Figures) -> dict[str, Any]:
     return {
         "evidence_recall": round(figures.evidence_recall, _PLACES),
         "all_evidence": round(figures.all_evidence, _PLACES),
+        "shown_recall": round(figures.shown_recall, _PLACES),
+        "answer_recall": None if figures.answer_recall is None else round(figures.answer_recall, _PLACES),
         "interval": [round(end, _PLACES) for end in figures.interval],
         "questions": figures.questions,
         "evidence": figures.evidence,
@@ -179,12 +181,15 @@ def _figures(figures: Figures) -> dict[str, Any]:
 
 
 def _overall(results: Sequence[Result]) -> str:
+    phrases = any(result.overall.answer_recall is not None for result in results)
     head = (
         "retriever",
         "budget",
         "evidence",
         "95 %",
         "all",
+        "shown",
+        *(["answer"] if phrases else []),
         *(f"R@{k}" for k in DEPTHS),
         "MRR",
         "tokens",
@@ -197,6 +202,8 @@ def _overall(results: Sequence[Result]) -> str:
             percent(result.overall.evidence_recall),
             "–".join(percent(end) for end in result.overall.interval),
             percent(result.overall.all_evidence),
+            percent(result.overall.shown_recall),
+            *([percent(result.overall.answer_recall or 0.0)] if phrases else []),
             *(percent(result.overall.recall_at[k]) for k in DEPTHS),
             percent(result.overall.mrr),
             f"{result.tokens:.0f}",

@@ -16,7 +16,10 @@ DEPTHS = (5, 10, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question at one budget: `held` of its `evidence` pieces stood in the context.
+    """What came of one question at one budget: `held` of its `evidence` pieces stood whole in the context.
+
+    `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
+    those that stood whole. Of its `phrases` that answer it, `phrases_held` stood in the context.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -28,15 +31,23 @@ class Answer:
     category: int | str
     evidence: int
     held: int
+    shown: int
     tokens: int
     seconds: float
     recall_at: Mapping[int, float]
     reciprocal: float
+    phrases: int = 0
+    phrases_held: int = 0
 
     @property
     def share(self) -> float:
-        """The share of the evidence that stood in the context."""
+        """The share of the evidence that stood whole in the context."""
         return self.held / self.evidence
+
+    @property
+    def shown_share(self) -> float:
+        """The share of the evidence in the context at any length."""
+        return self.shown / self.evidence
 
     @property
     def whole(self) -> bool:
@@ -50,7 +61,9 @@ class Figures:
 
     `evidence_recall` is the mean over the questions of the share of their evidence that stands
     whole in the context, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
-    questions with all of it. `evidence` counts the evidence turns and `found` those that stood
+    questions with all of it, and `shown_recall` counts evidence in the context at any length: whole or
+    shortened. `answer_recall` is the mean share of a question's answer phrases that stand in the text, None
+    where no question names any. `evidence` counts the evidence turns and `found` those that stood
     there. `recall_at` and `mrr` judge the ranking before anything is packed.
     """
 
@@ -58,10 +71,12 @@ class Figures:
     evidence: int
     found: int
     evidence_recall: float
+    shown_recall: float
     all_evidence: float
     interval: tuple[float, float]
     recall_at: Mapping[int, float]
     mrr: float
+    answer_recall: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

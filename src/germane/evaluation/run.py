@@ -20,11 +20,13 @@ from germane.evaluation.metrics import (
     Needle,
     bootstrap_interval,
     holds,
+    holds_phrase,
     mean,
     percentile,
     recall_at,
     reciprocal_rank,
 )
+from germane.evaluation.records import Records
 from germane.evaluation.report import Report
 from germane.evaluation.result import DEPTHS, Answer, Figures, Result
 from germane.evaluation.retrievers import retrievers_of
@@ -52,13 +54,15 @@ def evaluate(
     embedder: Embedder | None = BUNDLED,
     ablate: bool = False,
     stored: Stored | None = None,
+    records: Records | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """How much of the evidence for each question stands whole in its context.
 
     `path` is a file in LoCoMo's layout, where every turn is a memory and every question with
     readable evidence, the adversarial ones aside, an assembly at each budget; or JSON lines: with
-    questions about the store `stored`, or with probes. Tokens are o200k. `retrievers` are names of
+    questions about `records`, which are imported for the run, or about the store `stored`, or with
+    probes. Tokens are o200k. `retrievers` are names of
     `RETRIEVERS` (all that can run here unless given), configurations or their texts, or retrievers
     of your own by name. `embedder` is the bundled one unless given, and for a store then the one it
     is opened with. `conversations` are sample ids; `questions_limit` draws that many questions by
@@ -68,7 +72,7 @@ def evaluate(
     """
     budgets = sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
     taking_part, skipped = retrievers_of(retrievers, embedder)
-    material = drawn(material_of(path, embedder, conversations, stored), questions_limit, seed)
+    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
     if not material.asked or not budgets or not taking_part:
         raise InvalidInput(
             f"There is nothing to measure: {len(material.asked)} questions with evidence, {len(budgets)} "
@@ -86,6 +90,7 @@ def material_of(
     embedder: Embedder | None,
     conversations: Sequence[str] | None = None,
     stored: Stored | None = None,
+    records: Records | None = None,
 ) -> Material:
     """The questions of a file, as `evaluate` reads it. Raises UnreadableSource or InvalidInput."""
     return read_material(
@@ -94,6 +99,7 @@ def material_of(
         embedder=embedder,
         conversations=conversations,
         stored=stored,
+        records=records,
     )
 
 
@@ -179,11 +185,14 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Differ
     variants = [whole.leaving_out(part) for part in parts]
     if "semantic" in parts:
         variants.append(replace(whole, embedder=_WORDS_ONLY.embedder))
-    run.expect(len(variants))
+    run.expect(1 + len(variants))
+    baseline = run.results(name, configured(whole, by_plan=True))
     return tuple(
         one
         for variant in variants
-        for one in differences(results[name], run.results(str(variant), configured(variant)), seed=run.seed)
+        for one in differences(
+            baseline, run.results(str(variant), configured(variant, by_plan=True)), seed=run.seed
+        )
     )
 
 
@@ -201,13 +210,21 @@ def _answered(
         started = perf_counter()
         text = reader.assemble(asked.question, budget)
         seconds = perf_counter() - started
+        whole = held_pieces(text, asked, needles)
+        shown = reader.shown if isinstance(reader, GermaneReader) else frozenset()
         answers[budget] = Answer(
             number=asked.number,
             corpus=asked.corpus,
             half=asked.half,
             category=asked.category,
             evidence=len(asked.pieces),
-            held=sum(held_pieces(text, asked, needles)),
+            held=sum(whole),
+            shown=sum(
+                held or not shown.isdisjoint(piece.ids)
+                for held, piece in zip(whole, asked.pieces, strict=True)
+            ),
+            phrases=len(asked.phrases),
+            phrases_held=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -257,11 +274,14 @@ def _grouped(
 
 def _figures(answers: Sequence[Answer], seed: int) -> Figures:
     shares = [each.share for each in answers]
+    phrases = [each.phrases_held / each.phrases for each in answers if each.phrases]
     return Figures(
         questions=len(answers),
         evidence=sum(each.evidence for each in answers),
         found=sum(each.held for each in answers),
         evidence_recall=mean(shares),
+        shown_recall=mean([each.shown_share for each in answers]),
+        answer_recall=mean(phrases) if phrases else None,
         all_evidence=mean([float(each.whole) for each in answers]),
         interval=bootstrap_interval(shares, seed=seed),
         recall_at={depth: mean([each.recall_at[depth] for each in answers]) for depth in DEPTHS},

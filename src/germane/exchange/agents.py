@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from germane.errors import InvalidInput
+from germane.exchange.outputs import check_ordinary, write_through
 from germane.exchange.sources import translated_os_errors
 
 __all__ = ["BEGIN", "END", "marked", "with_block", "write_block"]
@@ -45,16 +46,15 @@ def with_block(whole: str, text: str) -> str:
 def write_block(path: Path, text: str) -> bool:
     """Put a context into a file, which is made when it isn't there; whether that changed the file.
 
-    What stands outside the marks is left to the byte. Raises InvalidInput and UnreadableSource.
+    What stands outside the marks is left to the byte, and the file keeps its mode and its links. Raises
+    InvalidInput and UnreadableSource.
     """
+    check_ordinary(path)
     with translated_os_errors(path):
         before = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
         ends = "\r\n" if "\r\n" in before else "\n"
         after = with_block(before.replace("\r\n", "\n"), text).replace("\n", ends)
         if after == before:
             return False
-        # Whoever reads the file meanwhile has the old one or the new one, and never half of it.
-        beside = path.with_name(f".{path.name}.germane")
-        beside.write_bytes(after.encode("utf-8", "surrogateescape"))
-        beside.replace(path)
+    write_through(path, after.encode("utf-8", "surrogateescape"))
     return True

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from germane.exchange.fields import day_in
 from germane.exchange.outline import Outline
 
 __all__ = ["DecisionRecord", "decision_record"]
@@ -21,7 +22,6 @@ _TITLES = (
 )
 _FIELD = re.compile(r"^\W*(?P<name>status|date)\W*:\W*(?P<value>\w.*)$", re.IGNORECASE)
 _NUMBER_OF_FILE = re.compile(r"^(?:adr[-_]?)?(\d{1,5})[-_.]", re.IGNORECASE)
-_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _DECISIONS = frozenset({"decision", "decisions", "decision outcome", "the decision"})
 
@@ -53,8 +53,8 @@ def decision_record(
     decides = sum(head in _DECISIONS for head in heads) == 1
     if not known and not (decides and (context or status or named)):
         return None
-    date = _DATE.search(_said(document, fields, "date") or status or "")
-    return DecisionRecord(title=title, number=number, status=status, date=date.group() if date else None)
+    date = day_in(_said(document, fields, "date") or status or "")
+    return DecisionRecord(title=title, number=number, status=status, date=date)
 
 
 def _title(document: Outline, file_name: str) -> tuple[int | None, str]:

@@ -7,14 +7,42 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-__all__ = ["FieldError", "as_day", "as_moment", "as_tags", "nearest", "number_of", "plain", "text_of"]
+__all__ = [
+    "FieldError",
+    "as_day",
+    "as_moment",
+    "as_tags",
+    "day_in",
+    "nearest",
+    "number_of",
+    "plain",
+    "text_of",
+]
 
 _MOST_VALUES = 10_000
 """Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
+
+
+_MOST_LEVELS = 100
+"""Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DAY = re.compile(
+    r"(?<![\d./-])(?:(?P<year>\d{4})(?P<mark>[./-])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
+    rf"|(?P<before>{_MONTH})\.?\s(?P<of>\d{{1,2}})(?:st|nd|rd|th)?,?\s(?P<later>\d{{4}})"
+    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?P<after>{_MONTH})\.?,?\s(?P<last>\d{{4}}))(?!\d)",
+    re.IGNORECASE,
+)
 
 
 class FieldError(ValueError):
@@ -86,6 +114,20 @@ def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
     return moment.replace(tzinfo=UTC)
 
 
+def day_in(text: str) -> str | None:
+    """The first day that a text names, in ISO form: 2024-05-01, 2024/5/1, 2024.5.1 or May 1, 2024."""
+    for match in _DAY.finditer(text):
+        month = match["month"] or match["before"] or match["after"]
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        year = match["year"] or match["later"] or match["last"]
+        day = match["day"] or match["of"] or match["first"]
+        try:
+            return date(int(year), number, int(day)).isoformat()
+        except ValueError:  # The 31st of February has the right form and is no day.
+            continue
+    return None
+
+
 def as_day(text: str | None) -> datetime | None:
     """The first moment of a day in ISO text, in UTC; None where the text names no day that exists."""
     try:
@@ -97,9 +139,9 @@ def as_day(text: str | None) -> datetime | None:
 def plain(value: object) -> Any:
     """The value in types that JSON has: times as ISO text, other containers as lists.
 
-    Raises FieldError for a value that has too many parts.
+    Raises FieldError for a value that has too many parts or is nested too deeply.
     """
-    return _plain(value, [_MOST_VALUES])
+    return _plain(value, [_MOST_VALUES], _MOST_LEVELS)
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
@@ -108,8 +150,10 @@ def nearest(name: str, known: tuple[str, ...]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def _plain(value: object, left: list[int]) -> Any:
+def _plain(value: object, left: list[int], levels: int) -> Any:
     left[0] -= 1
+    if levels < 0:
+        raise FieldError(f"the fields are nested more than {_MOST_LEVELS} levels deep")
     if left[0] < 0:
         raise FieldError(f"the fields hold more than {_MOST_VALUES:,} values")
     if value is None or isinstance(value, bool | int | float | str):
@@ -117,8 +161,8 @@ def _plain(value: object, left: list[int]) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(key): _plain(item, left) for key, item in value.items()}
+        return {str(key): _plain(item, left, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        return [_plain(item, left) for item in items]
+        return [_plain(item, left, levels - 1) for item in items]
     return str(value)

@@ -61,6 +61,8 @@ def _load(block: str, path: Path) -> Mapping[str, Any] | None:
         raise unreadable(path, reason, line=line) from error
     except (yaml.YAMLError, ValueError) as error:  # A date such as 2024-13-45 is a ValueError.
         raise unreadable(path, f"its front matter is no YAML ({error})") from error
+    except RecursionError as error:
+        raise unreadable(path, "its front matter is nested too deeply", line=1) from error
     if fields is None:
         return {}
     if isinstance(fields, str):

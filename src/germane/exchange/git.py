@@ -1,6 +1,7 @@
 """The history of a git repository as drafts, one per commit.
 
-Level: exchange (imports errors). Runs the `git` executable, reading only.
+Level: exchange (imports errors). Runs the `git` executable, reading only: repositories are untrusted, so no
+command that a repository's configuration, attributes or hooks name may run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from germane.exchange.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.draft import Draft
@@ -19,22 +21,57 @@ from germane.model.draft import Draft
 __all__ = ["COMMIT", "MOST_FILES", "ask_git", "read_git"]
 
 COMMIT = "commit"
-"""The tag of every commit."""
+"""The kind of every commit, and its tag."""
 
 MOST_FILES = 100
 """How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
 
 _FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
 _FIELDS = 5
+_SHORT = 12
 _CHUNK = 1 << 16
+
+_SETTINGS = (
+    "core.quotePath=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    f"core.hooksPath={os.devnull}",
+    f"core.attributesFile={os.devnull}",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.askPass=",
+    "credential.helper=",
+    "diff.external=",
+    "log.showSignature=false",
+    "log.follow=false",
+    "protocol.allow=never",
+)
+"""What overrides the configuration of a repository, which may be anybody's."""
+
+_OF_A_REPOSITORY = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_DIR",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_GRAFT_FILE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
 
 
 def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     """The commits of the repository at `path`, newest first, read as they are asked for.
 
     For a folder inside a repository they are those that touched it. Merges are left out: what they
-    bring stands in the commits they merge. Each is of kind `changelog`, at its author's time, with
-    the message as content, its first line as subject, author and files as metadata, and
+    bring stands in the commits they merge. Each is of kind `commit`, at its author's time, with
+    the message as content, its first line as subject, author, day and files as metadata, and
     `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
     oldest commits changed isn't known.
 
@@ -61,16 +98,24 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
 def _draft(fields: list[str], files: list[str]) -> Draft:
     commit, seconds, author, subject, body = fields
     body = body.strip()
-    subject = subject.strip() or f"Commit {commit[:12]}"
-    metadata = {"commit": commit, "author": author, "files": files[:MOST_FILES], "files_changed": len(files)}
+    subject = subject.strip() or f"Commit {commit[:_SHORT]}"
+    at = _moment(seconds)
+    metadata = {
+        "commit": commit,
+        "short": commit[:_SHORT],
+        "author": author,
+        **({"day": at.date().isoformat()} if at else {}),
+        "files": files[:MOST_FILES],
+        "files_changed": len(files),
+    }
     return Draft(
         content=f"{subject}\n\n{body}" if body else subject,
-        kind="changelog",
+        kind=COMMIT,
         subject=subject,
         tags=(COMMIT,),
         trust=EXTERNAL,
         source=f"git:{commit}",
-        created_at=_moment(seconds),
+        created_at=at,
         metadata=metadata,
     )
 
@@ -121,23 +166,11 @@ def _shallow_commits(path: Path) -> frozenset[str]:
 def _output(path: Path, inside: str) -> Iterator[bytes]:
     """What `git log` writes, in chunks. The process ends with the iterator, however far it was read."""
     limits = ["--", inside] if inside else []
-    command = _command(
-        path,
-        "log",
-        "-z",
-        "--no-merges",
-        "--no-renames",
-        "--name-only",
-        "--no-show-signature",
-        _FORMAT,
-        *limits,
-    )
+    options = ("-z", "--no-merges", "--no-renames", "--name-only", "--no-show-signature", "--no-ext-diff")
     with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(  # noqa: S603 - A fixed program; the path is an argument and no shell reads it.
-            command, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
-        )
+        process = _start(path, "log", *options, "--no-textconv", _FORMAT, *limits, complaints=complaints)
         try:
-            assert process.stdout is not None  # noqa: S101 - A pipe was asked for above; this tells the checker.
+            assert process.stdout is not None  # noqa: S101 - A pipe is always opened; this tells the checker.
             while chunk := process.stdout.read(_CHUNK):
                 yield chunk
             if process.wait() != 0:
@@ -149,43 +182,56 @@ def _output(path: Path, inside: str) -> Iterator[bytes]:
 
 
 def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
-    """What git answers; when it refuses, `refused`, or else the error with git's own words."""
+    """What git answers; when it refuses, `refused`, or else the error with git's own words.
+
+    `arguments` must be a command that reads the object database, the references or the index. One that
+    compares the content of files (`status`, `diff`, `ls-files -m`) runs the filters that the repository's
+    own configuration names, and no option turns those off.
+    """
+    with tempfile.TemporaryFile() as complaints:
+        process = _start(path, *arguments, complaints=complaints)
+        answer, _ = process.communicate()
+        if process.returncode == 0:
+            return answer.decode("utf-8", "replace").strip()
+        if refused is None:
+            complaints.seek(0)
+            raise unreadable(path, _complaint(complaints.read()))
+    return refused
+
+
+def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start git in a folder so that nothing runs that the repository's own configuration names.
+
+    Every git process of the package starts here. Options given with `-c` override the configuration of
+    the repository and all that it includes.
+    """
+    options = [part for setting in _SETTINGS for part in ("-c", setting)]
+    command = ["git", "--no-pager", "--literal-pathspecs", *options, "-C", str(path), *arguments]
     try:
-        done = subprocess.run(  # noqa: S603 - As above.
-            _command(path, *arguments), capture_output=True, check=False, env=_environment()
+        return subprocess.Popen(  # noqa: S603 - A fixed program; the path is an argument and no shell reads it.
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
         )
     except FileNotFoundError as error:
         raise unreadable(path, "the program `git` isn't installed or isn't on the PATH") from error
     except OSError as error:
         raise unreadable(path, f"the program `git` can't be run ({error})") from error
-    if done.returncode == 0:
-        return done.stdout.decode("utf-8", "replace").strip()
-    if refused is None:
-        raise unreadable(path, _complaint(done.stderr))
-    return refused
-
-
-def _command(path: Path, *arguments: str) -> list[str]:
-    return [
-        "git",
-        "-c",
-        "core.quotePath=false",
-        "-c",
-        "i18n.logOutputEncoding=UTF-8",
-        "-C",
-        str(path),
-        *arguments,
-    ]
 
 
 def _environment() -> dict[str, str]:
-    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository."""
-    ours = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository.
+
+    No transport is allowed: git would fetch the objects that a partial clone lacks, by commands that the
+    clone's configuration names.
+    """
+    ours = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+    return {
+        **ours,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
     }
-    return {**ours, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def _complaint(stderr: bytes) -> str:

@@ -39,6 +39,7 @@ _FIELDS = (
     "trust",
     "source",
     "created_at",
+    "updated_at",
     "pinned",
     "metadata",
 )
@@ -144,6 +145,7 @@ def _draft(fields: Mapping[str, Any], file: str) -> Draft:
         trust=text_of(fields, "trust") or (None if exported else EXTERNAL),
         source=source or (None if exported else file),
         created_at=as_moment(fields.get("created_at"), name="created_at", assume_utc=False),
+        updated_at=as_moment(fields.get("updated_at"), name="updated_at", assume_utc=False),
         pinned=pinned,
         metadata=plain(metadata),
     )

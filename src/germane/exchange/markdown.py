@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ _KINDS_BY_TYPE = frozenset(
 """What `type:` may say in front matter; other tools write other words there, which stay metadata."""
 
 _SEPARATOR = " > "
+_CREATED = ("date", "created", "created_at")
+_UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
 
 
 def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
@@ -43,8 +46,8 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     changelog one of kind `changelog` per version; any other file is one draft, or where it is
     longer than `long` characters, one per section (see `passages`), with the path of headings as
     subject. Front matter gives kind, subject (or title), tags, scope, importance, confidence,
-    outcome, pinned and date; everything else in it becomes metadata. Whatever it claims, the text
-    is trusted as a document's.
+    outcome, pinned, date and the date of the last update; everything else in it becomes metadata.
+    Whatever it claims, the text is trusted as a document's.
 
     Hidden folders and those of installed packages are left out. A file that can't be read raises
     UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
@@ -108,7 +111,9 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
     if declared and declared.lower() in _KINDS_BY_TYPE:
         kind = declared.lower()
         metadata.pop("type")
-    moment = next((fields[name] for name in ("date", "created", "created_at") if fields.get(name)), None)
+    created, updated = (_moment(fields, names) for names in (_CREATED, _UPDATED))
+    if created is not None and updated is not None and updated < created:
+        updated = None
     for name in (
         "kind",
         "subject",
@@ -139,10 +144,17 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         outcome=text_of(fields, "outcome"),
         trust=EXTERNAL,
         source=source,
-        created_at=as_moment(moment, name="date", assume_utc=True),
+        created_at=created,
+        updated_at=updated,
         pinned=pinned,
         metadata=metadata,
     )
+
+
+def _moment(fields: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
+    """The time under the first of these names that the fields have."""
+    name = next((name for name in names if fields.get(name)), None)
+    return None if name is None else as_moment(fields[name], name=name, assume_utc=True)
 
 
 def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -> list[Draft]:
@@ -165,6 +177,14 @@ def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -
 
 
 def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
+    """A draft per version. One without a day takes that of the next below, or else above."""
+    entries = versions(document)
+    days = [as_day(version.date) for version in entries]
+    for place in range(len(days) - 2, -1, -1):
+        if entries[place].name.lower() != "unreleased":
+            days[place] = days[place] or days[place + 1]
+    for place in range(1, len(days)):
+        days[place] = days[place] or days[place - 1]
     return [
         replace(
             base,
@@ -172,7 +192,8 @@ def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
             content=version.text,
             subject=version.name,
             source=f"{base.source}#{version.name}",
-            created_at=as_day(version.date) or base.created_at,
+            created_at=day or base.created_at,
+            updated_at=None if day else base.updated_at,
             metadata={
                 **base.metadata,
                 "version": version.name,
@@ -181,7 +202,7 @@ def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
                 **({"yanked": True} if version.yanked else {}),
             },
         )
-        for version in versions(document)
+        for version, day in zip(entries, days, strict=True)
     ]
 
 

@@ -97,7 +97,7 @@ class _Reader:
         if content is None:
             return
         if isinstance(content, str):
-            yield own_text(content)
+            yield own_text(content, whole=False)
             return
         if not isinstance(content, list):
             raise FieldError(f"'content' must be a text or a list of parts, and is {content!r}")
@@ -107,13 +107,13 @@ class _Reader:
     def part(self, part: object) -> str:
         """One part of a content as text; what is no text is named in brackets."""
         if isinstance(part, str):
-            return own_text(part)
+            return own_text(part, whole=False)
         if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
             raise FieldError("each part of a content must be an object with a 'type'")
         kind = part["type"]
         if kind in _TEXTS:
             # What came from memory is there already; learned again, it would pass for news.
-            return own_text(str(part.get("text") or ""))
+            return own_text(str(part.get("text") or ""), whole=False)
         if kind.endswith("tool_use"):
             return self.call(part.get("id"), part.get("name"), part.get("input"))
         if kind.endswith("tool_result"):

@@ -133,6 +133,8 @@ def read_file(project: Project, path: Path, *, long: int | None = None) -> FileD
         return FileDrafts(path=path, drafts=tuple(_placed(project, draft) for draft in drafts))
     except (UnreadableSource, OSError) as error:
         return FileDrafts(path=path, unread=str(error))
+    except RecursionError:
+        return FileDrafts(path=path, unread=str(unreadable(path, "it is nested too deeply to be read")))
 
 
 def _ignore(_: Skipped) -> None:

@@ -237,6 +237,7 @@ def _digest(draft: Draft) -> str:
         draft.pinned,
         draft.created_at and draft.created_at.isoformat(),
         metadata,
+        *([draft.updated_at.isoformat()] if draft.updated_at else []),
     ]
     return _hashed(said)
 

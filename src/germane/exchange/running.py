@@ -17,6 +17,7 @@ from germane.exchange.secrets import Secret, can_find_secrets, find_secrets, fin
 from germane.exchange.sources import Skipped
 from germane.model.draft import Draft, Remembered
 from germane.model.memory import Memory
+from germane.model.recalled import left_open
 
 __all__ = ["Run", "Told"]
 
@@ -63,6 +64,9 @@ class Run:
         self.created += created
         self.known += len(stored) - created
         self.written.extend(_written(one.memory, revised=False) for one in stored if one.created)
+        for item, one in zip(items, applied, strict=True):
+            if one is not None and isinstance(item, Draft):
+                self.note_open_fence(item)
         if items:
             self.tell(items[-1].source)
         return applied
@@ -71,6 +75,15 @@ class Run:
         """Count a memory that became the next version of one."""
         self.revised += 1
         self.written.append(_written(memory, revised=True))
+
+    def note_open_fence(self, draft: Draft) -> None:
+        """Note how much of a text isn't stored because it follows the start of an unclosed fence."""
+        if left_out := left_open(draft.content):
+            reason = (
+                f"the last {left_out:,} characters aren't stored: they follow a <recalled-from-memory> that "
+                "nothing closes. Close it, or write \\<recalled-from-memory> where it is only mentioned"
+            )
+            self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
 
     def note_moves(self, moves: Sequence[Continued]) -> None:
         """Note which texts were known again, although their file is another and they were edited."""

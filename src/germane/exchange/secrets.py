@@ -96,6 +96,12 @@ _NO_SECRETS = frozenset(
 )
 _LEAST_DISTINCT, _SHORT = 6, 12
 
+_MOST_OF_A_LINE, _OVERLAP = 2_048, 256
+"""Rules take time in the square of a line's length or worse, so that longer lines are read in windows."""
+
+_LONG_WORD, _END_OF_A_WORD = re.compile(r"\w{129,}"), 64
+_SPACES = re.compile(r"\s{2,}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
@@ -133,13 +139,27 @@ def find_secrets_in_fields(fields: Mapping[str, Any]) -> tuple[Secret, ...]:
 def _in_lines(lines: Sequence[str], *, guess: bool) -> Iterator[Secret]:
     for number, line in enumerate(lines, 1):
         if _WORTH_A_LOOK.search(line) and ALLOWED not in line:
-            rule = next(_rules(line, guess=guess), None)
+            digest = _DIGEST.search(line) is not None
+            found = (rule for window in _windows(line) for rule in _rules(window, guess=guess, digest=digest))
+            rule = next(found, None)
             if rule is not None:
                 yield Secret(rule=rule, line=number)
 
 
-def _rules(line: str, *, guess: bool) -> Iterator[str]:
-    """The names of the rules by which a line holds a secret."""
+def _windows(line: str) -> Iterator[str]:
+    """A line in overlapping windows, in each of which every rule takes bounded time.
+
+    Runs of white space become one space, and of a very long word the middle is left out, since either
+    alone makes a rule take time in the cube of its length.
+    """
+    line = _LONG_WORD.sub(lambda word: word[0][:_END_OF_A_WORD] + word[0][-_END_OF_A_WORD:], line)
+    line = _SPACES.sub(" ", line)
+    for start in range(0, max(1, len(line) - _OVERLAP), _MOST_OF_A_LINE - _OVERLAP):
+        yield line[start : start + _MOST_OF_A_LINE]
+
+
+def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
+    """The names of the rules by which a line holds a secret; `digest` says that it speaks of digests."""
     for rule, pattern in _formats():
         for match in pattern.finditer(line):
             if not _stands_for_one(match.groupdict().get("value") or match[0]):
@@ -148,9 +168,7 @@ def _rules(line: str, *, guess: bool) -> Iterator[str]:
     for plugin in (*sure, *(guessing if guess else ())):
         for found in plugin.analyze_line(filename="text", line=line, line_number=1):
             value = found.secret_value or ""
-            if not _is_harmless(value, line, plugin, heuristic) and not (
-                plugin in guessing and _DIGEST.search(line)
-            ):
+            if not _is_harmless(value, line, plugin, heuristic) and not (plugin in guessing and digest):
                 yield found.type
     for match in _UNQUOTED.finditer(line):
         value = match["value"]
@@ -204,12 +222,13 @@ def _plugin(name: str) -> Any:
 
 
 def _as_lines(fields: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping):
-            yield from _as_lines(value)
-            continue
-        for each in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(each, Mapping):
-                yield from _as_lines(each)
-            elif isinstance(each, str):
-                yield from (f'{name} = "{line}"' for line in each.split("\n"))
+    """Each text among named values, at any depth, as a line that begins with its name."""
+    left: list[tuple[str, Any]] = [*fields.items()]
+    while left:
+        name, each = left.pop()
+        if isinstance(each, Mapping):
+            left.extend(each.items())
+        elif isinstance(each, list | tuple):
+            left.extend((name, item) for item in each)
+        elif isinstance(each, str):
+            yield from (f'{name} = "{line}"' for line in each.split("\n"))

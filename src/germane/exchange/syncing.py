@@ -143,6 +143,7 @@ def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
         if head.status is Status.FORGOTTEN:
             engine.restore(head.id)
         run.revise(_as_next_version(engine, head, draft))
+        run.note_open_fence(draft)
     except (StaleRevision, NotFound):
         run.skipped.append(
             Skipped(source=str(draft.source), reason="its memory was changed meanwhile; import again")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from germane.exchange.fields import day_in
 from germane.exchange.outline import Outline
 
 __all__ = ["Version", "is_changelog_name", "versions"]
@@ -17,7 +18,6 @@ _VERSION = re.compile(
     r"^(?:(?:version|release|v)\s*)?\[?v?(?P<name>\d+\.\d+[\w.+-]*|unreleased)\b\]?(?P<rest>.*)$",
     re.IGNORECASE,
 )
-_DATE = re.compile(r"\b(\d{4}-\d{2}-\d{2})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,10 @@ def versions(document: Outline) -> tuple[Version, ...]:
     found = []
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
         kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
-        date = _DATE.search(match["rest"])
         found.append(
             Version(
                 name=match["name"],
-                date=date[1] if date else None,
+                date=day_in(match["rest"]),
                 yanked="yanked" in match["rest"].lower(),
                 text="\n".join(kept).strip("\n").rstrip(),
                 line=heading.line,

@@ -95,16 +95,18 @@ def renditions_shape(memory: Memory) -> Shape:
     renditions = memory.renditions
     texts = {
         str(level): {"text": renditions.at(level).text, "tokens": renditions.at(level).tokens}
-        for level in Level
+        for level in (Level.MICRO, Level.SUMMARY, Level.FULL)
     }
     return {**texts, "counter": renditions.counter}
 
 
 def ranked_shape(ranked: Ranked) -> Shape:
-    """A memory with its score and the parts of it."""
+    """A memory with its score and the parts of it, and what several lists made of it together."""
+    fused = ranked.fused
     return {
         "score": _number(ranked.score),
         "parts": _numbers(ranked.parts),
+        "fused": fused and {"score": _number(fused.score), "sources": _numbers(fused.sources)},
         "memory": memory_shape(ranked.memory),
     }
 
@@ -293,7 +295,7 @@ def _question_shape(question: Question) -> Shape:
 
 
 def _range_shape(when: TimeRange) -> Shape:
-    return {"since": _moment(when.since), "until": _moment(when.until)}
+    return {"since": _moment(when.start), "until": _moment(when.end)}
 
 
 def _section_shape(section: SectionUse) -> Shape:

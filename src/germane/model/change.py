@@ -38,7 +38,8 @@ class Insert:
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
-    here begins with what `standing` has counted, as when it was exported elsewhere.
+    here begins with what `standing` has counted, as when it was exported elsewhere. `at` is when it is
+    stored, for what happens to other records by it; None where that is the memory's `updated_at`.
 
     With `dated` it is the same one only on the same day (`day_of`). Where the same was stored of another day,
     it is stored with `dated` as its `content_hash`.
@@ -49,6 +50,7 @@ class Insert:
     revive: bool = True
     lifecycle: str = ""
     standing: Standing | None = None
+    at: datetime | None = None
     dated: str = ""
 
 
@@ -56,13 +58,15 @@ class Insert:
 class Revise:
     """Store `memory` as the next version of the memory of its id; the one before must be the current one.
 
-    What is counted of the one before goes over to it where it `carries` on with its life. Raises
-    StaleRevision, naming the current version, where `memory.version` doesn't follow that.
+    What is counted of the one before goes over to it where it `carries` on with its life. `at` is when it is
+    stored; None where that is its `updated_at`. Raises StaleRevision, naming the current version, where
+    `memory.version` doesn't follow that.
     """
 
     memory: Memory
     vector: Vector | None = field(default=None, compare=False)
     carries: bool = False
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

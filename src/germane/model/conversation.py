@@ -39,7 +39,8 @@ class Selection:
 
     Every visible group stands once, in `groups` or in `left_out`, both in the order in which they were
     opened. System messages and those of no group are always among the messages. `scores` are those by
-    which groups were ranked; `tokens` is 0 where nothing was counted.
+    which groups were ranked. `tokens` is what the messages cost; 0 where a caller of the pure functions gives
+    no cost.
     """
 
     messages: tuple[Message, ...]

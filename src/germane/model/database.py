@@ -19,7 +19,7 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentFigures:
-    """An agent of a store: how many memories it has, of any status, and when one was last written.
+    """An agent of a store: how many memories it has, of any status, and the latest `updated_at` of them.
 
     A space is listed among them as `space:` and its name. `memories` is None where the user may not see them,
     `written_at` then too, and where there are none.

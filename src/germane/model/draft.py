@@ -33,7 +33,9 @@ class Draft:
     """The arguments of `remember` as one value. None means: as the kind or the engine has it.
 
     `source` says where the text came from; it is part of what makes two memories the same one,
-    so a re-import changes nothing and the same sentence in two places is two memories.
+    so a re-import changes nothing and the same sentence in two places is two memories. `created_at` and
+    `updated_at` are the source's own times; where it has only the first, that is both, and without either
+    it is the time of storing.
     """
 
     content: str
@@ -48,6 +50,7 @@ class Draft:
     source: str | None = None
     pinned: bool = False
     created_at: datetime | None = None
+    updated_at: datetime | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __getstate__(self) -> State:

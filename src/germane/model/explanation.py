@@ -12,7 +12,10 @@ from germane.model.columns import bar, cut, line_of, table, width
 from germane.model.query import TimeRange
 from germane.model.trace import Emptiness, Entry, Reason, SectionUse, Trace
 
-__all__ = ["explain", "sentence_of", "short_id", "why_of"]
+__all__ = ["ESTIMATED", "explain", "sentence_of", "short_id", "why_of"]
+
+ESTIMATED = "estimated"
+"""The code of the note that says that the counts of a trace are estimates."""
 
 _COLUMNS = 110
 _BAR = 24
@@ -94,8 +97,9 @@ def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
 def _header(trace: Trace, tokens: int) -> list[str]:
     share = f" ({tokens / trace.budget:.0%})" if trace.budget else ""
     question = trace.question
+    how = "estimated" if any(note.code == ESTIMATED for note in trace.notes) else "counted"
     rows = [
-        ("Context", f"{tokens:,} of {trace.budget:,} tokens{share}, counted by {trace.counter}"),
+        ("Context", f"{tokens:,} of {trace.budget:,} tokens{share}, {how} by {trace.counter}"),
         ("Plan", f"{trace.plan}, as of {trace.now:%Y-%m-%d %H:%M} UTC"),
         ("Question", line_of(question.text) or "none"),
     ]
@@ -107,8 +111,8 @@ def _header(trace: Trace, tokens: int) -> list[str]:
 
 
 def _range(when: TimeRange) -> str:
-    since = f"from {when.since:%Y-%m-%d %H:%M}" if when.since else ""
-    until = f"before {when.until:%Y-%m-%d %H:%M}" if when.until else ""
+    since = f"from {when.start:%Y-%m-%d %H:%M}" if when.start else ""
+    until = f"before {when.end:%Y-%m-%d %H:%M}" if when.end else ""
     return f"{' and '.join(filter(None, [since, until])) or 'any'} UTC"
 
 

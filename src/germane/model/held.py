@@ -31,7 +31,8 @@ class Held:
     `touched_at` is its last touch and `touches` their number inside the set. `order` is its place in
     the order of access, a number that only grows from one access to the next, so that "recent" needs
     no clock. `pinned` holds for this entry; `recalled` says that a recall brought it. `tokens` is the
-    length of the full text by the set's counter. Both times are aware and in UTC.
+    length of the full text by the set's counter, or of the summary or micro text where the full one is
+    longer than the whole set. Both times are aware and in UTC.
     """
 
     memory: Memory

@@ -37,10 +37,15 @@ _SHOWN = 60
 
 
 class Level(StrEnum):
-    """How much of a memory is shown: about 20 tokens, about 50 to 100, or all of it."""
+    """How much of a memory is shown.
+
+    Micro (about 20 tokens), summary (about 50 to 100) and full are made when a memory is written. An excerpt
+    is made during packing: the first sentences of the full text, as many as the budget still allows.
+    """
 
     MICRO = "micro"
     SUMMARY = "summary"
+    EXCERPT = "excerpt"
     FULL = "full"
 
 
@@ -89,7 +94,7 @@ class Renditions:
     counter: str
 
     def at(self, level: Level) -> Rendition:
-        """The rendition of one level."""
+        """The rendition of one level; an excerpt is cut from the full one."""
         if level is _MICRO:
             return self.micro
         if level is _SUMMARY:
@@ -185,10 +190,15 @@ def split_id(name: str) -> tuple[str, int]:
 
 
 def as_utc(moment: datetime, *, name: str) -> datetime:
-    """The same moment in UTC; a naive time is refused, since nobody can say which moment it names."""
+    """The same moment in UTC. Raises InvalidInput for a naive time, and outside the years 1 to 9999."""
     if moment.tzinfo is None or moment.utcoffset() is None:
         raise InvalidInput(
             f"{name}={moment.isoformat()!r} has no time zone. Every time is aware: "
             "pass datetime(..., tzinfo=timezone.utc), or add an offset such as +00:00."
         )
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(
+            f"{name}={moment.isoformat()!r} lies outside the years 1 to 9999 in UTC. Pass one within them."
+        ) from None

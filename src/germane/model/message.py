@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
+from germane.errors import InvalidInput, shown
 from germane.model.recalled import own_text
 
 __all__ = [
     "ContentPart",
     "Group",
     "Message",
+    "MessageRole",
     "Messages",
     "OpaquePart",
     "Part",
@@ -28,13 +30,20 @@ __all__ = [
 ]
 
 
-class Role(StrEnum):
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class MessageRole(StrEnum):
     """Who speaks. A provider's other names for these are kept beside the message."""
 
     SYSTEM = "system"
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
+
+
+Role = MessageRole
+"""The same, by the name that modules use which know no other role."""
 
 
 class Provider(StrEnum):
@@ -108,11 +117,15 @@ class ToolResult:
 
 
 Part: TypeAlias = TextPart | OpaquePart | ToolCall | ToolResult
+_PARTS = (TextPart, OpaquePart, ToolCall, ToolResult)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
     """One message. Values of this class are never changed: `evolve` returns a changed copy.
+
+    `role` and `provider` may be given as text, and `parts` as any sequence. Raises InvalidInput for an
+    unknown role or provider, and for what is no part.
 
     `seq` orders the messages of a session and grows with each; in a list that isn't stored it is the
     place there, from 1, and `id` and `created_at` are absent. `group` names the exchange that the message
@@ -121,7 +134,7 @@ class Message:
     message's further fields there, as a JSON object.
     """
 
-    role: Role
+    role: MessageRole
     parts: tuple[Part, ...]
     id: str = ""
     agent: str = ""
@@ -133,6 +146,14 @@ class Message:
     hidden: bool = False
     form: str = ""
     extra: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.role) is not MessageRole:
+            object.__setattr__(self, "role", _word(MessageRole, self.role, name="role"))
+        if type(self.provider) is not Provider:
+            object.__setattr__(self, "provider", _word(Provider, self.provider, name="provider"))
+        if type(self.parts) is not tuple or not all(isinstance(part, _PARTS) for part in self.parts):
+            object.__setattr__(self, "parts", _parts(self.parts))
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
@@ -200,3 +221,22 @@ class Messages(tuple[Message, ...]):  # noqa: SLOT001 - no tuple can have slots 
         made = super().__new__(cls, messages)
         made.groups = {}
         return made
+
+
+def _word(words: type[Word], value: object, *, name: str) -> Word:
+    try:
+        return words(str(value))
+    except ValueError:
+        known = ", ".join(words)
+        raise InvalidInput(f"{name}={shown(value)} of a message is unknown: take one of {known}.") from None
+
+
+def _parts(parts: object) -> tuple[Part, ...]:
+    if isinstance(parts, Iterable) and not isinstance(parts, str):
+        several = tuple(parts)
+        if all(isinstance(each, _PARTS) for each in several):
+            return several
+    raise InvalidInput(
+        f"parts={shown(parts)} of a message can't be used: pass a sequence of parts, such as "
+        "(germane.TextPart(text='…'),)."
+    )

@@ -6,7 +6,7 @@ Level: model (imports errors only).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -15,13 +15,16 @@ from germane.model.memory import Level
 from germane.model.query import Filter, Order
 from germane.model.work import KindsFirst
 
-__all__ = ["Alike", "Fusion", "Overflow", "Plan", "Repeats", "RollOver", "Section", "Share", "Style"]
+__all__ = ["Alike", "Fusion", "Look", "Overflow", "Plan", "Repeats", "RollOver", "Section", "Share", "Style"]
 
 Fusion: TypeAlias = Literal["floored", "rrf", "newton", "newton_v1"]
 """The ways in which the signals of relevance become one score."""
 
 Repeats: TypeAlias = Literal["never", "across", "always"]
 """Where a text that stands in a context may stand again: nowhere, in another section, or anywhere."""
+
+Look: TypeAlias = tuple[bool, ...]
+"""The options of a section that change the text of an item, as a key for what is cached of such texts."""
 
 Alike: TypeAlias = Literal["subject", "category", "tag"]
 """What makes two memories of a section alike: subject, category (of their metadata) or first tag."""
@@ -56,6 +59,7 @@ class RollOver(StrEnum):
     NONE = "none"  # They stay unused.
     NEXT = "next"  # To the next section in the plan's order.
     PRIORITY = "priority"  # To every section that wants more, by priority.
+    BEST = "best"  # To the best candidates that are left, whatever their section; see `packing.by_value`.
 
 
 class Style(StrEnum):
@@ -90,22 +94,32 @@ class Share:
 class Section:
     """A named part of the output.
 
-    `heading` is the line written above it. `kinds` are shown here. With `order` set, the section
-    is always attempted and its memories come in that order, whatever the question; without, they
-    are the most relevant. `required` sections must be shown whole (at some level) or the assembly
-    fails, as must memories of `required_kinds`; a kind can require single memories too (a censor that
-    blocks). `limit` bounds how many
-    candidates are gathered, `items` how many are shown, `priority` says who gets left-over tokens
-    first (higher first), and `text` is shown as it is (the frame's). With `own_heading` each item
-    stands under a heading of its own, made from `heading` by filling `{title}`. With `by_session`
-    the memories of a session stand together, in the order of their times, under its date; those of
-    no session come before them. `style` says how memories are written; only bullets stand under
-    headings, and only a working set is written otherwise, in one section. With `reverse` the best
-    stands last in such a list; which memories stand there is the same. Of the memories that are `alike`
-    at most `each` are shown, the best ones; those that lack what makes them alike are like none. One that
-    `associates` takes in, where it would be empty, what is near to what the other sections show. With
-    `of_domain` memories that name another domain than the frame's in their metadata are not gathered. One
-    that `advises` says in one sentence how far the agent's confidence is to be trusted, as its text.
+    `heading` is the line written above it; sections that follow each other under one heading share it.
+    `kinds` are shown here, of what `where` admits; without kinds, all that it admits. A memory that several
+    sections would show stands in the first of them.
+
+    With `order` set, the section is always attempted and its memories come in that order, whatever the
+    question; without, they are the most relevant. A `bounded` one shows beyond its share only what has to do
+    with the question, where the plan's tokens flow to the best. One of `leftover` is filled last, with what
+    all other sections leave, and takes part in nothing else. `required` sections must be shown or the
+    assembly fails, as must memories of `required_kinds`; a kind can require single memories too (a constraint
+    that blocks), and these at full length.
+
+    `limit` bounds how many candidates are gathered and `items` how many are shown; `priority` says who gets
+    left-over tokens first (higher first). `levels` are the lengths that may be shown, in the order in which
+    they are tried. Of the memories that are `alike` at most `each` are shown, the best ones; those that lack
+    what makes them alike are like none. One that `associates` takes in, where it would be empty, what is near
+    to what the other sections show. With `of_domain` memories that name another domain than the frame's in
+    their metadata are not gathered.
+
+    `text` is shown as it is (the frame's). One that `advises` says in one sentence how far the agent's
+    confidence is to be trusted, as its text. With `own_heading` each item stands under a heading of its own,
+    made from `heading` by filling `{title}`. With `by_session` the memories of a session stand together, in
+    the order of their times, under its date; those of no session come before them. `style` says how memories
+    are written; only bullets stand under headings, and only a working set is written otherwise, in one
+    section. With `reverse` the best stands last in such a list; which memories stand there is the same. With
+    `dates`, `sources` and `ids` each item ends with the day it was created, a short name of its source and a
+    short id that `Engine.expand` takes; under the date of a session there is neither day nor source.
     """
 
     name: str
@@ -123,6 +137,7 @@ class Section:
     own_heading: bool = False
     by_session: bool = False
     text: str = ""
+    leftover: bool = False
     style: Style = Style.BULLETS
     reverse: bool = False
     alike: Alike | None = None
@@ -130,9 +145,16 @@ class Section:
     associates: bool = False
     of_domain: bool = False
     advises: bool = False
+    bounded: bool = False
+    dates: bool = False
+    sources: bool = False
+    ids: bool = False
     where: Filter | None = None
+    look: Look = field(init=False, default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        look = self.own_heading, self.by_session, self.dates, self.sources, self.ids
+        object.__setattr__(self, "look", look)
         headed = self.heading or self.text or self.own_heading or self.by_session
         if self.reverse and self.style is Style.BULLETS:
             raise InvalidPlan(
@@ -194,12 +216,6 @@ class Plan:
         names = [section.name for section in self.sections]
         if not names or len(set(names)) != len(names):
             raise InvalidPlan(f"Plan {self.name!r} needs sections of different names; it has {names}.")
-        kinds = [kind for section in self.sections for kind in section.kinds]
-        doubled = sorted({kind for kind in kinds if kinds.count(kind) > 1})
-        if doubled:
-            raise InvalidPlan(
-                f"Plan {self.name!r} shows {', '.join(doubled)} in two sections; a memory stands in one."
-            )
         for section in self.sections:
             if not section.levels or section.limit < 1 or section.each < 1:
                 raise InvalidPlan(
@@ -211,6 +227,23 @@ class Plan:
             raise InvalidPlan(f"Plan {self.name!r} counts contents and renditions. Let it count one of them.")
         if self.spare < 0:
             raise InvalidPlan(f"Plan {self.name!r} spares {self.spare}. A weight is 0 or more.")
+
+    def showing(self, *, dates: bool = True, sources: bool = True, ids: bool = False) -> Plan:
+        """The plan with the days and sources of its items left out, or with their ids shown."""
+        if dates and sources and not ids:
+            return self
+        return replace(
+            self,
+            sections=tuple(
+                replace(
+                    section,
+                    dates=section.dates and dates,
+                    sources=section.sources and sources,
+                    ids=section.ids or (ids and section.style is Style.BULLETS),
+                )
+                for section in self.sections
+            ),
+        )
 
     @property
     def shares(self) -> Sequence[Share]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -39,25 +39,65 @@ class Order(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeRange:
-    """From `since` (inclusive) until `until` (exclusive), both aware; None leaves an end open."""
+    """From `since` (inclusive) until `until` (exclusive), both aware; None leaves an end open.
 
-    since: datetime | None = None
-    until: datetime | None = None
+    A text such as "last week", "yesterday" or "2026-03" stands for the moment at which what it names begins;
+    the engine that is asked reads it by its clock. Raises InvalidInput for a range that is empty.
+    """
+
+    since: datetime | str | None = None
+    until: datetime | str | None = None
 
     def __post_init__(self) -> None:
-        if self.since is not None and self.until is not None and self.since >= self.until:
+        for name, end in (("since", self.since), ("until", self.until)):
+            if not isinstance(end, datetime | str | None):
+                raise InvalidInput(
+                    f"{name}={end!r} is {type(end).__name__}; pass an aware datetime, or a text such as "
+                    "'last week'."
+                )
+        since, until = self.since, self.until
+        if isinstance(since, datetime) and isinstance(until, datetime) and since >= until:
             raise InvalidInput(
-                f"The time range from {self.since.isoformat()} until {self.until.isoformat()} is empty: "
+                f"The time range from {since.isoformat()} until {until.isoformat()} is empty: "
                 "until must come after since."
             )
 
+    @property
+    def start(self) -> datetime | None:
+        """The first moment, or None. Raises InvalidInput for a text, which only an engine can read."""
+        return _read_end(self.since, name="since")
+
+    @property
+    def end(self) -> datetime | None:
+        """The first moment after it, or None. Raises InvalidInput for a text."""
+        return _read_end(self.until, name="until")
+
+    @property
+    def in_words(self) -> bool:
+        """Whether an end is a text that is still to be read."""
+        return isinstance(self.since, str) or isinstance(self.until, str)
+
     def __contains__(self, moment: datetime) -> bool:
-        return (self.since is None or self.since <= moment) and (self.until is None or moment < self.until)
+        start, end = self.start, self.end
+        return (start is None or start <= moment) and (end is None or moment < end)
 
     def __str__(self) -> str:
-        since = f"from {self.since.isoformat()}" if self.since else ""
-        until = f"before {self.until.isoformat()}" if self.until else ""
+        since = f"from {_said(self.since)}" if self.since else ""
+        until = f"before {_said(self.until)}" if self.until else ""
         return " and ".join(filter(None, [since, until])) or "any time"
+
+
+def _read_end(end: datetime | str | None, *, name: str) -> datetime | None:
+    if isinstance(end, str):
+        raise InvalidInput(
+            f"{name}={end!r} is a text, which only an engine can read, by its clock. Pass it to a verb of "
+            "the engine, or give a datetime."
+        )
+    return end
+
+
+def _said(end: datetime | str) -> str:
+    return end if isinstance(end, str) else end.isoformat()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +140,11 @@ class Filter:
             if given:
                 object.__setattr__(self, name, _each(given, read, name=name))
 
+    @property
+    def whenever(self) -> Filter:
+        """The same filter without its time range: it still says whose memories these are, and which."""
+        return self if self.when is None else replace(self, when=None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
@@ -108,14 +153,16 @@ class Slice:
     `kinds` empty means every kind that the filter admits. `order` None asks for the best by
     relevance (`limit` of each signal, united); an order asks for the first by that order whatever
     the question is, which is how always-present sections are gathered in the same round trip.
-    `where` replaces the query's filter for this slice: what is always present must not fall to a
-    filter that the question named.
+    `where` replaces the query's filter for this slice, and `also` is a second filter that has to admit
+    each memory as well: what is always present passes the caller's filter without its time range, and
+    what a section of a plan asks for by itself.
     """
 
     kinds: tuple[str, ...] = ()
     limit: int = 200
     order: Order | None = None
     where: Filter | None = None
+    also: Filter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,12 +60,13 @@ class RequestState:
     """What the next request of the same conversation goes on from, so that its prefix stays.
 
     `start` is the group that the window begins with, `current` the one that was answered, `forms` the
-    groups whose tool results are cut, by id.
+    groups whose tool results are cut, by id, and `admits` tells by which filter memory was gathered.
     """
 
     start: str | None = None
     current: str | None = None
     asked: str = ""
+    admits: str = ""
     forms: Mapping[str, Form] = field(default_factory=dict)
     blocks: tuple[Block, ...] = ()
 

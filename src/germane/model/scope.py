@@ -12,6 +12,8 @@ from germane.errors import InvalidInput
 
 __all__ = ["GLOBAL", "Scope"]
 
+_KNOWN = frozenset({"global", "task", "path", "session"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Scope:
@@ -26,10 +28,21 @@ class Scope:
 
     @classmethod
     def parse(cls, text: str | Self) -> Self:
-        """Read a scope from its text form, `name` or `name:value`; a scope is returned as it is."""
+        """Read a scope from its text form, `name` or `name:value`; a scope is returned as it is.
+
+        The names that the built-in plans know are read in any case, so that `Task:T-42` is `task:T-42`.
+        Raises InvalidInput for what is no scope, and for the plural of such a name.
+        """
         if isinstance(text, cls):
             return text
         name, _, value = str(text).partition(":")
+        folded = name.strip().casefold()
+        if folded in _KNOWN:
+            name = folded
+        elif folded.removesuffix("s") in _KNOWN:
+            raise InvalidInput(
+                f"scope={text!r} names no scope that a plan knows. Did you mean {folded.removesuffix('s')!r}?"
+            )
         if not name or (value == "") != (name == "global"):
             raise InvalidInput(
                 f"scope={text!r} is no scope. Write 'global', or a name and a value: "

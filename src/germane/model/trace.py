@@ -11,9 +11,19 @@ from datetime import datetime
 from enum import StrEnum
 
 from germane.model.memory import Level, Memory
-from germane.model.query import Candidate, Order, TimeRange
+from germane.model.query import Candidate, Filter, Order, TimeRange
 
-__all__ = ["Emptiness", "Entry", "Note", "Question", "Ranked", "Reason", "SectionUse", "Trace"]
+__all__ = [
+    "Emptiness",
+    "Entry",
+    "Fused",
+    "Note",
+    "Question",
+    "Ranked",
+    "Reason",
+    "SectionUse",
+    "Trace",
+]
 
 
 class Reason(StrEnum):
@@ -56,12 +66,27 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """What several ranked lists say of one of their members: one score, and what each list adds to it.
+
+    `sources` names the lists that it stands in; their numbers add up to `score`.
+    """
+
+    score: float
+    sources: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """A candidate with its score and the named parts of it. Higher is better."""
+    """A candidate with its score and the named parts of it. Higher is better.
+
+    `fused` is what a ranker that fuses several lists made of the places that it has in them.
+    """
 
     candidate: Candidate
     score: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    fused: Fused | None = None
 
     @property
     def memory(self) -> Memory:
@@ -127,7 +152,7 @@ class Trace:
     `entries` may be written when they are first looked at; they equal a tuple of the same entries.
     `weights` are those that the parts of the scores were multiplied by, where use has taught some. `frame`
     is the name of the frame that the plan was built for, if it was for one, and `frame_confidence` how
-    surely it was chosen, from 0 to 1.
+    surely it was chosen, from 0 to 1. `where` is the filter that the caller gave.
     """
 
     plan: str
@@ -142,6 +167,7 @@ class Trace:
     weights: Mapping[str, float] = field(default_factory=dict)
     frame: str | None = None
     frame_confidence: float | None = None
+    where: Filter = field(default_factory=Filter)
 
     def __repr__(self) -> str:
         shown = len(self.included)

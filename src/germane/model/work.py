@@ -19,12 +19,14 @@ class KindsFirst:
     `priorities` are those of the kinds, 1 before 2, and `others` that of any other kind. Within a
     kind come those nearest to the paths of the work, then with `relevance` those that have most to do
     with it, then those updated last. With `stale_after` set, what wasn't updated for so long ranks lower.
+    With `obsolete_last`, what is superseded, rejected or deprecated comes after all others of its kind.
     """
 
     priorities: Mapping[str, int]
     others: int
     relevance: bool = True
     stale_after: timedelta | None = None
+    obsolete_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

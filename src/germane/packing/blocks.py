@@ -5,7 +5,7 @@ Level: packing (imports ranking and model). What a fit has chosen is read of the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,20 +22,35 @@ __all__ = ["Block", "Choice", "Fitted", "LeftOut", "empty_blocks"]
 class Choice:
     """A candidate on its way through the passes: the level chosen for it, or why there is none.
 
-    It stands at a place of a ranking. `ladder` has its lines, and `asked` those of their levels that a pass
-    has asked for so far.
+    It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
+    others, whatever its score. One whose successor is a candidate too is `replaced`, and only shown
+    shortened. `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
     """
 
     ranking: Sequence[Ranked]
     place: int
     memory: Memory
     required: bool = field(default=False, init=False)
+    whole: bool = field(default=False, init=False)
+    late: bool = field(default=False, init=False)
+    replaced: bool = field(default=False, init=False)
     line: Line | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
     short_by: int = field(default=0, init=False)
     ladder: Ladder | None = field(default=None, init=False)
     asked: tuple[Level, ...] = field(default=(), init=False)
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it was tried and no level of it fitted."""
+        return self.line is None and self.reason is Reason.OVER_BUDGET
+
+    def wait(self) -> None:
+        """Forget that it was passed over, so that a later pass may show it at another level or in more
+        room.
+        """
+        self.reason, self.tokens, self.short_by = None, 0, 0
 
     @property
     def ranked(self) -> Ranked:
@@ -97,11 +112,31 @@ class Fitted:
     blocks: tuple[Block, ...]
     lent: int = 0
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether every candidate stands there at full length, but for those whose text stands there
+        already.
+        """
+        return all(
+            choice.reason is Reason.DUPLICATE
+            or (choice.line is not None and choice.line.level is block.section.levels[0])
+            for block in self.blocks
+            for choice in block.choices
+        )
+
 
 def empty_blocks(
-    plan: Plan, candidates: Sequence[Sequence[Ranked]], requires: Callable[[Section, Memory], bool] | None
+    plan: Plan,
+    candidates: Sequence[Sequence[Ranked]],
+    requires: Callable[[Section, Memory], bool] | None,
+    *,
+    whole: Collection[str] = (),
+    late: Collection[str] = (),
 ) -> list[Block]:
-    """The sections with their candidates, before anything stands in them."""
+    """The sections with their candidates, before anything stands in them.
+
+    `whole` are the ids of memories that are required at full length, `late` those of memories that come last.
+    """
     seen: set[str] = set()
     return [
         Block(
@@ -110,17 +145,25 @@ def empty_blocks(
             seen=seen if plan.repeats == "never" else set(),
             repeats=plan.repeats == "always",
             plain=section.items is None and not section.own_heading and not section.by_session,
-            choices=_choices(section, ranked, requires),
+            choices=_choices(section, ranked, requires, whole, late),
         )
         for section, ranked in zip(plan.sections, candidates, strict=True)
     ]
 
 
 def _choices(
-    section: Section, ranked: Sequence[Ranked], requires: Callable[[Section, Memory], bool] | None
+    section: Section,
+    ranked: Sequence[Ranked],
+    requires: Callable[[Section, Memory], bool] | None,
+    whole: Collection[str],
+    late: Collection[str],
 ) -> list[Choice]:
     choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
     if requires is not None:
         for choice in choices:
             choice.required = requires(section, choice.memory)
+            choice.whole = choice.memory.id in whole
+    if late:
+        for choice in choices:
+            choice.late = choice.memory.ref in late
     return choices

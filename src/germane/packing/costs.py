@@ -12,13 +12,16 @@ from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.packing.lines import Ladder, Line
 from germane.packing.remembered import RememberedLines
-from germane.packing.render import heading_of, item_lines
+from germane.packing.render import heading_of, headings_apart, item_label, item_lines
 from germane.protocols import TokenCounter
+from germane.renditions import excerpt
 from germane.tokens import uncached
 from germane.tokens_exact import ExactCounter, parts_apart
 
 __all__ = ["ContentCosts", "Costs", "RenditionCosts"]
 
+_LEAST_EXCERPT = 16
+"""Tokens; fewer say too little of a text that is longer than its summary."""
 _SAVED_BY_A_LINE = 4
 """Tokens; a bullet before a text and a line end after it may join what the text alone counts apart."""
 
@@ -38,20 +41,44 @@ class Costs:
         self._kinds = kinds
         self._lines = lines.of(f"{self.way} {counter.name}")
         self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
+        self._own: set[str] = set()
 
     def ladder(self, section: Section, memory: Memory) -> Ladder:
         """What is known of a memory's lines in a section."""
-        return self._lines.ladder(memory, own_heading=section.own_heading)
+        return self._lines.ladder(memory, look=section.look)
 
     def line(self, section: Section, memory: Memory, level: Level) -> Line:
         """A memory at a level, as its section shows it."""
-        known = self._lines.get(memory, level, own_heading=section.own_heading)
+        known = self._lines.get(memory, level, look=section.look)
         if known is not None:
             return known
-        text = item_lines(section, memory, level)
-        line = Line(level=level, text=text, tokens=self._tokens(memory, level, text))
-        self._lines.keep(memory, line, own_heading=section.own_heading)
+        line = self._made(section, memory, level, item_lines(section, memory, level))
+        self._lines.keep(memory, line, look=section.look)
         return line
+
+    def excerpt(self, section: Section, memory: Memory, room: int) -> Line | None:
+        """The first sentences of a memory's full text in at most `room` tokens, or None where not one fits.
+
+        An excerpt is made for one context, and isn't cached.
+        """
+        full = memory.renditions.full.text
+        limit = room - self._counter.count(item_label(section, memory)) - _SAVED_BY_A_LINE
+        while limit >= _LEAST_EXCERPT:
+            text = excerpt(full, limit, self._counter)
+            if not text:
+                return None
+            line = self._made(
+                section, memory, Level.EXCERPT, item_lines(section, memory, Level.EXCERPT, text)
+            )
+            if line.tokens <= room:
+                return line
+            # Indents and escapes cost tokens that the bare text doesn't have.
+            limit -= line.tokens - room
+        return None
+
+    def _made(self, section: Section, memory: Memory, level: Level, body: str) -> Line:
+        text = body + item_label(section, memory) if body else ""
+        return Line(level=level, text=text, tokens=self._tokens(memory, level, text), body=body)
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - Others count these.
         return self._counter.count(text + "\n") if text else 0
@@ -98,8 +125,17 @@ class Costs:
                 known = text, self._counter.count(f"{before}{text}\n")
                 if own is not None:
                     self._lines.keep_heading(own, section.heading, *known)
-            self._headings[key] = known
+            self._headings[key] = known = known if own is None else self._apart(own, *known)
         return known
+
+    def _apart(self, memory: Memory, text: str, tokens: int) -> tuple[str, int]:
+        """A memory's own heading; one that another has already says what tells the two apart."""
+        if text in self._own:
+            headings = headings_apart(text, memory)
+            text = next((one for one in headings if one not in self._own), text)
+            tokens = self._counter.count(f"\n{text}\n")
+        self._own.add(text)
+        return text, tokens
 
 
 class ContentCosts(Costs):

@@ -2,20 +2,23 @@
 
 Level: packing. Pure: the same sections, budget and counter give the same choice.
 
-Three passes. What is required comes first, at its shortest, and grows as its section's share
+Three passes. What is required comes first, at its shortest or whole, and grows as its section's share
 allows; where a section's required memories need more than its share, the flexible sections lend
 it, the lowest priority first. Then each section fills its share in rank order by its overflow
 rule. Then what is left over flows where the plan sends it: to memories that were left out, then
-to longer levels of those that were not. An exact knapsack finds denser packings and worse
+to longer levels of those that were not. A plan whose tokens flow to the best instead fills all sections
+together; see `_Packer.by_value`. An exact knapsack finds denser packings and worse
 contexts: rank order is the default because longer items carry more evidence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall
+from germane.lifecycle import obsolete_label, replaces
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
@@ -31,6 +34,26 @@ __all__ = ["fit"]
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
 
 
+_Waiting: TypeAlias = tuple[Block, Choice]
+"""A candidate with the section that it would stand in."""
+
+_HARDLY_LONGER = 1.3
+"""A text that is so little longer than its summary is shown whole where the summary would do."""
+_BREADTH = 0.25
+"""The share of a budget that brings candidates in before any is lengthened.
+
+Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
+in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
+"""
+_LEAST_MORE = 12
+"""Tokens by which an excerpt is longer than what it takes the place of."""
+_FEW = 40
+"""Tokens; about the shortest line of a memory with its day and source."""
+_NEAR_BEST = 0.7
+"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
+_OWN_WORDS = 0.05
+"""The share of a budget that a section's own text may take where sections are filled by value."""
+
 LineOf = Callable[[Section, Memory, Level], Line]
 """What a memory looks like at a level and costs there; a line without text can't be shown."""
 AtLeast = Callable[[Memory, Level], int]
@@ -39,6 +62,8 @@ Precedence = Callable[[list[Ranked]], Sequence[Ranked]]
 """Orders memories whatever their section."""
 LadderOf = Callable[[Section, Memory], Ladder]
 """What is known already of a memory's lines in a section."""
+ExcerptOf = Callable[[Section, Memory, int], Line | None]
+"""The beginning of a memory's full text in at most so many tokens, or None."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or with a memory its own or its session's."""
 
@@ -55,37 +80,51 @@ def fit(
     at_least: AtLeast | None = None,
     ladder_of: LadderOf | None = None,
     precedence: Precedence | None = None,
+    excerpt_of: ExcerptOf | None = None,
+    whole: Collection[str] = (),
+    late: Collection[str] = (),
 ) -> Fitted:
     """What stands in the context, per section of the plan, within `budget` tokens.
 
-    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines
-    that can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan
-    backfills. Nothing is required where `requires` is None. Raises BudgetTooSmall when what is required
-    doesn't fit at its shortest.
+    `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines that
+    can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan backfills. Nothing
+    is required where `requires` is None; of what is, memories whose ids are in `whole` must stand at full
+    length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the tokens that
+    are left. Raises BudgetTooSmall when what is required doesn't fit.
     """
-    blocks = empty_blocks(plan, candidates, requires)
+    blocks = empty_blocks(plan, candidates, requires, whole=whole, late=late)
     packer = _Packer(
         line_of=line_of,
         heading_cost=heading_cost,
         text_cost=text_cost,
         at_least=at_least or _unknown,
         ladder_of=ladder_of or _new_ladder,
+        excerpt_of=excerpt_of or _no_excerpt,
     )
     packer.require(blocks, budget)
     for block, share in zip(blocks, _shares(plan, budget), strict=True):
         block.share = share
     lent = _lend(blocks)
+    if plan.roll_over is RollOver.BEST:
+        packer.by_value(blocks, budget)
+        return Fitted(blocks=tuple(blocks), lent=lent)
     carried = 0
+    every, blocks = blocks, [block for block in blocks if not block.section.leftover]
+    room = budget - sum(block.used for block in every if block.section.leftover)
     for block in blocks:
         if plan.roll_over is RollOver.NEXT:
             block.flowed += carried
         packer.fill(block, block.share + block.flowed - block.used)
         carried = block.share + block.flowed - block.used
     if plan.roll_over is RollOver.PRIORITY:
-        packer.spread(blocks, budget - sum(block.used for block in blocks))
+        packer.spread(blocks, room - sum(block.used for block in blocks))
     if plan.backfill and precedence is not None:
-        packer.backfill(blocks, budget, precedence)
-    return Fitted(blocks=tuple(blocks), lent=lent)
+        packer.backfill(blocks, room, precedence)
+    for block in every:
+        if block.section.leftover:
+            packer.fill(block, budget - sum(each.used for each in every))
+            block.flowed = max(0, block.used - block.share)
+    return Fitted(blocks=tuple(every), lent=lent)
 
 
 def _shares(plan: Plan, budget: int) -> Sequence[int]:
@@ -94,12 +133,70 @@ def _shares(plan: Plan, budget: int) -> Sequence[int]:
     return allocate(budget, [*shares, Share(weight=plan.spare)])[: len(shares)]
 
 
+def _left(blocks: Sequence[Block], budget: int) -> int:
+    return budget - sum(block.used for block in blocks)
+
+
+def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
+    """What has to do with the question in all sections, best first, then what comes late.
+
+    Of equal scores the newer comes first, then the greater id.
+    """
+    waiting = [
+        (block, choice)
+        for block in blocks
+        for choice in block.choices
+        if block.section.order is None or choice.score > 0
+    ]
+    waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
+    waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
+    return waiting
+
+
+def _note_replaced(blocks: Sequence[Block]) -> None:
+    """Mark the candidates that another one replaces: they get no more room than their successors."""
+    memories = [choice.memory for block in blocks for choice in block.choices]
+    for block in blocks:
+        for choice in block.choices:
+            if obsolete_label(choice.memory):
+                choice.replaced = any(replaces(other, choice.memory) for other in memories)
+
+
+def _levels(block: Block, choice: Choice) -> Sequence[Level]:
+    """The levels at which a candidate may be shown, longest first."""
+    shorter = [level for level in block.levels if level is not Level.FULL] if choice.replaced else ()
+    return shorter or block.levels
+
+
+def _claim_order(choice: Choice) -> tuple[float, float, float]:
+    """What has to do with the question first, then the more important, then the nearer in meaning."""
+    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
+    return -choice.score, -choice.memory.importance, -nearness
+
+
+def _brief(block: Block, choice: Choice) -> Sequence[Level]:
+    """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
+    renditions = choice.memory.renditions
+    if choice.replaced:
+        return _levels(block, choice)[:1]
+    if (
+        Level.SUMMARY not in block.levels
+        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+    ):
+        return block.levels[:1]
+    return (Level.SUMMARY,)
+
+
 def _unknown(_: Memory, __: Level) -> int:
     return 0
 
 
 def _new_ladder(_: Section, __: Memory) -> Ladder:
     return Ladder()
+
+
+def _no_excerpt(_: Section, __: Memory, ___: int) -> None:
+    return None
 
 
 def _note_over(choice: Choice, levels: Sequence[Level]) -> None:
@@ -135,14 +232,16 @@ class _Packer:
     text_cost: Callable[[Section], int]
     at_least: AtLeast
     ladder_of: LadderOf
+    excerpt_of: ExcerptOf
 
     def require(self, blocks: Sequence[Block], budget: int) -> None:
-        """Place what is required at its shortest, or raise BudgetTooSmall."""
+        """Place what is required, whole or at its shortest, or raise BudgetTooSmall."""
         named: list[str] = []
         for block in blocks:
             for choice in block.choices:
                 if choice.required:
-                    line = min(self._lines(block.section, choice), key=lambda line: line.tokens, default=None)
+                    lines = self._lines(block.section, choice, (Level.FULL,) if choice.whole else None)
+                    line = min(lines, key=lambda line: line.tokens, default=None)
                     if line is not None:
                         self._place(block, choice, line, self._heading(block, choice))
                         named.append(choice.memory.ref)
@@ -214,6 +313,136 @@ class _Packer:
         for block in blocks:
             block.flowed = max(block.flowed, block.used - block.share)
 
+    def by_value(self, blocks: Sequence[Block], budget: int) -> None:
+        """Fill all sections together: first breadth, then depth, then what is left, best candidates first.
+
+        Sections that are shown whatever the question claim their shares. A quarter of the rest brings
+        candidates in, each at the shortest level that carries its point: every section's best within its
+        share of that part, then the best of all. What is left lengthens them in rank order, before weaker
+        candidates come in, and sections take what is left beyond their shares.
+        """
+        always = sorted(
+            (block for block in blocks if block.section.order is not None),
+            key=lambda block: -block.section.priority,
+        )
+        _note_replaced(blocks)
+        queue = _in_rank_order(blocks)
+        queued = {id(choice) for _, choice in queue}
+        rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
+        every = [*rest, *queue]
+        for block in blocks:
+            # Words that a floor is set aside for don't wait for what is left.
+            self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
+        for block in always:
+            if block.section.advises:
+                continue  # Advice has no claim: it stands where nothing else needs its tokens.
+            self._claim(block, min(block.share - block.used, _left(blocks, budget)))
+        self._widen(queue, int(_BREADTH * _left(blocks, budget)))
+        self._deepen(every, _left(blocks, budget))
+        self._fill_up(queue, blocks, budget)
+        for block, choice in rest:
+            if choice.line is None and choice.reason is not _DUPLICATE:
+                left = 0 if block.section.bounded else _left(blocks, budget)
+                self._try(block, choice, self._under_ceiling(block, left), _levels(block, choice))
+        self._deepen(every, _left(blocks, budget))
+        self._cut(every, blocks, budget)
+        if any(block.shown for block in blocks):
+            for block in blocks:
+                self._write_text(block, min(_left(blocks, budget), int(_OWN_WORDS * budget)))
+        for block in blocks:
+            block.flowed = max(0, block.used - block.share)
+
+    def _claim(self, block: Block, room: int) -> None:
+        """Show what a section always shows within its share: what has to do with the question first."""
+        end = block.used + room
+        choices = sorted(block.choices, key=_claim_order)
+        self._prefix([(block, choice) for choice in choices], room)
+        for choice in choices:
+            self._lengthen(block, choice, end - block.used)
+
+    def _widen(self, queue: Sequence[_Waiting], room: int) -> None:
+        """Bring candidates in at the shortest level that carries their point, in rank order, as a prefix."""
+        in_time = [pair for pair in queue if not pair[1].late]
+        weights = {id(block): block.section.share.weight for block, _ in in_time if not block.section.order}
+        left = room
+        for key, weight in weights.items() if len(weights) > 1 else ():
+            claim = room * weight // max(1, sum(weights.values()))
+            least = _NEAR_BEST * in_time[0][1].score
+            claiming = [pair for pair in in_time if id(pair[0]) == key and pair[1].score >= least]
+            left -= self._prefix(claiming, claim)
+        self._prefix(in_time, left)
+
+    def _prefix(self, queue: Sequence[_Waiting], room: int) -> int:
+        """Show candidates in order, as briefly as will do, up to the first that doesn't fit; the tokens
+        used.
+        """
+        left = room
+        for block, choice in queue:
+            if choice.line is not None or choice.reason is not None:
+                continue
+            before = block.used
+            shown = self._try(block, choice, left, _brief(block, choice))
+            left -= block.used - before
+            if not shown and choice.passed_over:
+                choice.wait()
+                break
+        return room - left
+
+    def _deepen(self, queue: Sequence[_Waiting], left: int) -> None:
+        """Lengthen what is shown, in the order given."""
+        for block, choice in queue:
+            before = block.used
+            self._lengthen(block, choice, self._under_ceiling(block, left))
+            left -= block.used - before
+
+    def _fill_up(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
+        """Bring in what was left out, in rank order, at the longest level that fits.
+
+        A turn of dialogue comes in whole or not at all. Past the first other memory that doesn't fit, others
+        come in only while more than a few tokens are free: so a larger budget seldom loses a memory to a
+        better one that has just become short enough.
+        """
+        left, stopped = _left(blocks, budget), False
+        few = min(budget // 10, _FEW)
+        for block, choice in queue:
+            if choice.line is not None or choice.reason is not None:
+                continue
+            before, turn = block.used, session_of(block.section, choice.memory) is not None
+            waits = stopped and not turn and left <= few
+            room = 0 if waits else self._under_ceiling(block, left)
+            if not self._passed_over(block, choice, room):
+                self._try(block, choice, room, block.levels[:1] if turn else _levels(block, choice))
+            if waits and choice.passed_over:
+                choice.short_by -= min(left, choice.short_by)
+                choice.reason = choice.reason if choice.short_by else _STOPPED
+            stopped = stopped or (choice.passed_over and not turn)
+            left -= block.used - before
+
+    def _cut(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
+        """Cut texts to what is left, while that is more than a tenth of the budget, best memories first."""
+        for block, choice in queue:
+            left = self._under_ceiling(block, _left(blocks, budget))
+            if left <= budget // 10:
+                return
+            if choice.passed_over:
+                choice.wait()
+                self._try(block, choice, left, _levels(block, choice))
+            self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+
+    def _excerpt(self, block: Block, choice: Choice, room: int) -> None:
+        """Show more of a shortened memory's full text, if its next sentences fit."""
+        line = choice.line
+        if line is None or line.level is Level.FULL or Level.FULL not in _levels(block, choice):
+            return
+        longer = self.excerpt_of(block.section, choice.memory, line.tokens + room)
+        if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
+            self._replace(block, choice, longer)
+
+    def _write_text(self, block: Block, room: int) -> None:
+        if block.section.text and not block.shows_text and (cost := self.text_cost(block.section)) <= room:
+            block.shows_text = True
+            block.used += cost
+
     def _could_use(self, block: Block, choice: Choice, room: int) -> bool:
         """Whether so many tokens could bring a memory in, or lengthen one that stands already."""
         if choice.line is None:
@@ -224,33 +453,38 @@ class _Packer:
         ceiling = block.section.share.ceiling
         return room if ceiling is None else max(0, min(room, ceiling - block.used))
 
-    def _try(self, block: Block, choice: Choice, room: int) -> None:
-        """Show a memory at the longest level that fits, as far as the overflow rule allows shorter ones."""
+    def _try(self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None) -> bool:
+        """Show a memory at the longest of these levels that fits, else of those that the overflow rule
+        allows.
+
+        Returns whether it is shown.
+        """
         section = block.section
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
-            return
+            return False
         heading = 0 if block.plain and block.shown else self._heading(block, choice)
         if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.
             choice.short_by = choice.tokens + heading - max(0, room)
-            return
+            return False
         least = 0
-        levels = block.levels
+        levels = levels or block.levels
         for level in levels:
             line = self._line(section, choice, level, levels[-1], room)
             if line is None or not line.text:
                 continue
-            if line.text in block.seen:
+            if line.body in block.seen:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
-                return
+                return False
             if line.tokens + heading <= room:
                 self._place(block, choice, line, heading)
-                return
+                return True
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
         choice.short_by = max(0, least + heading - max(0, room))
         _note_over(choice, levels)
+        return False
 
     def _passed_over(self, block: Block, choice: Choice, room: int) -> bool:
         """Whether a memory that no pass has tried is known to be too long; it is noted as `_try` would do.
@@ -264,7 +498,7 @@ class _Packer:
         if known is None or choice.reason is not None or not block.plain or not block.shown:
             return False
         levels, least, line = known
-        if least <= room or levels != block.levels or line.text in block.seen:
+        if least <= room or levels != block.levels or line.body in block.seen:
             return False
         choice.asked, choice.reason, choice.tokens = (line.level,), _OVER_BUDGET, line.tokens
         choice.short_by = line.tokens - max(0, room)
@@ -273,24 +507,30 @@ class _Packer:
     def _lengthen(self, block: Block, choice: Choice, room: int) -> None:
         """Show a memory that already stands at a longer level where the room allows it."""
         current = choice.line
-        if current is None or current.level is block.section.levels[0]:
+        if current is None or choice.whole or current.level is block.section.levels[0]:
             return
-        for line in self._lines(block.section, choice):
+        levels = _levels(block, choice) if choice.replaced else None
+        for line in self._lines(block.section, choice, levels):
             if line.level is current.level:
                 return
             if 0 < line.tokens - current.tokens <= room:
-                block.seen.discard(current.text)
-                block.note(line.text)
-                block.used += line.tokens - current.tokens
-                choice.line, choice.tokens = line, line.tokens
+                self._replace(block, choice, line)
                 return
+
+    def _replace(self, block: Block, choice: Choice, line: Line) -> None:
+        """Show a memory by another line than before."""
+        if choice.line is not None:
+            block.seen.discard(choice.line.body)
+            block.used += line.tokens - choice.line.tokens
+        block.note(line.body)
+        choice.line, choice.tokens = line, line.tokens
 
     def _place(self, block: Block, choice: Choice, line: Line, heading: int) -> None:
         block.used += line.tokens + heading
         block.shown += 1
         if (session := session_of(block.section, choice.memory)) is not None:
             block.sessions.add(session)
-        block.note(line.text)
+        block.note(line.body)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
     def _heading(self, block: Block, choice: Choice) -> int:
@@ -308,9 +548,11 @@ class _Packer:
                 cost += self.heading_cost(section, memory)
         return cost
 
-    def _lines(self, section: Section, choice: Choice) -> Iterator[Line]:
-        """The lines of a memory at its section's levels, made when asked for."""
-        for level in section.levels:
+    def _lines(
+        self, section: Section, choice: Choice, levels: Sequence[Level] | None = None
+    ) -> Iterator[Line]:
+        """The lines of a memory at these levels, else at its section's, made when asked for."""
+        for level in levels or section.levels:
             line = self._line(section, choice, level, level, 0)
             if line is not None and line.text:
                 yield line

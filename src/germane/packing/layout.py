@@ -37,7 +37,10 @@ def blocks_of(
             lines = [section.text] if block.shows_text else []
             shown = _shown(block)
             lines += _under_dates(section, shown, heading_text) if section.by_session else map(_text, shown)
-            written.append((section.heading, lines))
+            if written and section.heading and written[-1][0] == section.heading:
+                written[-1] = section.heading, [*written[-1][1], *lines]
+            else:
+                written.append((section.heading, lines))
     return written
 
 

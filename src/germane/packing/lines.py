@@ -15,11 +15,20 @@ __all__ = ["Ladder", "Line"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A memory's text at one level and what it adds to the context, line end included."""
+    """A memory's text at one level and what it adds to the context, line end included.
+
+    `body` is the text without the day, the source and the id that may end it: two lines of one body say the
+    same.
+    """
 
     level: Level
     text: str
     tokens: int
+    body: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.body:
+            object.__setattr__(self, "body", self.text)
 
 
 @dataclass(slots=True)

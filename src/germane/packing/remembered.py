@@ -1,14 +1,16 @@
 """Lines made before, so that a memory that is asked about often is fenced and counted once.
 
-Level: packing. It changes no result: a line depends on nothing but the memory, the level, whether
-its section gives each a heading of its own, and the counter; a heading on the memory, the section's
-heading, the kinds and the counter. Whoever remembers lines does so for one registry of kinds, and for each
-way of counting apart.
+Level: packing. It changes no result: a line depends on nothing but the memory, the level, the look of its
+section, and the counter; a heading on the memory, the section's heading, the kinds and the counter. Whoever
+remembers lines does so for one registry of kinds, and for each way of counting apart.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from germane.model.memory import Level, Memory
+from germane.model.plan import Look
 from germane.packing.lines import Ladder, Line
 
 __all__ = ["RememberedLines"]
@@ -26,7 +28,7 @@ class RememberedLines:
     __slots__ = ("_headings", "_held", "_ladders", "_others")
 
     def __init__(self) -> None:
-        self._ladders: dict[bool, dict[str, tuple[Memory, Ladder]]] = {False: {}, True: {}}
+        self._ladders: dict[Look, dict[str, tuple[Memory, Ladder]]] = defaultdict(dict)
         self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
         self._others: dict[str, RememberedLines] = {}
         self._held = 0
@@ -35,24 +37,24 @@ class RememberedLines:
         """The lines that are counted in this way; `clear` forgets them too."""
         return self._others.get(way) or self._others.setdefault(way, RememberedLines())
 
-    def ladder(self, memory: Memory, *, own_heading: bool) -> Ladder:
+    def ladder(self, memory: Memory, *, look: Look) -> Ladder:
         """All that is known of the lines of this very memory. What is added to it is known the next time."""
-        known = self._ladders[own_heading].get(memory.ref)
+        known = self._ladders[look].get(memory.ref)
         # An id can be taken anew once its memory was purged, so it alone proves nothing.
         if known is not None and known[0] is memory:
             return known[1]
         ladder = Ladder()
         if self._has_room(memory, memory.content):
-            self._ladders[own_heading][memory.ref] = memory, ladder
+            self._ladders[look][memory.ref] = memory, ladder
         return ladder
 
-    def get(self, memory: Memory, level: Level, *, own_heading: bool) -> Line | None:
+    def get(self, memory: Memory, level: Level, *, look: Look) -> Line | None:
         """The line that was kept for this very memory, or None."""
-        return self.ladder(memory, own_heading=own_heading).lines.get(level)
+        return self.ladder(memory, look=look).lines.get(level)
 
-    def keep(self, memory: Memory, line: Line, *, own_heading: bool) -> None:
+    def keep(self, memory: Memory, line: Line, *, look: Look) -> None:
         """Keep a line for the next time."""
-        self.ladder(memory, own_heading=own_heading).lines[line.level] = line
+        self.ladder(memory, look=look).lines[line.level] = line
         self._held += len(line.text)
 
     def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:

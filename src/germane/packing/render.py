@@ -4,41 +4,78 @@ Level: packing. Pure.
 
 A memory is data. Whatever it holds, the text of a context keeps three properties: a line that
 starts a section starts with the section's heading and is written by the plan; a line of a memory
-starts with a bullet or with the indent of one; and inside a line neither Markdown structure nor a
-tag is left in a form that a reader, human or model, could take for the plan's own.
+starts with a bullet or with the indent of one; and inside a line neither Markdown structure, a tag, nor a
+marker of any provider's chat template is left in a form that a reader, human or model, could take for the
+plan's own or for another speaker.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import regex
 
 from germane.kinds import Kinds
+from germane.lifecycle import obsolete_label
 from germane.model.days import day_in_words
-from germane.model.memory import Level, Memory, Status
+from germane.model.explanation import short_id
+from germane.model.memory import Level, Memory
 from germane.model.plan import Section
 from germane.renditions import render_title
 
-__all__ = ["fence", "heading_of", "item_lines", "render", "session_of", "written_lines"]
+__all__ = [
+    "fence",
+    "heading_of",
+    "headings_apart",
+    "inline",
+    "item_label",
+    "item_lines",
+    "render",
+    "session_of",
+    "short_source",
+    "written_lines",
+]
 
 _BULLET, _INDENT = "- ", "  "
-_SUPERSEDED = "(superseded by a newer version)"
+_LONGEST_SOURCE = 40
+_RECORD_FILE = re.compile(r"(?:adr[-_]?)?(\d{3,5})[-_.].*\.(?:md|markdown|rst|txt|adoc)$", re.IGNORECASE)
 # Where a pattern is a set of characters alone, `re` is several times faster than `regex`.
 # Everything that some reader takes for the end of a line.
 _LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-# Control characters can repaint a terminal or hide text; none of them carries meaning here.
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]")
+# Control characters can repaint a terminal or hide text; none of them carries meaning here. Tag characters
+# are invisible, and models read them.
+_CONTROLS = re.compile(
+    r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff\u202a-\u202e\u2066-\u2069]|[\U000e0000-\U000e007f]+"
+)
 # What opens a block in Markdown: headings and their underlines, fences, rules, quotes, tables.
 _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
 _OWN_BULLET = regex.compile(r"^[-*+]\s+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
-_SUSPECT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<]")
-# What opens or closes a tag, except inside a word, where it is a type parameter or a comparison.
-_TAG = regex.compile(r"(?<!\w)<(?=[A-Za-z!?])|<(?=/)")
+_SUSPECT = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<\U000e0000-\U000e007f]"
+)
+# The names by which chat templates mark a speaker, the end of a turn or a call.
+_SPEAKERS = (
+    "system|user|assistant|human|model|developer|tool|tools|instructions?|thinking|think|tool_calls?|tool_results?"
+    "|tool_responses?|function|function_calls?|function_results?|function_response|invoke|parameter"
+)
+_TOKENS = (
+    r"s|bos|eos|unk|pad|start_of_turn|end_of_turn|begin_of_text|end_of_text|start_of_image|end_of_image|im_start"
+    r"|im_end|im_sep|sys|fim_\w+|extra_id_\d+|reserved_\w+|unused\d+|\w+_token"
+)
+# What opens or closes a tag or a token of a template. Inside a word it may be a type parameter or a
+# comparison, so that only the known names are meant there.
+_TAG = re.compile(
+    r"(?<![\w<])<(?=[A-Za-z_!?])|<(?=[/|｜])"
+    rf"|<(?=(?:[\w-]+:)?(?:(?:{_SPEAKERS}|{_SPEAKERS.upper()})[\s>/]|(?:{_TOKENS}|[A-Z]+_[A-Z_]+|SYS)>))"
+)
+_BRACKET = re.compile(
+    r"\[(?=\||/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|THINK|ARGS|CALL_ID|g?MASK|sMASK|BOS|EOS)\])"
+)
+_SPOKEN = re.compile(r"^(\W*(?:Human|Assistant))(?=:)")
 
 
 def render(blocks: Sequence[tuple[str, Sequence[str]]]) -> str:
@@ -60,31 +97,81 @@ def written_lines(blocks: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
 
 def fence(text: str) -> list[str]:
     """The lines of a memory's text, none of which can pose as anything else."""
-    if not _SUSPECT.search(text) and not _BLOCK_START.match(text):
+    if not _SUSPECT.search(text) and not _BLOCK_START.match(text) and not _speaks(text):
         # Nearly every memory: one line, with nothing in it that the rules below would change.
         return [text.rstrip()] if text.strip() else []
     lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
     return [_fenced(line) for line in lines if line.strip()]
 
 
-def item_lines(section: Section, memory: Memory, level: Level) -> str:
-    """One memory as it stands in a section: a bullet, and an indent for each further line."""
-    lines = fence(memory.renditions.at(level).text)
+def inline(text: str) -> str:
+    """A subject, tag or source on one line, fenced like the text of a memory."""
+    return " ".join(fence(text))
+
+
+def item_lines(section: Section, memory: Memory, level: Level, text: str | None = None) -> str:
+    """One memory as it stands in a section: a bullet, and an indent for each further line.
+
+    `text` is shown instead of the memory's rendition at the level, where it is given.
+    """
+    lines = fence(memory.renditions.at(level).text if text is None else text)
     if not lines:
         return ""
-    if memory.status is Status.SUPERSEDED:
-        lines[0] = f"{lines[0]} {_SUPERSEDED}"
+    label = obsolete_label(memory)
+    if label and f"[{label.partition(' ')[0]}" not in lines[0].lower():
+        lines[0] = f"{lines[0]} [{inline(label)}]"
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     first, *others = lines
     return "\n".join([_BULLET + first.strip(), *[_INDENT + line for line in others]])
 
 
+def item_label(section: Section, memory: Memory) -> str:
+    """What ends an item: the day it was created, a short name of its source, a short id; each if shown.
+
+    A memory under the date of its session needs neither day nor source.
+    """
+    parts = []
+    alone = session_of(section, memory) is None
+    if section.dates and alone:
+        parts.append(memory.created_at.date().isoformat())
+    if section.sources and alone and (source := short_source(memory.source)):
+        parts.append(source)
+    label = f" ({', '.join(parts)})" if parts else ""
+    return f"{label} [{short_id(memory.id)}]" if section.ids else label
+
+
+def short_source(source: str | None) -> str:
+    """The part of a source by which a person knows it: the name of a file, or a few words.
+
+    A decision record is named by its number: `docs/adr/0015-cache.md` is `adr-0015`. A long text that is no
+    path has no short name.
+    """
+    if not source:
+        return ""
+    place = source.partition("#")[0].replace("\\", "/").rstrip("/")
+    name = place.rpartition("/")[2]
+    if record := _RECORD_FILE.match(name):
+        return f"adr-{record[1]}"
+    named = inline(name)
+    return named if len(named) <= _LONGEST_SOURCE else ""
+
+
 def _fenced(line: str) -> str:
-    # Each rule is tried before it is applied: matching is several times faster than replacing.
+    # Each rule is tried before it is applied: matching is several times faster than replacing. A space breaks
+    # a marker where a backslash before it would not: tokenizers find theirs in any surroundings.
     if _BLOCK_START.match(line):
         line = _BLOCK_START.sub(r"\1\\", line)
-    return _TAG.sub(r"\\<", line) if "<" in line else line
+    if "<" in line:
+        line = _TAG.sub("< ", line)
+    if "[" in line:
+        line = _BRACKET.sub("[ ", line)
+    return _SPOKEN.sub(r"\1 ", line) if "Human:" in line or "Assistant:" in line else line
+
+
+def _speaks(text: str) -> bool:
+    """Whether a line may have a marker in it that needs none of the suspect characters."""
+    return ("[" in text and _BRACKET.search(text) is not None) or "Human:" in text or "Assistant:" in text
 
 
 def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
@@ -102,8 +189,16 @@ def heading_of(section: Section, memory: Memory | None, kinds: Kinds) -> str:
         "content": memory.content,
         "subject": memory.subject or "",
     }
-    title = " ".join(fence(render_title(kind, fields, memory.renditions.micro.text)))
+    title = inline(render_title(kind, fields, memory.renditions.micro.text))
     return section.heading.replace("{title}", title)
+
+
+def headings_apart(heading: str, memory: Memory) -> Iterator[str]:
+    """The same heading with what tells the memory from another of that title: the last is like no other."""
+    scope = memory.scope.value
+    for one in (memory.subject, scope, day_in_words(memory.created_at), short_id(memory.id)):
+        if one and (shown := inline(" ".join(one.split()))) not in heading:
+            yield f"{heading} ({shown})"
 
 
 def session_of(section: Section, memory: Memory) -> str | None:

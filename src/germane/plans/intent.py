@@ -11,19 +11,30 @@ from enum import StrEnum
 
 from germane.plans.wording import has, said, without
 
-__all__ = ["DEFAULT_LIMIT", "HINTED_LIMIT", "OTHER_LIMIT", "Aim", "Intent", "limit_of", "read_intent"]
+__all__ = [
+    "ACKNOWLEDGEMENTS",
+    "DEFAULT_LIMIT",
+    "GREETINGS",
+    "HINTED_LIMIT",
+    "OTHER_LIMIT",
+    "POLITE",
+    "Aim",
+    "Intent",
+    "limit_of",
+    "read_intent",
+]
 
 HINTED_LIMIT, OTHER_LIMIT, DEFAULT_LIMIT = 8, 3, 5
 """How many are looked for of what is hinted at, of the rest, and without any hint, in proportion."""
 
-_GREETINGS = (
+GREETINGS = (
     "hi|hello|hey|howdy|greetings|good morning|good afternoon|good evening|good day|welcome back",
     (
         "how are you|how are you doing|how is it going|how's it going|what's up|nice to meet you"
         "|how do you do|long time no see"
     ),
 )
-_ACKNOWLEDGEMENTS = (
+ACKNOWLEDGEMENTS = (
     (
         "thanks|thank you|thx|cheers|ok|okay|k|yes|yep|yeah|no|nope|sure|right|alright|fine|done|got it|i see"
         "|understood|great|perfect|cool|nice|awesome|excellent|wonderful|good|sounds good|looks good"
@@ -31,15 +42,25 @@ _ACKNOWLEDGEMENTS = (
         "|no problem|lgtm"
     ),
 )
-_POLITE = (
+POLITE = (
     "there|again|everyone|everybody|all|team|folks|so much|very much|a lot|very|much|for that|for you|to you",
 )
 _RECAPS = (
     (
-        "recap*|summari*|summary|catch me up|bring me up to date|where were we|where did we leave"
+        "recap*|summari*|summary|catch me up|catch us up|bring me up to date|bring us up to date"
+        "|bring me up to speed|get me up to speed|where were we|where did we leave"
         "|where we left|what did we do|what have we done|what did we talk|what did we discuss"
-        "|what happened|what's new"
+        "|what happened|what has happened|what's happened|what's been happening|what has been happening"
+        "|what's new|what is new|anything new|any news|what's the latest|what is the latest"
+        "|what did i miss|what have i missed|what i missed|what's changed|what changed"
         "|what has changed|status update|so far|previously|pick up where"
+    ),
+)
+_NO_TOPIC = (
+    (
+        "give me|give us|quick*|short|brief*|please|can you|could you|would you|let's|everything|things|stuff"
+        "|lately|recently|currently|right now|today|since then|since last time|last time|about|off|again|up"
+        "|while i was away|while i was out|was away|was out"
     ),
 )
 _TEMPORAL = (
@@ -78,10 +99,14 @@ class Aim(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """What is wanted, and the sections that the words hint at, in the order of the plan."""
+    """What is wanted, and the sections that the words hint at, in the order of the plan.
+
+    `plain` says that a look back names no topic: "catch me up".
+    """
 
     aim: Aim
     hints: tuple[str, ...] = ()
+    plain: bool = False
 
     @property
     def asks(self) -> bool:
@@ -101,13 +126,16 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
     that remains without it. `dated` says that the text names a time in a form that was understood.
     """
     words = said(text)
-    for aim, phrases in ((Aim.GREET, _GREETINGS), (Aim.ACKNOWLEDGE, _ACKNOWLEDGEMENTS)):
+    for aim, phrases in ((Aim.GREET, GREETINGS), (Aim.ACKNOWLEDGE, ACKNOWLEDGEMENTS)):
         if any(has(pattern, words) for pattern in phrases):
-            rest = without((*reversed(_GREETINGS), *_ACKNOWLEDGEMENTS, *_POLITE), words)
+            rest = without((*reversed(GREETINGS), *ACKNOWLEDGEMENTS, *POLITE), words)
             if not informative(rest) and not dated and not _looks_back(words):
                 return Intent(aim=aim)
     hints = tuple(name for name, phrases in _HINTS if any(has(pattern, words) for pattern in phrases))
     if any(has(pattern, words) for pattern in _RECAPS):
+        rest = without((*_RECAPS, *_TEMPORAL, *_NO_TOPIC, *GREETINGS, *POLITE), words)
+        if not informative(rest):
+            return Intent(aim=Aim.RECAP, hints=("decisions", "episodes"), plain=True)
         return Intent(aim=Aim.RECAP, hints=_with_episodes(hints))
     if dated or any(has(pattern, words) for pattern in _TEMPORAL):
         return Intent(aim=Aim.TEMPORAL, hints=_with_episodes(hints))

@@ -1,10 +1,11 @@
-"""The layered plan: nine sections, from who the agent is to how well it judges.
+"""The layered plan: ten sections, from who the agent is to how well it judges.
 
 Level: plans. Pure data.
 
-Shares, order and headings are those of the note on context management. Its shares sum to 8,100 of
-8,000 once the calibration note is counted; here the note stands inside the total, which is a hard cap:
-where a frame's shares exceed it, those of the sections that relevance fills shrink in proportion.
+Order and headings are those of the note on context management; what is known of the user has a section of its
+own. Shares are soft: what one section doesn't need goes to the best candidates of any section. The frame's
+shares and the fixed ones stand inside its total: where they exceed it, those of the sections that relevance
+fills shrink in proportion.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from germane.errors import InvalidPlan
-from germane.kinds import PROFILE, Kinds
+from germane.kinds import USER, Kinds
 from germane.model.frame import Frame
 from germane.model.memory import Level
 from germane.model.plan import Alike, Plan, RollOver, Section, Share
-from germane.model.query import Order
+from germane.model.query import Filter, Order
 from germane.packing.allocate import allocate
 from germane.plans.complexity import Complexity, scaled
 from germane.plans.intent import Intent, limit_of
@@ -25,6 +26,7 @@ from germane.plans.intent import Intent, limit_of
 __all__ = [
     "ALWAYS",
     "FLEXIBLE",
+    "LONGEST_FIRST",
     "Budgeted",
     "always",
     "budgeted",
@@ -33,21 +35,28 @@ __all__ = [
     "layered",
 ]
 
-ALWAYS: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+ALWAYS: Mapping[str, int] = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}
 """Tokens of the sections that are attempted whatever the question is."""
+
+LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
+"""The levels of a section whose texts are shown as long as the budget allows."""
 
 FLEXIBLE = ("decisions", "facts", "procedures", "episodes")
 """The sections that relevance fills, in their order."""
 
-_WHOLE_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
-    # Section, heading, candidates gathered, what makes two of it alike, and how many such it shows. Two
-    # facts of a subject, as Newton has it, cost three points of recall on the demo's questions; five, none.
+    # Section, heading, candidates gathered, what makes two of it alike, and how many such come before others.
+    # Two facts of a subject, as Newton has it, cost three points of recall on the demo's questions; five
+    # cost none.
     ("decisions", "## Relevant Past Decisions", 50, "category", 3),
-    ("facts", "## Known Information", 75, "subject", 5),
+    ("facts", "## Known Information", 100, "subject", 5),
     ("procedures", "## Procedure: {title}", 15, None, 2),
-    ("episodes", "## Past Experience", 75, "tag", 2),
+    ("episodes", "## Past Experience", 200, "tag", 2),
 )
+_DATED = ("decisions", "facts", "episodes")
+_ABOUT_USER = "## About the user"
+_HALF_OF_USER = Share(weight=ALWAYS["user"] // 2, floor=40)
+"""Kinds about the user and facts whose subject is the user are two sections under one heading."""
 _UNKNOWN_PRIORITY = 0.5
 _CARED_FOR = 0.8
 _CONSTRAINTS = 1000
@@ -90,8 +99,12 @@ def budgeted(
         wanted["episodes"] = max(2 * wanted["episodes"], _LOOKING_BACK)
     room = total - fixed
     if sum(wanted.values()) > room:
-        parts = allocate(room, [Share(weight=wanted[name]) for name in FLEXIBLE])
-        wanted = dict(zip(FLEXIBLE, parts, strict=True))
+        looks_back = intent is not None and intent.looks_back
+        floors = {"episodes": min(_LOOKING_BACK, room)} if looks_back else {}
+        parts = [
+            Share(weight=wanted[name] - floors.get(name, 0), floor=floors.get(name, 0)) for name in FLEXIBLE
+        ]
+        wanted = dict(zip(FLEXIBLE, allocate(room, parts), strict=True))
     shares = {**ALWAYS, **wanted}
     return Budgeted(shares=shares, spare=total - sum(shares.values()), total=total)
 
@@ -107,17 +120,22 @@ def check_sections(frame: Frame) -> None:
 
 
 def layered(
-    kinds: Kinds, frame: Frame, *, complexity: Complexity = Complexity.USUAL, intent: Intent | None = None
+    kinds: Kinds,
+    frame: Frame,
+    *,
+    complexity: Complexity = Complexity.USUAL,
+    intent: Intent | None = None,
+    guidance: bool = False,
 ) -> Plan:
-    """The plan for these kinds in this frame; the frame's priorities say who gets left-over tokens.
+    """The plan for these kinds in this frame, whose priorities multiply into scores.
 
-    What an intent hints at is looked for more, and gets them before all that isn't. Raises InvalidPlan.
+    More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
+    as far as nothing else needs their tokens. Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
-    hints = () if intent is None else intent.hints
     return Plan(
         name="layered",
-        roll_over=RollOver.PRIORITY,
+        roll_over=RollOver.BEST,
         gate=True,
         boosts=True,
         spare=budget.spare,
@@ -126,12 +144,22 @@ def layered(
                 always("identity", "## Identity", kinds),
                 priority=4.0,
                 limit=_CONSTRAINTS,
-                required_kinds=tuple(name for name in kinds.in_section("identity") if name not in PROFILE),
+                required_kinds=kinds.in_section("identity"),
+            ),
+            replace(always("user", _ABOUT_USER, kinds), priority=2.5, share=_HALF_OF_USER, bounded=True),
+            replace(
+                always("user", _ABOUT_USER, kinds),
+                share=_HALF_OF_USER,
+                bounded=True,
+                name="user_facts",
+                priority=2.4,
+                kinds=kinds.in_section("facts"),
+                where=Filter(subject=USER),
             ),
             replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
-            frame_section(frame),
+            frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
-            *_flexible(kinds, frame, budget.shares, hints),
+            *_flexible(kinds, frame, budget.shares, intent),
             # It has its share, and of what others leave only what nothing else wants.
             replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
         ),
@@ -139,9 +167,12 @@ def layered(
 
 
 def _flexible(
-    kinds: Kinds, frame: Frame, shares: Mapping[str, int], hints: tuple[str, ...]
+    kinds: Kinds, frame: Frame, shares: Mapping[str, int], intent: Intent | None
 ) -> tuple[Section, ...]:
+    """The sections that relevance fills. A look back takes in all that happened, much alike or not."""
     priorities = dict(frame.priorities)
+    hints = () if intent is None else intent.hints
+    every = ("episodes",) if intent is not None and intent.looks_back else ()
     return tuple(
         Section(
             name=name,
@@ -151,8 +182,11 @@ def _flexible(
             limit=limit_of(name, limit, hints),
             priority=priorities.get(name, _UNKNOWN_PRIORITY) + (name in hints),
             own_heading="{title}" in heading,
+            levels=LONGEST_FIRST,
             by_session=name == "episodes",
-            alike=alike,
+            dates=name in _DATED,
+            sources=name in _DATED,
+            alike=None if name in every else alike,
             each=each,
             associates=priorities.get(name, _UNKNOWN_PRIORITY) >= _CARED_FOR,
         )
@@ -169,18 +203,18 @@ def always(name: str, heading: str, kinds: Kinds) -> Section:
         share=Share(weight=ALWAYS[name]),
         order=Order.IMPORTANT,
         limit=_ALWAYS_LIMIT,
-        levels=_WHOLE_FIRST if name in ("identity", "focus") else (Level.SUMMARY, Level.MICRO),
+        levels=LONGEST_FIRST,
     )
 
 
-def frame_section(frame: Frame) -> Section:
-    """The section that says what the agent is doing now, in the frame's own words."""
+def frame_section(frame: Frame, *, guidance: bool = True, weight: int = 0) -> Section:
+    """The section that says what the agent is doing now, in the frame's own words; empty without guidance."""
     return Section(
         name="frame",
         heading=f"## Current Approach: {frame.name[:1].upper()}{frame.name[1:]}",
-        share=Share(weight=ALWAYS["frame"]),
+        share=Share(weight=weight),
         priority=2.0,
-        text=_frame_text(frame),
+        text=_frame_text(frame) if guidance else "",
     )
 
 

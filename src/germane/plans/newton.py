@@ -18,25 +18,27 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from germane.kinds import PROFILE, Kinds
+from germane.kinds import Kinds
 from germane.model.frame import DEFAULT_SHARES, Frame
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
-from germane.plans.layered import ALWAYS, always, check_sections, frame_section
+from germane.plans.layered import always, check_sections, frame_section
 
 __all__ = ["LAYERS", "TOTAL", "newton_exact"]
 
-LAYERS = MappingProxyType({**ALWAYS, **dict(DEFAULT_SHARES)})
+_ALWAYS = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+LAYERS = MappingProxyType({**_ALWAYS, **dict(DEFAULT_SHARES)})
 """Tokens of each layer, the calibration note among them."""
 
 TOTAL = sum(LAYERS.values())
 """8,100: the layers' 8,000 and the 100 of the calibration note."""
 
+_SHORT = (Level.SUMMARY, Level.MICRO)
 _FLEXIBLE: tuple[tuple[str, str, int, tuple[Level, ...]], ...] = (
     # Layer, heading, results of its search, levels. Of episodes the note wants summaries only.
-    ("decisions", "## Relevant Past Decisions", 20, (Level.SUMMARY, Level.MICRO)),
-    ("facts", "## Known Information", 30, (Level.SUMMARY, Level.MICRO)),
-    ("procedures", "## Procedure: {title}", 10, (Level.SUMMARY, Level.MICRO)),
+    ("decisions", "## Relevant Past Decisions", 20, _SHORT),
+    ("facts", "## Known Information", 30, _SHORT),
+    ("procedures", "## Procedure: {title}", 10, _SHORT),
     ("episodes", "## Past Experience", 10, (Level.SUMMARY,)),
 )
 _OF_DOMAIN = ("censors", "procedures")
@@ -49,11 +51,12 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
     """The plan for these kinds in this frame. Raises InvalidPlan for a frame of other sections."""
     check_sections(frame)
     priorities = dict(frame.priorities)
-    identity = always("identity", "## Identity", kinds)
-    strict = tuple(name for name in identity.kinds if name not in PROFILE)
+    strict = kinds.in_section("identity")
+    identity = replace(always("identity", "## Identity", kinds), kinds=(*strict, *kinds.in_section("user")))
+    censors = replace(always("censors", "## Active Constraints", kinds), levels=_SHORT)
     sections = (
         replace(identity, required_kinds=strict, limit=_MANY, priority=4.0),
-        replace(always("censors", "## Active Constraints", kinds), limit=_MANY, priority=3.0),
+        replace(censors, limit=_MANY, priority=3.0),
         frame_section(frame),
         replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.0),
         *(
@@ -69,7 +72,7 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
             )
             for name, heading, limit, levels in _FLEXIBLE
         ),
-        replace(always("calibration", "## Note", kinds), items=1, advises=True, priority=0.1),
+        replace(always("calibration", "## Note", kinds), levels=_SHORT, items=1, advises=True, priority=0.1),
     )
     return Plan(
         name="newton_exact",

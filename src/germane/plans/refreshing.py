@@ -9,12 +9,15 @@ from typing import TypeAlias
 
 from germane.model.frame import FrameChoice
 from germane.model.refreshed import RefreshReason
-from germane.plans.wording import has, said, without
+from germane.plans.intent import ACKNOWLEDGEMENTS, GREETINGS, POLITE
+from germane.plans.wording import has, said, taken_out, without
 
 __all__ = [
     "LEAST_CONFIDENCE",
+    "LEAST_INFORMATION",
     "LEAST_SIMILARITY",
     "Verdict",
+    "beside_thanks",
     "decision_point",
     "frame_switch",
     "new_topic",
@@ -26,6 +29,9 @@ Verdict: TypeAlias = tuple[bool, RefreshReason | None]
 
 LEAST_SIMILARITY = 0.5
 """What is said has to have this much to do with a context for the context to serve."""
+
+LEAST_INFORMATION = 6.0
+"""Nats. What is said in words that are more common than that, such as "it works", is about no topic."""
 
 LEAST_CONFIDENCE = 0.5
 """A frame that is chosen less surely than this is no reason to change it."""
@@ -40,8 +46,13 @@ _NO: Verdict = (False, None)
 
 
 def substance(text: str) -> str:
-    """What is said beside that somebody is about to act."""
-    return without([_ABOUT_TO_ACT], said(text))
+    """What is said beside that somebody is about to act, in the words as they stand."""
+    return taken_out(_ABOUT_TO_ACT, text) if has(_ABOUT_TO_ACT, said(text)) else text
+
+
+def beside_thanks(text: str) -> str:
+    """The words of a text beside greetings, thanks and agreement."""
+    return without((*GREETINGS, *ACKNOWLEDGEMENTS, *POLITE), said(text))
 
 
 def frame_switch(current: str | None, choice: FrameChoice, *, similarity: float | None = None) -> Verdict:

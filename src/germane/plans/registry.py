@@ -16,7 +16,7 @@ from germane.plans.relevance import relevance
 
 __all__ = ["FRAMED", "PLANS", "plan_for"]
 
-PLANS = ("layered", "newton_exact", "relevance", "scoped", "scoped_exact")
+PLANS = ("layered", "newton_exact", "relevance", "scoped", "scoped_estimate")
 """The plans that can be asked for by name."""
 
 FRAMED = ("layered", "newton_exact")

@@ -1,14 +1,13 @@
-"""The relevance plan: one section, everything by relevance, whole where it fits.
+"""The relevance plan: the layered plan's way to fill a budget, with one section for everything.
 
-Level: plans. Pure data. It is what a question over dialogue or documents needs, where no kind of
-memory has a claim to a share of its own.
+Level: plans. Pure data.
 """
 
 from __future__ import annotations
 
 from germane.kinds import PROFILE, Kinds
-from germane.model.memory import Level
-from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.model.plan import Plan, RollOver, Section, Share
+from germane.plans.layered import LONGEST_FIRST
 
 __all__ = ["relevance"]
 
@@ -23,7 +22,9 @@ def relevance(kinds: Kinds) -> Plan:
     }
     return Plan(
         name="relevance",
-        roll_over=RollOver.NONE,
+        roll_over=RollOver.BEST,
+        gate=True,
+        boosts=True,
         sections=(
             Section(
                 name="memories",
@@ -31,9 +32,10 @@ def relevance(kinds: Kinds) -> Plan:
                 kinds=tuple(kind.name for kind in kinds if kind.name not in always),
                 share=Share(weight=1),
                 limit=200,
-                levels=(Level.FULL,),
-                overflow=Overflow.SKIP,
+                levels=LONGEST_FIRST,
                 by_session=True,
+                dates=True,
+                sources=True,
             ),
         ),
     )

@@ -2,28 +2,42 @@
 
 Level: plans. Pure data.
 
-Shares, order of kinds and roll-over are those of the decision record on context budgets; `EXACT` is that
+Shares, order of kinds and roll-over are those of the decision record on context budgets; `ESTIMATE` is that
 record to the letter. `SCOPED` adds what it left for later: relevance between kind and recency, a
 last pass over what was skipped, summaries for what doesn't fit whole, and what may be out of date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
 from typing import Self
 
-from germane.errors import InvalidInput, InvalidPlan
-from germane.kinds import Kinds
+from germane.errors import InvalidInput, InvalidPlan, shown
+from germane.kinds import COMMIT, Kinds
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Filter
 from germane.model.scope import Scope
 from germane.model.work import KindsFirst
 
-__all__ = ["EXACT", "SCOPED", "Profile", "Scoped", "scoped"]
+__all__ = [
+    "ESTIMATE",
+    "HISTORY",
+    "PLAN_SETTINGS",
+    "PROFILE_SETTINGS",
+    "SCOPED",
+    "Check",
+    "Profile",
+    "Scoped",
+    "scoped",
+    "with_history",
+]
+
+HISTORY = "history"
+"""The section of commits."""
 
 DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
 RECORDED_PRIORITIES: Mapping[str, int] = {
@@ -48,6 +62,56 @@ _NEAR_ONE = Fraction(1, 10**6)
 _DAYS = 180
 
 
+def _numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_number, value.values()))
+
+
+def _whole_numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, int) and not isinstance(each, bool) for each in value.values()
+    )
+
+
+def _number(value: object) -> bool:
+    # Of a size that every sum of them has as a float. That NaN makes no sum is said of the shares.
+    return isinstance(value, int | float) and not isinstance(value, bool) and not abs(value) >= _WHOLE
+
+
+def _not_negative(value: object) -> bool:
+    return _number(value) and 0 <= value <= timedelta.max.days  # type: ignore[operator] # A number.
+
+
+def _flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+Check = tuple[Callable[[object], bool], str]
+PROFILE_SETTINGS: Mapping[str, Check] = {
+    "shares": (
+        _numbers,
+        "a table of numbers that sum to 1, such as { global = 0.5, task = 0.3, path = 0.2 }",
+    ),
+    "priorities": (_whole_numbers, "a table of whole numbers by kind, such as { adr = 1, decision = 2 }"),
+    "roll_over": (_flag, "true or false"),
+    "backfill": (_flag, "true or false"),
+    "stale_after_days": (_not_negative, "a number of days, or 0 for never"),
+}
+PLAN_SETTINGS: Mapping[str, Check] = {
+    **PROFILE_SETTINGS,
+    "degrade": (_flag, "true or false"),
+    "relevance": (_flag, "true or false"),
+}
+"""What each setting of a plan or a profile has to be: what checks it, and what an error says it is."""
+
+
+def _check_values(value: Profile | Scoped, known: Mapping[str, Check], *, optional: bool) -> None:
+    """Raise InvalidInput for a field of another sort, such as `priorities={"adr": "first"}`."""
+    for name, (passes, form) in known.items():
+        given = getattr(value, name)
+        if not (passes(given) or (optional and given is None)):
+            raise InvalidInput(f"{name}={shown(given)} can't be used: it has to be {form}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """What one type of task, column or board does otherwise; None leaves a setting as it is.
@@ -61,6 +125,9 @@ class Profile:
     backfill: bool | None = None
     stale_after_days: float | None = None
 
+    def __post_init__(self) -> None:
+        _check_values(self, PROFILE_SETTINGS, optional=True)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoped:
@@ -72,9 +139,11 @@ class Scoped:
     goes to what was skipped, in the order of kinds across all scopes. With `degrade` what doesn't
     fit whole is shown as its summary. `relevance` ranks what has to do with the task first within a
     kind; what wasn't updated for `stale_after_days` ranks lower there, 0 leaves that out. `boards`,
-    `columns` and `task_types` change settings by name; `of` chooses among them.
+    `columns` and `task_types` change settings by name; `of` chooses among them. With `estimate` the budget is
+    one of contents, estimated in bytes by four as the decision record does, in that record's order of kinds:
+    the whole text may be longer than the budget.
 
-    Raises InvalidPlan for shares that don't sum to one.
+    Raises InvalidPlan for shares that don't sum to one, and InvalidInput for a setting of another sort.
     """
 
     name: str = "scoped"
@@ -85,15 +154,21 @@ class Scoped:
     degrade: bool = True
     relevance: bool = True
     stale_after_days: float = _DAYS
-    exact: bool = False
+    estimate: bool = False
     boards: Mapping[str, Profile] = field(default_factory=dict)
     columns: Mapping[str, Profile] = field(default_factory=dict)
     task_types: Mapping[str, Profile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        _check_values(self, PLAN_SETTINGS, optional=False)
         _check_shares(self.shares, where=f"plan {self.name!r}")
         for what in ("boards", "columns", "task_types"):
-            for name, profile in getattr(self, what).items():
+            profiles = getattr(self, what)
+            if not isinstance(profiles, Mapping) or not all(
+                isinstance(each, Profile) for each in profiles.values()
+            ):
+                raise InvalidInput(f"{what}={shown(profiles)} can't be used: map names to germane.Profile.")
+            for name, profile in profiles.items():
                 if profile.shares is not None:
                     _check_shares(profile.shares, where=f"{what} {name!r} of plan {self.name!r}")
 
@@ -139,8 +214,8 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
         name=how.name,
         roll_over=RollOver.NEXT if how.roll_over else RollOver.NONE,
         backfill=how.backfill,
-        counts_content=how.exact,
-        repeats="always" if how.exact else "never" if how.roll_over else "across",
+        counts_content=how.estimate,
+        repeats="always" if how.estimate else "never" if how.roll_over else "across",
         kinds_first=_kinds_first(how, kinds),
         sections=tuple(
             Section(
@@ -157,17 +232,38 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
     )
 
 
+def with_history(plan: Plan, how: Scoped) -> Plan:
+    """The plan with a section for commits behind the others, which gets what all of them leave.
+
+    There may be thousands of commits, so they never take a token from what is known of another kind.
+    """
+    levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
+    history = Section(
+        name=HISTORY,
+        heading="## What Was Changed",
+        kinds=(COMMIT,),
+        share=Share(weight=0),
+        levels=levels,
+        overflow=Overflow.DEGRADE if how.degrade else Overflow.SKIP,
+        leftover=True,
+    )
+    return replace(plan, sections=(*plan.sections, history))
+
+
 def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
-    own = RECORDED_PRIORITIES if how.exact else {kind.name: kind.priority for kind in kinds}
+    own = RECORDED_PRIORITIES if how.estimate else {kind.name: kind.priority for kind in kinds}
     for name in how.priorities:
         kinds.require(name)
     priorities = {**own, **how.priorities}
+    # Commits stand in a section of their own, so that unknown kinds come next after all others.
+    ranked = [priority for name, priority in priorities.items() if name != COMMIT]
     days = how.stale_after_days
     return KindsFirst(
         priorities=priorities,
-        others=max(priorities.values(), default=0) + 1,
+        others=max(ranked, default=0) + 1,
         relevance=how.relevance,
-        stale_after=timedelta(days=days) if days > 0 and not how.exact else None,
+        stale_after=timedelta(days=days) if days > 0 and not how.estimate else None,
+        obsolete_last=not how.estimate,
     )
 
 
@@ -201,12 +297,12 @@ def _profile(profiles: Mapping[str, Profile], name: str, *, what: str) -> Profil
 SCOPED = Scoped()
 """The scoped plan as it is unless somebody says otherwise."""
 
-EXACT = Scoped(
-    name="scoped_exact",
+ESTIMATE = Scoped(
+    name="scoped_estimate",
     backfill=False,
     degrade=False,
     relevance=False,
     stale_after_days=0,
-    exact=True,
+    estimate=True,
 )
-"""The decision record to the letter: content alone is counted, and recency is the only tie-break."""
+"""The decision record to the letter: contents alone are estimated, and recency is the only tie-break."""

@@ -5,11 +5,11 @@ Level: plans. Pure: who reads the file is `germane.exchange`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from germane.errors import InvalidInput
-from germane.plans.scoped import Profile, Scoped
+from germane.plans.scoped import PLAN_SETTINGS, PROFILE_SETTINGS, Check, Profile, Scoped
 
 __all__ = ["scoped_from"]
 
@@ -24,61 +24,21 @@ def scoped_from(settings: Mapping[str, Any], *, source: str) -> Scoped:
     """
     groups = {name: settings[name] for name in _GROUPS if name in settings}
     own = {name: value for name, value in settings.items() if name not in groups}
-    checked = _checked(own, _OF_PLAN, where=f"[scoped] of {source}", more=_GROUPS)
+    checked = _checked(own, PLAN_SETTINGS, where=f"[scoped] of {source}", more=_GROUPS)
     for name, group in groups.items():
         if not isinstance(group, Mapping) or not all(isinstance(each, Mapping) for each in group.values()):
             raise InvalidInput(
                 f"[scoped.{name}] of {source} is no table of tables: write [scoped.{name}.NAME]."
             )
         checked[name] = {
-            title: Profile(**_checked(each, _OF_PROFILE, where=f"[scoped.{name}.{title}] of {source}"))
+            title: Profile(**_checked(each, PROFILE_SETTINGS, where=f"[scoped.{name}.{title}] of {source}"))
             for title, each in group.items()
         }
     return Scoped(**checked)
 
 
-def _numbers(value: object) -> bool:
-    return isinstance(value, Mapping) and all(map(_number, value.values()))
-
-
-def _whole_numbers(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(each, int) and not isinstance(each, bool) for each in value.values()
-    )
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _not_negative(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-
-
-def _flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-_Check = tuple[Callable[[object], bool], str]
-_OF_PROFILE: Mapping[str, _Check] = {
-    "shares": (
-        _numbers,
-        "a table of numbers that sum to 1, such as { global = 0.5, task = 0.3, path = 0.2 }",
-    ),
-    "priorities": (_whole_numbers, "a table of whole numbers by kind, such as { adr = 1, decision = 2 }"),
-    "roll_over": (_flag, "true or false"),
-    "backfill": (_flag, "true or false"),
-    "stale_after_days": (_not_negative, "a number of days, or 0 for never"),
-}
-_OF_PLAN: Mapping[str, _Check] = {
-    **_OF_PROFILE,
-    "degrade": (_flag, "true or false"),
-    "relevance": (_flag, "true or false"),
-}
-
-
 def _checked(
-    settings: Mapping[str, Any], known: Mapping[str, _Check], *, where: str, more: tuple[str, ...] = ()
+    settings: Mapping[str, Any], known: Mapping[str, Check], *, where: str, more: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     for name, value in settings.items():
         if name not in known:

@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-__all__ = ["count_words", "has", "said", "without"]
+__all__ = ["count_words", "has", "said", "taken_out", "without"]
 
 _START = "^"
-_TOKEN = re.compile(r"[.,;:!?\n\u3002\uff0c\uff1f\uff01\u061f]|\w+(?:['-]\w+)*")
+_PART_END = r"[.,;:!?\n\u3002\uff0c\uff1f\uff01\u061f]"
+_TOKEN = re.compile(rf"{_PART_END}|\w+(?:['-]\w+)*")
 _QUESTION_MARKS = "?\uff1f\u061f"
 _KNOWN_PATTERNS = 512
 
@@ -49,6 +50,15 @@ def without(patterns: Iterable[str], words: str) -> str:
     return " ".join(word for word in words.split() if word not in (_START, "?"))
 
 
+def taken_out(pattern: str, text: str) -> str:
+    """A text without the phrases of a pattern, and else as it stands."""
+    anchored, free = _cutting(pattern)
+    plain = text.replace("\u2019", "'")
+    for phrases in (anchored, free):
+        plain = phrases.sub(r"\g<before>", plain) if phrases is not None else plain
+    return plain.strip().lstrip(",;:. ")
+
+
 def count_words(words: str) -> int:
     """How many words `said` found."""
     return sum(1 for word in words.split() if word not in (_START, "?"))
@@ -62,6 +72,21 @@ def _probes(pattern: str) -> tuple[str, ...]:
     return tuple(
         phrase[:-1] if phrase.endswith("*") else f"{phrase} " for phrase in phrases if "*" not in phrase[:-1]
     )
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _cutting(pattern: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    """What finds the phrases of a pattern in a text as it stands: those that begin a part, and the rest."""
+    phrases = pattern.split("|")
+    found: list[re.Pattern[str] | None] = []
+    for several, before in (
+        ([phrase[1:] for phrase in phrases if phrase.startswith("^")], rf"(?:^|{_PART_END})\s*"),
+        ([phrase for phrase in phrases if not phrase.startswith("^")], r"(?<![\w'-])"),
+    ):
+        either = "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in several)
+        whole = rf"(?P<before>{before})(?:{either})(?![\w'-])[^\S\n]*"
+        found.append(re.compile(whole, re.IGNORECASE) if several else None)
+    return found[0], found[1]
 
 
 @lru_cache(_KNOWN_PATTERNS)

@@ -25,8 +25,11 @@ from germane.model.trace import Ranked
 from germane.ranking.composite import Boosts, multiply_in_columns, sums_of
 from germane.ranking.deferred import Ranking, later
 from germane.ranking.gate import FEW, Gated, outside
+from germane.ranking.history import SHARE_OF_COMMITS, commits_among
+from germane.ranking.identifiers import identifiers_in
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.relevance import parts_of
+from germane.ranking.standing import asks_for_history, lower_obsolete_in_columns
 
 __all__ = ["ranked_at_once"]
 
@@ -49,11 +52,14 @@ def ranked_at_once(
 
     `exempt` are ids of memories that pass the gate. What doesn't pass it is ranked when it is looked at. None
     where more has a say than what each is by itself: turns of dialogue, newer versions, no relevance at all,
-    few memories, a gate that would leave nothing; and where a signal or a part of a score is no number.
+    few memories, an identifier in the question, a gate that would leave nothing; and where a signal or a part
+    of a score is no number.
     """
     slates = [Slate.of(section) for section in sections]
     memories = [memory for slate in slates for memory in slate.memories]
     signals = signals_of(slates)
+    if identifiers_in(query.text):
+        return None
     if signals is None or not _each_alone(memories, signals) or (gated and found.admitted <= FEW):
         return None
     preferred = None if prefer is None else np.array([one.created_at in prefer for one in memories])
@@ -69,9 +75,13 @@ def ranked_at_once(
     parts = parts_of(
         signals, lexical_bound=found.lexical_bound, query=query, weights=weights, preferred=preferred
     )
+    if commits := commits_among(memories, query.text):
+        history = np.full(len(memories), np.nan)
+        history[commits] = (SHARE_OF_COMMITS - 1) * sums_of(parts, len(memories))[commits]
+        parts = {**parts, "history": history}
     if not passes.any() or any(np.isinf(part).any() for part in parts.values()):
         return None
-    judged = _Judged(slates, memories, parts, now, boosts)
+    judged = _Judged(slates, memories, parts, now, boosts, lowers=not asks_for_history(query.text))
     dropped = cache(lambda: judged.rankings(~passes))
     return [
         Gated(kept=kept, dropped=later(len(slate) - len(kept), partial(_at, dropped, number)))
@@ -97,6 +107,7 @@ class _Judged:
     parts: Mapping[str, NDArray[np.float64]]
     now: datetime
     boosts: Boosts | None
+    lowers: bool
 
     def rankings(self, chosen: NDArray[np.bool_]) -> list[Ranking]:
         """Those that are chosen, section by section in rank order: by score, then the newer, then the id."""
@@ -105,6 +116,8 @@ class _Judged:
         parts = {name: part[chosen] for name, part in self.parts.items()}
         if self.boosts is not None:
             multiply_in_columns(memories, parts, now=self.now, boosts=self.boosts)
+        if self.lowers:
+            lower_obsolete_in_columns(memories, parts)
         scores: list[float] = sums_of(parts, len(memories)).tolist()
         starts = list(accumulate(map(len, self.slates), initial=0))
 

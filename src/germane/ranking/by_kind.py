@@ -6,6 +6,7 @@ Level: ranking (imports protocols, model and errors; never retrieval or stores).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 
@@ -19,9 +20,11 @@ from germane.model.slate import Slate
 from germane.model.work import KindsFirst, Work
 from germane.protocols import Scorer
 from germane.ranking.gate import Gated, gate, outside
+from germane.ranking.identifiers import identifiers_in
 from germane.ranking.in_columns import Signals, signals_of
 from germane.ranking.kinds_first import NOTHING_KNOWN, Known, each_once, kinds_first
 from germane.ranking.relevance import parts_of, rank
+from germane.ranking.standing import OBSOLETE, asks_for_history
 
 __all__ = ["by_kind"]
 
@@ -47,7 +50,8 @@ def by_kind(
     kept = each_once([Slate.of(section) for section in sections])
     known: Sequence[Known] = [NOTHING_KNOWN for _ in kept]
     if how.relevance and found.by_relevance:
-        signals = signals_of(kept) if gated and scorer is None else None
+        in_columns = gated and scorer is None and not identifiers_in(query.text)
+        signals = signals_of(kept) if in_columns else None
         alone = None if signals is None else _judged(kept, signals, query.least_cosine)
         if signals is not None and alone is not None:
             known = _known_at_once(
@@ -57,6 +61,8 @@ def by_kind(
             known = _known_one_by_one(
                 kept, found=found, query=query, now=now, scorer=scorer, gated=gated, weights=weights
             )
+    if asks_for_history(query.text):
+        how = replace(how, obsolete_last=False)
     return [
         Gated(kept=kinds_first(section, how, known=each, work=work, now=now))
         for section, each in zip(kept, known, strict=True)
@@ -128,6 +134,8 @@ def _known_one_by_one(
         scorer=scorer,
         query=query,
         weights=weights,
+        # The order by kinds sees to these by itself.
+        without=(OBSOLETE,),
     )
     passed = (
         gate(ranked, information=query.information, least_cosine=query.least_cosine)

@@ -4,14 +4,18 @@ Level: ranking (imports ranking, model and errors; never retrieval or stores).
 
 | policy               | leaves first                                                            |
 |----------------------|-------------------------------------------------------------------------|
-| `importance`         | the least important, then what has been in the set the longest (default) |
+| `importance`         | the least important, then the least accessed, then the oldest (default)  |
 | `lru`                | what was accessed least recently, by order of access and not by the clock |
 | `lfu`                | what was accessed least often, then what was accessed least recently     |
-| `frequency-weighted` | the least importance * (1 + ln(1 + accesses)), then the longest in the set |
-| a function           | the least value of it, then the longest in the set                       |
+| `frequency-weighted` | the least importance * (1 + ln(1 + accesses)), then the oldest            |
+| `importance-age`     | the least important, then the oldest                                      |
+| a function           | the least value of it, then the oldest                                    |
 
-The first follows the decision record on eviction, whose text sorts by importance before age. It adds
-1 to the logarithm, as that record does: without it, whatever was never accessed would be worth nothing.
+An entry's age counts from when it entered the set, or from another moment that `basis` names.
+`importance-age` is the decision record on eviction to the letter, whose text sorts by importance before
+age. The default lets accesses decide between them, so that of two equally important entries the one that is
+in use stays. The logarithm has 1 added, as that record has it: without it, whatever was never accessed
+would be worth nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from germane.ranking.importance import LearnedImportance, importance_of
 
 __all__ = ["EVICTION_POLICIES", "EvictionPolicy", "Value", "evict", "lacking"]
 
-EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted"]
+EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted", "importance-age"]
 
 EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)
 """The policies that can be asked for by name."""
@@ -35,7 +39,7 @@ EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)
 Value: TypeAlias = Callable[[Held, datetime], float]
 """What an entry is worth at a moment; the least valuable leaves first. Must be pure."""
 
-_Key: TypeAlias = tuple[float, datetime, int, datetime, str]
+_Key: TypeAlias = tuple[float, int, datetime, int, datetime, str]
 
 
 def lacking(held: Iterable[Held], *, tokens: int, max_tokens: int, replacing: str | None = None) -> int:
@@ -106,19 +110,23 @@ def _keys(
     def important(one: Held) -> float:
         return importance_of(one, learned)
 
+    def rest(one: Held) -> tuple[int, datetime, str]:
+        return one.order, one.memory.created_at, one.memory.id
+
     def oldest_by(value: Callable[[Held], float]) -> Callable[[Held], _Key]:
-        return lambda one: (value(one), one.moment(basis), one.order, one.memory.created_at, one.memory.id)
+        return lambda one: (value(one), 0, one.moment(basis), *rest(one))
 
     def least_recent_by(value: Callable[[Held], float]) -> Callable[[Held], _Key]:
-        return lambda one: (value(one), _ANY_TIME, one.order, one.memory.created_at, one.memory.id)
+        return lambda one: (value(one), 0, _ANY_TIME, *rest(one))
 
     if callable(policy):
         return getattr(policy, "__name__", type(policy).__name__), oldest_by(_checked(policy, now))
     known: Mapping[str, Callable[[Held], _Key]] = {
-        "importance": oldest_by(important),
+        "importance": lambda one: (important(one), one.accesses, one.moment(basis), *rest(one)),
         "lru": least_recent_by(lambda one: float(one.order)),
         "lfu": least_recent_by(lambda one: float(one.accesses)),
         "frequency-weighted": oldest_by(lambda one: important(one) * (1.0 + math.log1p(one.accesses))),
+        "importance-age": oldest_by(important),
     }
     if policy not in known:
         raise InvalidInput(

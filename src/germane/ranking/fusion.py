@@ -1,10 +1,11 @@
 """Brings signals of different scales onto one, and several rankings into one.
 
-Level: ranking (imports errors only; never retrieval or stores). Pure.
+Level: ranking (imports model and errors; never retrieval or stores). Pure.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.model.trace import Fused
 
 __all__ = [
     "COSINE_FLOOR",
@@ -20,7 +22,8 @@ __all__ = [
     "evidence_of_words",
     "floored_lexical",
     "floored_semantic",
-    "reciprocal_rank_fusion",
+    "fuse_ranks",
+    "fuse_scores",
     "share_of",
     "shares_in_column",
 ]
@@ -29,7 +32,7 @@ COSINE_FLOOR = 0.4
 """A best cosine below this is no match to speak of, so it doesn't count as 1."""
 
 RRF_K = 60
-"""The constant of Cormack, Clarke and Büttcher (2009)."""
+"""The constant of Cormack, Clarke and Büttcher (SIGIR 2009)."""
 
 _CHANCE = 8.0
 """Nats that words shared by chance reach: one word of two senses, such as one text in 3,000 has."""
@@ -92,24 +95,75 @@ def evidence_in_column(shares: NDArray[np.float64], information: float) -> NDArr
     return np.clip(np.maximum(by_rarity, by_share), 0.0, 1.0) + 0.0
 
 
-def reciprocal_rank_fusion(
-    rankings: Sequence[Sequence[Key]], *, k: float = RRF_K, weights: Sequence[float] | None = None
-) -> Mapping[Key, float]:
-    """The sum over the rankings of weight / (k + rank), ranks counted from 1, for every key in any of them.
+def fuse_ranks(
+    rankings: Mapping[str, Sequence[Key]], *, k: float = RRF_K, weights: Mapping[str, float] | None = None
+) -> dict[Key, Fused]:
+    """Fuse named rankings by reciprocal ranks: the sum of weight / (k + rank), best first.
 
-    A ranking lists its keys best first, each once; a key counts nothing for a ranking it isn't in. Weights
-    are 1 unless given. Raises InvalidInput for a doubled key, a negative `k`, or weights that don't match.
+    A ranking lists its keys best first, each once, and ranks count from 1. A key that a ranking doesn't list
+    gets nothing from it. Weights are 1 unless given, by the name of the ranking. Ties keep the order in
+    which the rankings name the keys. The method is that of Cormack, Clarke and Büttcher, "Reciprocal Rank
+    Fusion outperforms Condorcet and individual Rank Learning Methods" (SIGIR 2009), with its k of 60. It
+    knows places only, so its scores say nothing of how good a match is. Raises InvalidInput for a key that
+    a ranking lists twice, a negative `k`, or a weight that is negative or of no ranking.
     """
-    weights = [1.0] * len(rankings) if weights is None else weights
-    if k < 0 or len(weights) != len(rankings) or not all(weight >= 0 for weight in weights):
+    if not 0 <= k < math.inf:
         raise InvalidInput(
-            f"k={k} and weights {list(weights)} can't fuse {len(rankings)} rankings: k is 0 or more, "
-            "and each ranking needs one weight of 0 or more."
+            f"k={k} can't fuse rankings. Give a number of 0 or more; the usual one is {RRF_K}."
         )
-    fused: dict[Key, float] = {}
-    for ranking, weight in zip(rankings, weights, strict=True):
+    weighs = _weights(rankings, weights)
+    found: dict[Key, dict[str, float]] = {}
+    for name, ranking in rankings.items():
         if len(set(ranking)) < len(ranking):
-            raise InvalidInput("A ranking names a key twice; each stands in a ranking once.")
+            raise InvalidInput(f"The ranking {name!r} lists a key twice. List each once, at its best place.")
         for rank, key in enumerate(ranking, start=1):
-            fused[key] = fused.get(key, 0.0) + weight / (k + rank)
-    return fused
+            found.setdefault(key, {})[name] = weighs[name] / (k + rank)
+    return _best_first(found)
+
+
+def fuse_scores(
+    scores: Mapping[str, Mapping[Key, float]],
+    *,
+    floors: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> dict[Key, Fused]:
+    """Fuse named lists of scores by the scores themselves, each list on a scale from 0 to 1, best first.
+
+    Each score is divided by the best of its list, or by that list's floor if that is more. The floor is
+    what a good match scores (0.4 for a cosine, say), so that the best of a bad lot isn't a 1. A score of 0
+    or less adds nothing, and names no source. Weights are 1 unless given, by the name of the list. Ties
+    keep the order in which the lists name the keys. Raises InvalidInput for a score or floor that is no
+    finite number, or a weight or floor that is negative or of no list.
+    """
+    weighs = _weights(scores, weights)
+    least = dict.fromkeys(scores, 0.0) | dict(_checked(scores, floors or {}, what="floor"))
+    found: dict[Key, dict[str, float]] = {}
+    for name, values in scores.items():
+        whole = max([least[name], *values.values()])
+        for key, value in values.items():
+            if not math.isfinite(value):
+                raise InvalidInput(
+                    f"The score {value} of {key!r} in {name!r} can't be fused: it isn't finite."
+                )
+            sources = found.setdefault(key, {})
+            if value > 0:
+                sources[name] = weighs[name] * share_of(value, whole)
+    return _best_first(found)
+
+
+def _weights(lists: Mapping[str, object], weights: Mapping[str, float] | None) -> Mapping[str, float]:
+    return dict.fromkeys(lists, 1.0) | dict(_checked(lists, weights or {}, what="weight"))
+
+
+def _checked(lists: Mapping[str, object], given: Mapping[str, float], *, what: str) -> Mapping[str, float]:
+    for name, value in given.items():
+        if name not in lists or not 0 <= value < math.inf:
+            raise InvalidInput(
+                f"The {what} {value} of {name!r} can't be used: each is 0 or more, for one of {list(lists)}."
+            )
+    return given
+
+
+def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
+    fused = {key: Fused(score=math.fsum(each.values()), sources=each) for key, each in found.items()}
+    return dict(sorted(fused.items(), key=lambda pair: pair[1].score, reverse=True))

@@ -77,11 +77,13 @@ def gate(
     no reason to doubt one that answers in others. Where no memory has a cosine, two thirds of what is
     asked of words are enough. Both count half as much again in a memory of the
     time that `prefer` names. Turns of dialogue pass, for their sense lies in the turns around them;
-    so do memories without any signal, and those whose ids are `exempt`. Where nothing passes, the
-    first in rank order does that shares a word with the question or has half of the least cosine.
+    so do memories without any signal, what holds an identifier of the question, and those whose ids are
+    `exempt`. Where nothing passes, the first in rank order does that shares a word with the question or
+    has half of the least cosine.
     Among a `few` memories, a shared word or a cosine of 0.15 is enough, and nothing may be left.
     """
     candidates = [one.candidate for one in ranked]
+    exempt = frozenset(exempt) | {one.memory.id for one in ranked if "exact" in one.parts}
     judged = _judged(candidates, prefer, exempt)
     if few:
         return _parted(

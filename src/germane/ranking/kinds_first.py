@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.lifecycle import is_obsolete
 from germane.model.explanation import short_id
 from germane.model.memory import Memory
 from germane.model.slate import Slate
@@ -31,6 +32,7 @@ __all__ = [
     "MOST_OUTCOME",
     "MOST_STALE",
     "NOTHING_KNOWN",
+    "OBSOLETE",
     "ByKind",
     "Known",
     "each_once",
@@ -39,18 +41,22 @@ __all__ = [
     "kinds_first_notes",
 ]
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 MOST_OUTCOME = 0.5
 """What all success or failure there ever was can add or take: as much as half of a full match of words."""
 
 MOST_STALE = 0.5
 """What being out of date can take: part of it for a file that changed, part for age."""
 
+OBSOLETE = 1.0
+"""What no longer holding takes, as a part of the score; it comes last within its kind whatever the score."""
+
 _A_KIND = 10.0
 """What a kind counts more than the next: more than all that can be said of a memory within its kind."""
 _CHANGED, _AGE = 0.3, 0.2
 _NAMED = 5
-_UPDATED = attrgetter("candidate.memory.updated_at", "candidate.memory.ref")
-_MEMORY_UPDATED = attrgetter("updated_at", "id")
+_ID = attrgetter("ref")
+_TIMES = attrgetter("updated_at", "created_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +138,7 @@ def kinds_first(
     """The candidates in the order of `in_precedence`, with the parts of their scores.
 
     The parts are `kind`, those of relevance, `path` (how closely its places fit the nearest path, from 0 to
-    1), `outcome` and `stale`. The order of the candidates doesn't matter.
+    1), `outcome`, `stale` and `obsolete`. The order of the candidates doesn't matter.
     """
     memories = candidates.memories
     given, others = how.priorities, how.others
@@ -143,22 +149,29 @@ def kinds_first(
         "path": _paths(memories, work),
         "outcome": _outcomes(memories, work),
         "stale": _stale(memories, how, work, now),
+        "obsolete": _obsolete(memories, how),
     }
     addends = [kinds, *known.addends, *(_column(each, len(memories)) for each in rest.values() if each)]
     # The sum is exact, so that numbers of nothing don't change it.
     scores = kinds if len(addends) == 1 else list(map(math.fsum, zip(*addends, strict=True)))
     made = _Made(candidates=candidates, kinds=kinds, known=known, rest=rest, scores=scores)
-    return ByKind(made, _ordered(memories, priorities, _column(rest["path"], len(memories)), scores))
+    paths, obsolete = (_column(rest[name], len(memories)) for name in ("path", "obsolete"))
+    return ByKind(made, _ordered(memories, priorities, obsolete, paths, scores))
 
 
 def _ordered(
-    memories: Sequence[Memory], priorities: Sequence[int], paths: Sequence[float], scores: Sequence[float]
+    memories: Sequence[Memory],
+    priorities: Sequence[int],
+    obsolete: Sequence[float],
+    paths: Sequence[float],
+    scores: Sequence[float],
 ) -> list[int]:
     """The places in the order that `in_precedence` gives; times are read where all else is the same."""
     codes = {priority: code for code, priority in enumerate(sorted(set(priorities)))}
     keys = (
         -np.array(scores, dtype=np.float64),
         -np.array(paths, dtype=np.float64),
+        -np.array(obsolete, dtype=np.float64),
         np.array([codes[each] for each in priorities], dtype=np.int64),
     )
     order = np.lexsort(keys)
@@ -167,9 +180,9 @@ def _ordered(
     starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(places)]
     for start, end in pairwise(starts):
         if end - start > 1:
-            places[start:end] = sorted(
-                places[start:end], key=lambda place: _MEMORY_UPDATED(memories[place]), reverse=True
-            )
+            tied = sorted(places[start:end], key=lambda place: _ID(memories[place]))
+            tied.sort(key=lambda place: _TIMES(memories[place]), reverse=True)
+            places[start:end] = tied
     return places
 
 
@@ -201,8 +214,16 @@ def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
     }
 
 
+def _obsolete(memories: Sequence[Memory], how: KindsFirst) -> dict[int, float]:
+    if not how.obsolete_last:
+        return {}
+    return {place: -OBSOLETE for place, one in enumerate(memories) if is_obsolete(one)}
+
+
 def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetime) -> dict[int, float]:
     if how.stale_after is None:
+        return {}
+    if now - _EARLIEST <= how.stale_after:
         return {}
     oldest = now - how.stale_after
     return {
@@ -215,14 +236,18 @@ def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetim
 def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
     """The memories in the order of their kinds, paths, scores and times, whatever their section.
 
-    Of two that are alike in all of these the greater id comes first, so the order is total.
+    Within a kind, what is obsolete comes last. Of two that are alike in all of these, the one created later
+    comes first, and then the one of the smaller id: what one import stored at one moment stands as its source
+    had it. So the order is total.
     """
-    ordered = sorted(ranked, key=_UPDATED, reverse=True)
+    ordered = sorted(ranked, key=lambda one: _ID(one.memory))
+    ordered.sort(key=lambda one: _TIMES(one.memory), reverse=True)
     # Sorting is stable, so that the times decide where all of this is the same.
     priorities, others = how.priorities, how.others
     ordered.sort(
         key=lambda one: (
             priorities.get(one.candidate.memory.kind, others),
+            "obsolete" in one.parts,
             -one.parts.get("path", 0.0),
             -one.score,
         )

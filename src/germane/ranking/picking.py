@@ -101,10 +101,10 @@ class Best:
 def _inside(time: TimeRange, created: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which of these moments lie in a time."""
     inside = np.ones(len(created), dtype=np.bool_)
-    if time.since is not None:
-        inside &= created >= (time.since - _EPOCH) // _MICROSECOND
-    if time.until is not None:
-        inside &= created < (time.until - _EPOCH) // _MICROSECOND
+    if time.start is not None:
+        inside &= created >= (time.start - _EPOCH) // _MICROSECOND
+    if time.end is not None:
+        inside &= created < (time.end - _EPOCH) // _MICROSECOND
     return inside
 
 

@@ -28,18 +28,29 @@ from germane.ranking.fusion import (
     COSINE_FLOOR,
     evidence_in_column,
     evidence_of_words,
-    reciprocal_rank_fusion,
+    fuse_ranks,
     share_of,
     shares_in_column,
 )
+from germane.ranking.history import SHARE_OF_COMMITS, commits_among
+from germane.ranking.identifiers import shares_of_identifiers
 from germane.ranking.in_columns import Signals
-from germane.ranking.standing import leaning, under_successors
+from germane.ranking.standing import (
+    OBSOLETE,
+    asks_for_history,
+    leaning,
+    lower_obsolete,
+    under_successors,
+)
 
-__all__ = ["WHEN_BOOST", "parts_of", "rank"]
+__all__ = ["EXACT_BOOST", "WHEN_BOOST", "parts_of", "rank"]
 
 _SIGNALS = ("lexical", "semantic")
 WHEN_BOOST = 0.5
 """Enough to lift a memory of the right time over one that matches half a word better, not over all."""
+
+EXACT_BOOST = 6.0
+"""More than all other parts of a score together: who names an identifier means what holds it."""
 
 _Parts: TypeAlias = list[dict[str, float]]
 """The parts of each candidate's score, in the order of the candidates."""
@@ -71,16 +82,20 @@ def rank(
     say (see `germane.ranking.fusion.evidence_of_words`). (A turn of dialogue has more: see
     `germane.ranking.dialogue`.) Or `recency`, 1 for now and halved after a day, when no candidate has any;
     or `scorer` alone, when one is given. A memory of the time that `prefer` names scores half as much
-    again, as part `when`; of those that match about alike, the first or last in time does by `order`; and
-    one that a newer version replaces scores less than that one (see `germane.ranking.standing`). Parts that
+    again, as part `when`; of those that match about alike, the first or last in time does by `order`;
+    what holds an identifier of the question verbatim, as few do, scores more than all else, as part `exact`;
+    a commit scores less unless the question asks for history, as part `history`; and
+    one that a newer version replaces scores less than that one, as do records that say that they no longer
+    hold, unless the question asks for such (see `germane.ranking.standing`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
     that (see `germane.ranking.composite`, whose "newton_v1" is left as it is). The order of the candidates
     doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
     """
     asked = query if query is not None else Query()
     exact = scorer is not None or method == "newton_v1"
+    by_signals = method == "floored"
     if scorer is not None:
-        parts: _Parts = [{"scorer": float(scorer(each, asked, now))} for each in candidates]
+        parts: _Parts = [{"scorer": scored_by(scorer, each, asked, now)} for each in candidates]
     elif method in _COMPOSITE:
         parts, boosts = _summed(candidates, method, now, boosts or Boosts()), None
     elif any(name in candidate.signals for candidate in candidates for name in _SIGNALS):
@@ -91,14 +106,27 @@ def rank(
         parts = [{name: part for name, part in each.items() if name not in without} for each in parts]
     if not exact:
         _adjust(candidates, parts, prefer=None if "when" in without else prefer, weights=weights)
+        if by_signals and "history" not in without:
+            _lower_commits(candidates, parts, asked.text)
         if boosts is not None:
             multiply(candidates, parts, now=now, boosts=boosts, without=without)
+        _lower_and_lift(candidates, parts, asked.text, without=without if by_signals else (*without, "exact"))
     ranked = _scored(candidates, parts)
     if not exact:
         ranked = under_successors(ranked if order is None or "order" in without else leaning(ranked, order))
     # Where no score occurs twice, the rest of the order can't show, and needn't be read.
     distinct = len({one.score for one in ranked}) == len(ranked)
     return tuple(sorted(ranked, key=_SCORE if distinct else _SCORE_AND_NEWNESS, reverse=True))
+
+
+def _lower_and_lift(
+    candidates: Sequence[Candidate], parts: _Parts, question: str, *, without: Collection[str]
+) -> None:
+    """Lower what no longer holds, unless the question asks for it, and lift what holds its identifiers."""
+    if OBSOLETE not in without and not asks_for_history(question):
+        lower_obsolete([one.memory for one in candidates], parts)
+    if "exact" not in without:
+        _lift_holders(candidates, parts, question)
 
 
 def parts_of(
@@ -129,6 +157,16 @@ def parts_of(
     if weights is not None:
         parts = {name: weights.values.get(name, 1.0) * part for name, part in parts.items()}
     return parts
+
+
+def scored_by(scorer: Scorer, candidate: Candidate, query: Query, now: datetime) -> float:
+    """What a caller's scorer gives a candidate. Raises InvalidInput where it raises or returns no number."""
+    try:
+        return float(scorer(candidate, query, now))
+    except Exception as error:
+        raise InvalidInput(
+            f"The scorer failed for memory {candidate.memory.id!r}: {type(error).__name__}: {error}."
+        ) from error
 
 
 def _by_recency(candidates: Sequence[Candidate], now: datetime) -> _Parts:
@@ -167,6 +205,19 @@ def _adjust(
                 each[name] = weights.values.get(name, 1.0) * part
 
 
+def _lower_commits(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
+    """Take most of the score of commits where nobody asks for history."""
+    for place in commits_among((each.memory for each in candidates), question):
+        parts[place]["history"] = (SHARE_OF_COMMITS - 1) * math.fsum(parts[place].values())
+
+
+def _lift_holders(candidates: Sequence[Candidate], parts: _Parts, question: str) -> None:
+    """Lift what holds an identifier of the question above all else."""
+    shares = shares_of_identifiers([each.memory for each in candidates], question)
+    for place, share in shares.items():
+        parts[place]["exact"] = EXACT_BOOST + share
+
+
 def _check_signals(candidates: Sequence[Candidate]) -> None:
     # One test for all of them: which one is at fault is only asked once one is.
     if all(map(math.isfinite, chain.from_iterable(each.signals.values() for each in candidates))):
@@ -203,17 +254,16 @@ def _floored(candidates: Sequence[Candidate], lexical_bound: float, information:
 
 
 def _reciprocal(candidates: Sequence[Candidate]) -> _Parts:
-    fused: dict[str, Mapping[str, float]] = {}
+    """What each list adds by the places of those that match in it; nothing for who doesn't stand in it."""
+    rankings = {}
     for name in _SIGNALS:
-        having = [each for each in candidates if name in each.signals]
-        having.sort(
+        matching = [each for each in candidates if each.signals.get(name, 0.0) > 0]
+        matching.sort(
             key=lambda each: (each.signals[name], each.memory.created_at, each.memory.ref), reverse=True
         )
-        fused[name] = reciprocal_rank_fusion([list(dict.fromkeys(each.memory.ref for each in having))])
-    return [
-        {name: fused[name][each.memory.ref] for name in _SIGNALS if name in each.signals}
-        for each in candidates
-    ]
+        rankings[name] = list(dict.fromkeys(each.memory.ref for each in matching))
+    fused = fuse_ranks(rankings)
+    return [dict(fused[each.memory.ref].sources) if each.memory.ref in fused else {} for each in candidates]
 
 
 def _prefer(prefer: TimeRange, candidates: Sequence[Candidate], parts: _Parts) -> None:

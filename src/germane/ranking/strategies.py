@@ -44,6 +44,7 @@ from germane.ranking.clustering import ClusterBy, Terms, cluster
 from germane.ranking.decay import Decay
 from germane.ranking.figures import Figures
 from germane.ranking.importance import LearnedImportance, importance_of
+from germane.ranking.relevance import scored_by
 from germane.ranking.smart import choose_strategy
 
 __all__ = ["DEFAULT_STRATEGY", "STRATEGIES", "Arranged", "Known", "Strategy", "StrategyName", "arrange"]
@@ -274,12 +275,7 @@ def _by_scorer(asked: _Asked, one: Held) -> float:
     scorer = asked.strategy.scorer
     if scorer is None:  # The strategy's own check has made sure of it; this tells the type checker.
         raise InvalidInput("The strategy 'custom' needs a scorer.")
-    try:
-        score = float(scorer(Candidate(memory=one.memory, signals=signals), asked.query, asked.now))
-    except Exception as error:
-        raise InvalidInput(
-            f"The scorer failed for memory {one.memory.ref!r}: {type(error).__name__}: {error}."
-        ) from error
+    score = scored_by(scorer, Candidate(memory=one.memory, signals=signals), asked.query, asked.now)
     if not math.isfinite(score):
         raise InvalidInput(
             f"The scorer gave memory {one.memory.ref!r} the score {score}, which has no place in an order. "

@@ -17,6 +17,8 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, TypeAlias
 
+from germane.forking import renewed
+
 __all__ = ["MONTH", "NUMBER", "WEEKDAY", "YEAR", "Span", "back_from", "days_back", "span_of"]
 
 Span: TypeAlias = tuple[datetime, datetime]
@@ -213,7 +215,7 @@ def _parsed(text: str, now: datetime) -> Span | None:
     return _asked(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
 
 
-_PARSING = Lock()
+_PARSING = renewed(Lock())
 
 
 # A parse takes about a millisecond, and what is asked has been written in one of a few ways by now.

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
 from germane.errors import InvalidInput
+from germane.forking import renewed
 
 __all__ = ["SNOWBALL", "Stem", "languages", "stemmer"]
 
@@ -45,7 +46,7 @@ def stemmer(language: str) -> Stem:
     Raises InvalidInput for a language that Snowball has no stemmer for.
     """
     native: _Stemmer = _compiled(language) or _pure(language)
-    lock = Lock()
+    lock = renewed(Lock())
 
     def stem(word: str) -> str:
         if len(word) > _LONGEST_WORD:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from germane.model.query import TimeRange
 from germane.retrieval.moments import MONTH, NUMBER, WEEKDAY, YEAR, Span, back_from, days_back, span_of
 from germane.retrieval.terms import query_terms
 
-__all__ = ["LONGEST_QUESTION", "parse_when"]
+__all__ = ["LONGEST_QUESTION", "parse_moment", "parse_when"]
 
 LONGEST_QUESTION = 1000
 """Characters. A longer text is material rather than a question, and its dates are its content."""
@@ -45,6 +45,33 @@ def parse_when(text: str, *, now: datetime) -> tuple[str, TimeRange | None]:
             if when is not None:
                 return _without(text, match), when
     return text, None
+
+
+def parse_moment(text: str, *, now: datetime) -> datetime | None:
+    """The moment, in UTC, at which the time begins that a text names; None for one that names none.
+
+    A text in ISO 8601 is that very moment, in UTC where it has no offset. Any other is what `parse_when`
+    reads in a question, with nothing besides: "last week", "3 days ago", "2026-03", "in May 2023",
+    "Monday". "now" is now. Raises InvalidInput if `now` has no time zone.
+    """
+    moment = as_utc(now, name="now")
+    plain = text.strip()
+    if plain.lower() == "now":
+        return moment
+    try:
+        written = datetime.fromisoformat(plain)
+        return (written if written.tzinfo is not None else written.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        return None
+    except ValueError:
+        pass
+    if len(plain) > LONGEST_QUESTION:
+        return None
+    for asked in (plain, f"in {plain}", f"on {plain}"):
+        left, when = parse_when(asked, now=moment)
+        if when is not None and not re.sub(r"\W", "", left):
+            return when.start or when.end
+    return None
 
 
 # Stands in every expression that the grammar knows. The grammar takes long to compile, so a process

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from germane.errors import InvalidInput, MissingExtra
+from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.model.stats import EmbeddingIdentity
 
 if TYPE_CHECKING:
@@ -63,8 +63,16 @@ def open_store(
 
 
 def exists(location: str | Path) -> bool:
-    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened."""
-    return is_address(location) or Path(location).exists()
+    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened.
+
+    Raises StoreUnavailable for a path that no file can have, such as one that is too long.
+    """
+    try:
+        return is_address(location) or Path(location).exists()
+    except OSError as error:
+        raise StoreUnavailable(
+            f"No store can be at {shown(str(location))}: {error.strerror or error}. Name another path."
+        ) from error
 
 
 def location_of(location: str | Path) -> str:
@@ -82,7 +90,9 @@ def location_of(location: str | Path) -> str:
 
 
 def is_address(location: str | Path) -> bool:
-    """Whether a location is a server's, not a path. Raises InvalidInput for a URL of another kind."""
+    """Whether a location is a server's, not a path. Raises InvalidInput for another URL, or a NUL in it."""
+    if "\0" in str(location):
+        raise InvalidInput(f"location={shown(str(location))} holds a NUL character, which no path can.")
     if isinstance(location, Path):
         return False
     if location.startswith(_SCHEMES):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from germane.model.database import DatabaseStatus, Erasure, Tell
-from germane.stores.opening import is_address, without_driver
+from germane.stores.opening import exists, is_address, without_driver
 
 __all__ = ["Operations", "operations_on"]
 
@@ -46,6 +46,7 @@ def operations_on(location: str | Path) -> Operations:
         except ModuleNotFoundError as error:
             raise without_driver() from error
         return PostgresOperations(str(location))
+    exists(location)  # Raises for a path that no file can have.
     from germane.stores.sqlite.operations import SqliteOperations  # noqa: PLC0415 - One database is enough.
 
     return SqliteOperations(location)

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Final
 
 from germane.errors import InvalidInput, MissingExtra
+from germane.forking import renewed
 from germane.model.trace import Note
 from germane.protocols import TokenCounter
 from germane.renditions import shorten
@@ -67,7 +68,7 @@ class ModelSummarizer:
         self._counter = get_counter(counter)
         self._circuit = circuit or Circuit()
         self._timer = timer
-        self._guard = Lock()
+        self._guard = renewed(Lock())
         self._notes: deque[Note] = deque(maxlen=_MOST_NOTES)
 
     @property

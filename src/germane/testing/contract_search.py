@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Status
+from germane.model.memory import Memory, Status
 from germane.model.picking import Seen
 from germane.model.query import Candidate, Filter, Found, Order, Query, Slice
 from germane.model.scope import Scope
@@ -159,6 +159,36 @@ class SearchContract:
         expected = store.find(AGENT, where)
         assert ids(found.slices[0]) == sorted(each.id for each in expected)
         assert (found.stored, found.admitted) == (80, len(expected))
+
+    def test_a_slice_may_have_a_second_filter(self, store: Store) -> None:
+        mine = make_memory("redis one", tags=("mine",), subject="redis")
+        other = make_memory("redis two", tags=("mine",), kind="decision")
+        theirs = make_memory("redis three", tags=("theirs",), subject="redis")
+        insert(store, mine, other, theirs)
+        also = Filter(subject="redis")
+        parts = (
+            Slice(also=also),
+            Slice(also=also, order=Order.NEWEST),
+            Slice(where=Filter(), also=also, order=Order.NEWEST),
+            Slice(kinds=("decision",), also=also),
+        )
+        found = store.search(AGENT, replace(ask("redis", slices=parts), filter=Filter(tags=("mine",))))
+        expected = [{mine.id}, {mine.id}, {mine.id, theirs.id}, set()]
+        assert [set(ids(part)) for part in found.slices] == expected
+
+    def test_a_window_has_no_turn_that_the_filter_excludes(self, store: Store) -> None:
+        session = Scope(name="session", value="one")
+
+        def turn(text: str, *tags: str) -> Memory:
+            return make_memory(text, scope=session, tags=tags)
+
+        insert(store, turn("Which cache do we take?", "mine"), turn("Redis, since it is fast.", "theirs"))
+        where = Filter(tags=("mine",))
+        asked = ask("redis")
+        with_both = store.search(AGENT, replace(asked, slices=(Slice(),))).slices[0]
+        alone = store.search(AGENT, replace(asked, filter=where)).slices[0]
+        assert max(one.signals["window_lexical"] for one in with_both) > 0
+        assert ids(alone) == []
 
     def test_vectors_rank_by_cosine(self, store: Store) -> None:
         memories = make_memories(30)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from germane.errors import InvalidInput
@@ -35,18 +36,17 @@ def remember_many(
     With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
     UnknownKind or NotWorthKeeping.
     """
-    if isinstance(drafts, str | Mapping):
-        raise InvalidInput("remember_many takes a sequence of drafts; for a single one there is remember.")
     rules = rules_of(reconcile)
-    made, given = _memories(session, list(drafts))
+    now = as_utc(session.clock(), name="clock")
+    made, given = _memories(session, list(drafts), now)
     judged = weighed(session, made, quality)
     memories = checked_quotations(session, [memory for memory, _ in judged])
     if rules is None:
-        stored = keep(session, memories, revive=revive, given=given)
+        stored = keep(session, memories, revive=revive, given=given, at=now)
     else:
         stored = tuple(
-            _reconciled(session, memory, rules, given)
-            or keep(session, [memory], revive=revive, given=given)[0]
+            _reconciled(session, memory, rules, given, now)
+            or keep(session, [memory], revive=revive, given=given, at=now)[0]
             for memory in memories
         )
     return tuple(
@@ -55,23 +55,22 @@ def remember_many(
 
 
 def _reconciled(
-    session: Session, memory: Memory, rules: Reconcile, given: Mapping[str, frozenset[str]]
+    session: Session, memory: Memory, rules: Reconcile, given: Mapping[str, frozenset[str]], now: datetime
 ) -> Remembered | None:
     """What became of a fact that meets a known one; a confirmed one gets what is new as well."""
     met = reconciled(session, memory, rules)
     if met is None or met.created:
         return met
-    return updated(session, met, memory, given.get(memory.id, frozenset()))
+    return updated(session, met, memory, given.get(memory.id, frozenset()), now)
 
 
 def _memories(
-    session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]]
+    session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
 ) -> tuple[list[Memory], dict[str, frozenset[str]]]:
     """The memories that drafts become, and by id the fields that were given of each.
 
     Where there are several, an error names the place of the draft.
     """
-    now = as_utc(session.clock(), name="clock")
     made: list[Memory] = []
     given: dict[str, frozenset[str]] = {}
     for place, each in enumerate(drafts):

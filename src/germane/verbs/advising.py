@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from germane.model.judgement import Judgement
 from germane.model.plan import Plan
-from germane.model.query import Found, Slice
+from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Note
 from germane.ranking.calibration import FEWEST
 from germane.verbs.session import Session
@@ -18,33 +18,33 @@ from germane.verbs.session import Session
 __all__ = ["advised", "judgement_of", "sought_for", "split_off", "told_sections"]
 
 
-def sought_for(session: Session, plan: Plan) -> tuple[Slice, ...]:
+def sought_for(session: Session, plan: Plan, where: Filter) -> tuple[Slice, ...]:
     """What a search has to bring besides for a plan whose sections advise: a slice or nothing."""
-    sought = session.known_judgement.sought(session.agent, session.kinds) if _advises(plan) else None
+    sought = session.known_judgement.sought(session.agent, session.kinds, where) if _advises(plan) else None
     return () if sought is None else (sought,)
 
 
 def split_off(
-    session: Session, plan: Plan, found: Found, sought: tuple[Slice, ...]
+    session: Session, plan: Plan, found: Found, sought: tuple[Slice, ...], *, where: Filter
 ) -> tuple[Found, Judgement | Exception | None]:
     """What was found without the last slice where that was `sought` for the judgement; and the judgement.
 
     There is none for a plan without a section that advises.
     """
     if not sought:
-        return found, judgement_of(session, found=found) if _advises(plan) else None
+        return found, judgement_of(session, where, found=found) if _advises(plan) else None
     place = len(found.slices) - 1
     failed = {number: error for number, error in found.failed.items() if number != place}
     rest = replace(found, slices=found.slices[:place], failed=failed)
     if place in found.failed:
         return rest, found.failed[place]
-    return rest, session.known_judgement.told(session.agent, found, place)
+    return rest, session.known_judgement.told(session.agent, found, place, where)
 
 
-def judgement_of(session: Session, *, found: Found | None = None) -> Judgement | Exception:
+def judgement_of(session: Session, where: Filter, *, found: Found | None = None) -> Judgement | Exception:
     """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
     try:
-        return session.known_judgement.of(session.store, session.agent, session.kinds, found=found)
+        return session.known_judgement.of(session.store, session.agent, session.kinds, where, found=found)
     except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
         return error
 

@@ -5,8 +5,11 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, NotFound
@@ -14,20 +17,23 @@ from germane.model.context import Context
 from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
-from germane.model.query import Candidate, Filter, Found, Order, Slice
-from germane.model.trace import Reason
+from germane.model.query import Candidate, Filter, Found, Order, Slice, TimeRange
+from germane.model.slate import Slate
+from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
+from germane.ranking.emptiness import nothing_then
+from germane.ranking.order import in_order
 from germane.verbs.advising import advised, sought_for, split_off, told_sections
 from germane.verbs.associating import associated
-from germane.verbs.checks import checked_words
+from germane.verbs.checks import checked_words, settled
 from germane.verbs.framing import Framed, Framing, framed
 from germane.verbs.isolating import failures
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
-from germane.verbs.question import Asked, query_of, understand
+from germane.verbs.question import Asked, of_no_topic, query_of, understand
 from germane.verbs.read import head_of
 from germane.verbs.session import Session
 from germane.verbs.together import gather_together
@@ -35,8 +41,9 @@ from germane.verbs.together import gather_together
 if TYPE_CHECKING:
     from germane.verbs.conversation import Conversation
 
-__all__ = ["assemble", "named_pins", "said_in"]
+__all__ = ["assemble", "lifted", "named_pins", "said_in"]
 
+_ACTIVE = Filter()
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
 
@@ -54,25 +61,40 @@ def assemble(
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
     conversation: str | Conversation | None = None,
+    guidance: bool = False,
+    gate: bool | None = None,
+    dates: bool = True,
+    sources: bool = True,
+    ids: bool = False,
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
-    What was remembered as pinned stands in it like what `pins` names. The clock is read once. What is shown
-    whatever the question is gathered past the caller's filter: a question about last week must not lose the
-    agent its constraints. What `conversation` contains is left out.
+    What was remembered as pinned stands in it like what `pins` names. The clock is read once. The filter
+    binds every section; only its time range is lifted for what is shown whatever the question, with a note:
+    a question about last week must not lose the agent its constraints. What `pins` names stays in, and what
+    `conversation` contains is left out.
     """
     now = as_utc(session.clock(), name="clock")
     asked = understand(session, query, where, now=now)
     framing = framed(
-        session, query, plan=plan, frame=frame, budget=budget, dated=asked.question.when is not None
+        session,
+        query,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        dated=asked.question.when is not None,
+        guidance=guidance,
     )
+    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(shown, now))
+    asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
     request = Request(
         plan=plan,
         question=asked.question,
-        query=query_of(asked, _slices(framing.plan, where)),
+        query=query_of(asked, _slices(framing.plan, asked.where)),
         budget=framing.budget,
         counter=counter,
         kinds=session.kinds,
@@ -80,22 +102,66 @@ def assemble(
         pinned=pinned,
         prefer=asked.prefers,
         scorer=scorer,
-        gated=framing.plan.gate and scorer is None and found.by_relevance,
+        gated=(framing.plan.gate if gate is None else gate) and scorer is None and found.by_relevance,
+        gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(*asked.notes, *framing.notes, *failures(plan, found, session.kinds), *unadvised),
+        notes=(
+            *asked.notes,
+            *framing.notes,
+            *lifted(asked.where, plan, found, pinned),
+            *failures(plan, found, session.kinds),
+            *unadvised,
+        ),
         left_out=said_in(session, found, conversation),
         domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
-    return _assembled(session, request, found, alone=not spaces)
+    context = _assembled(session, request, found, alone=not spaces)
+    notes = context.trace.notes
+    if framing.searches:
+        notes += _of_another_time(context, framing.plan, found, asked.question.when or where.when)
+    return replace(context, trace=replace(context.trace, where=where, notes=notes))
+
+
+def _of_another_time(context: Context, plan: Plan, found: Found, when: TimeRange | None) -> tuple[Note, ...]:
+    """A note where a time was named and nothing is of it that the question brought."""
+    ranked = {section.name for section in plan.sections if section.gathers and section.order is None}
+    if when is None or not ranked:
+        return ()
+    gathering = [section for section in plan.sections if section.gathers]
+    shown = [item.memory for item in context.items if item.section in ranked]
+    ids = {memory.id for memory in shown}
+    others = [
+        one.memory
+        for section, part in zip(gathering, found.slices, strict=False)
+        if section.name in ranked
+        for one in part
+        if one.memory.id not in ids
+    ]
+    note = nothing_then(when, shown, others)
+    return () if note is None else (note,)
+
+
+def _settled(plan: Plan, now: datetime) -> Plan:
+    """The plan with the moments that texts in its sections' own filters name."""
+    if not any(section.where and section.where.when for section in plan.sections):
+        return plan
+    sections = tuple(
+        section if section.where is None else replace(section, where=settled(section.where, lambda: now))
+        for section in plan.sections
+    )
+    return replace(plan, sections=sections)
 
 
 def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
     context = assemble_context(request, found)
     more = associated(session, request, found, context) if alone and request.gated else None
-    return context if more is None else assemble_context(*more)
+    if more is None:
+        return context
+    with_them, also_near = more
+    return assemble_context(with_them, _each_in_one(request.plan, also_near))
 
 
 def _taught(session: Session, found: Found, plan: Plan) -> Taught:
@@ -112,24 +178,28 @@ def _gathered(
 
     Where nothing is asked, only what is shown whatever the question is gathered.
     """
-    sections = [section for section in framing.plan.sections if section.kinds]
+    sections = [section for section in framing.plan.sections if section.gathers]
     slices = _slices(framing.plan, asked.where)
     always = Slice(
-        order=Order.IMPORTANT, where=Filter(pinned=True, scopes=asked.where.scopes), limit=_MOST_PINNED
+        order=Order.IMPORTANT,
+        where=asked.where.whenever,
+        also=Filter(pinned=True),
+        limit=_MOST_PINNED,
     )
     sought = [framing.searches or section.order is not None for section in sections]
-    judging = sought_for(session, framing.plan)
+    judging = sought_for(session, framing.plan, asked.where)
     wanted = (*(part for part, seeks in zip(slices, sought, strict=True) if seeks), always, *judging)
     if framing.plan.by_meaning:
         asked = replace(asked, question=replace(asked.question, when=None))
     gathered, found = gather_together(session, _meant(asked, framing.plan), wanted, spaces)
     asked = replace(asked, notes=gathered.notes)
-    found, judgement = split_off(session, framing.plan, found, judging)
+    found, judgement = split_off(session, framing.plan, found, judging, where=asked.where)
     if not all(sought):
         found = _spread(found, sought)
     found = within_domain(framing.plan, found, framing.domain, session.kinds)
     pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
     found = _with_pinned(framing.plan, replace(found, slices=found.slices[:-1]), pinned)
+    found = _each_in_one(framing.plan, found)
     return asked, found, frozenset(memory.ref for memory in pinned), judgement
 
 
@@ -160,17 +230,79 @@ def said_in(session: Session, found: Found, conversation: str | Conversation | N
 
 
 def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
-    """What each section that shows memories gathers."""
+    """What each section that shows memories gathers: by the caller's filter, and by its own.
+
+    One that shows the same whatever the question gathers what is active, of any time.
+    """
     return tuple(
         Slice(
             kinds=section.kinds,
             limit=gathered_limit(section),
             order=section.order,
-            where=None if section.order is None else Filter(scopes=where.scopes),
+            where=None if section.order is None else where.whenever,
+            also=section.where or (None if section.order is None else _ACTIVE),
         )
         for section in plan.sections
-        if section.kinds
+        if section.gathers
     )
+
+
+def lifted(where: Filter, plan: Plan, found: Found, pinned: Collection[str]) -> tuple[Note, ...]:
+    """A note of what is always shown and isn't of the time that the filter names, or nothing."""
+    if where.when is None:
+        return ()
+    names: dict[str, None] = {}
+    ids = set()
+    sections = [section for section in plan.sections if section.gathers]
+    for section, part in zip(sections, found.slices, strict=False):
+        always = section.order is not None
+        for one in part:
+            memory = one.memory
+            if (always or memory.ref in pinned) and memory.created_at not in where.when:
+                names[section.name if always else "pinned"] = None
+                ids.add(memory.ref)
+    if not ids:
+        return ()
+    named = f"{len(ids)} that {'is' if len(ids) == 1 else 'are'} always shown ({', '.join(names)})"
+    return (
+        Note(
+            code="time_lifted",
+            text=f"The time range, {where.when}, binds what is ranked; of any time {named} may stand here.",
+        ),
+    )
+
+
+def _each_in_one(plan: Plan, found: Found) -> Found:
+    """What was found, each memory in the first section that has it.
+
+    One that shows so many `items` by its order takes no more of what another would show as well.
+    """
+    sections = [section for section in plan.sections if section.gathers]
+    kinds = [kind for section in sections for kind in section.kinds]
+    if len(set(kinds)) == len(kinds) and all(section.kinds for section in sections):
+        return found
+    gathered = [_ids_of(part) for part in found.slices]
+    later = Counter(chain.from_iterable(gathered))
+    taken: set[str] = set()
+    slices: list[Sequence[Candidate]] = []
+    for section, part, ids in zip(sections, found.slices, gathered, strict=True):
+        later.subtract(ids)
+        leaves = taken.intersection(ids)
+        if section.order is not None and section.items is not None:
+            here = in_order((one for one in part if one.memory.ref not in leaves), section.order)
+            leaves |= {one.memory.ref for one in here[section.items :] if later[one.memory.ref]}
+        taken.update(name for name in ids if name not in leaves)
+        slices.append(_without(part, ids, leaves) if leaves else part)
+    return replace(found, slices=tuple(slices))
+
+
+def _ids_of(part: Sequence[Candidate]) -> list[str]:
+    memories = part.memories if isinstance(part, Slate) else [one.memory for one in part]
+    return [memory.ref for memory in memories]
+
+
+def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
+    return Slate.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
 
 
 def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
@@ -195,12 +327,15 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
     """What was found, with each pinned memory in its section once; one without a section goes last."""
     if not pinned:
         return found
-    sections = [section for section in plan.sections if section.kinds]
+    sections = [section for section in plan.sections if section.gathers]
     slices = [list(candidates) for candidates in found.slices]
+    stands = set(chain.from_iterable(map(_ids_of, found.slices)))
     for memory in pinned:
-        home = next(
-            (i for i, section in enumerate(sections) if memory.kind in section.kinds), len(sections) - 1
-        )
-        if all(candidate.memory.ref != memory.ref for candidate in slices[home]):
+        # One with a filter of its own may not admit it.
+        homes = [place for place, section in enumerate(sections) if memory.kind in section.kinds]
+        whole = [place for place in homes if sections[place].where is None]
+        home = next(iter([*whole, *homes]), len(sections) - 1)
+        if memory.ref not in stands:
+            stands.add(memory.ref)
             slices[home].append(Candidate(memory=memory))
     return replace(found, slices=tuple(tuple(candidates) for candidates in slices))

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from germane.errors import EmbeddingFailed
 from germane.model.context import Context
 from germane.model.memory import Memory
 from germane.model.plan import Section
 from germane.model.query import Candidate, Found, Query, Slice
 from germane.model.trace import Note
+from germane.model.vector import Vector
 from germane.pipeline import Request
 from germane.verbs.embed import embed_texts, is_eager
 from germane.verbs.session import Session
@@ -39,29 +42,24 @@ def associated(
     """The request and what was found for it with what is near; None where nothing is missing, or near.
 
     Only an embedder that answers at once is asked. It embeds again the memories that stand in the context
-    for what they have to do with the question, five at most, and the store is asked once for each. A
-    procedure may be near to what is being done instead: to the frame and its domain.
+    for what they have to do with the question, five at most, and the store is asked once for what is near
+    to all of them together, by the caller's filter. A procedure may be near to what is being done instead:
+    to the frame and its domain.
     """
-    empty = _empty(request, context) if request.plan.fusion in _RANKS else []
+    empty = _empty(request, found, context) if request.plan.fusion in _RANKS else []
     seeds = _seeds(context) if empty and not found.failed else ()
     if not seeds or session.embedder is None or not is_eager(session.embedder):
         return None
-    near: dict[str, tuple[float, Memory]] = {}
     try:
         *vectors, doing = embed_texts(session.embedder, [*(seed.content for seed in seeds), _doing(request)])
     except EmbeddingFailed:
         return None
-    everything = tuple(Slice(kinds=section.kinds, limit=MOST) for section in empty)
-    how_to = tuple(Slice(kinds=section.kinds, limit=MOST) for section in empty if section.name == _HOW_TO)
-    for vector, slices in (*((each, everything) for each in vectors), (doing, how_to)):
-        if vector is not None and slices:
-            query = Query(vector=vector, filter=request.query.filter, slices=slices)
-            for part in session.store.search(session.agent, query).slices:
-                for one in part:
-                    cosine = min(one.signals.get("semantic", 0.0), 1.0)
-                    if cosine >= max(LEAST_NEARNESS, near.get(one.memory.ref, (0.0,))[0]):
-                        near[one.memory.ref] = cosine, one.memory
-    chosen = {section.name: _best(section, near) for section in empty}
+    how_to = [section for section in empty if section.name == _HOW_TO]
+    near: dict[str, dict[str, tuple[float, Memory]]] = {section.name: {} for section in empty}
+    for vector, sections in ((_together(vectors), empty), (doing, how_to)):
+        if vector is not None and sections:
+            _note_near(session, request, vector, sections, near)
+    chosen = {name: _best(several) for name, several in near.items()}
     if not any(chosen.values()):
         return None
     named = ", ".join(name for name, several in chosen.items() if several)
@@ -70,9 +68,37 @@ def associated(
         text=f"Nothing in {named} has to do with the question itself, so what is near to the rest "
         "stands there.",
     )
-    nearness = {memory.ref: near[memory.ref][0] for several in chosen.values() for memory in several}
+    nearness = {
+        memory.ref: near[name][memory.ref][0] for name, several in chosen.items() for memory in several
+    }
     with_them = replace(request, associated=nearness, notes=(*request.notes, note))
     return with_them, _with(request, found, chosen)
+
+
+def _together(vectors: Sequence[Vector | None]) -> Vector | None:
+    """The direction that these vectors have in common, of unit length."""
+    known = [vector for vector in vectors if vector is not None]
+    total = np.sum(known, axis=0) if known else np.zeros(0)
+    length = float(np.linalg.norm(total))
+    return (total / length).astype(np.float32) if length else None
+
+
+def _note_near(
+    session: Session,
+    request: Request,
+    vector: Vector,
+    sections: Sequence[Section],
+    near: Mapping[str, dict[str, tuple[float, Memory]]],
+) -> None:
+    """Note for each section what is near to the vector, where it wasn't nearer to another."""
+    slices = tuple(Slice(kinds=section.kinds, also=section.where, limit=MOST) for section in sections)
+    query = Query(vector=vector, filter=request.query.filter, slices=slices)
+    for section, part in zip(sections, session.store.search(session.agent, query).slices, strict=True):
+        known = near[section.name]
+        for one in part:
+            cosine = min(one.signals.get("semantic", 0.0), 1.0)
+            if cosine >= max(LEAST_NEARNESS, known.get(one.memory.id, (0.0,))[0]):
+                known[one.memory.id] = cosine, one.memory
 
 
 def _doing(request: Request) -> str:
@@ -81,9 +107,15 @@ def _doing(request: Request) -> str:
     return "" if choice is None else " ".join([choice.frame.name, *choice.frame.domain])
 
 
-def _empty(request: Request, context: Context) -> list[Section]:
+def _empty(request: Request, found: Found, context: Context) -> list[Section]:
+    """The sections that show nothing although there is something of their kinds: no other could be near."""
     shown = {use.name: use.included for use in context.trace.sections}
-    return [section for section in request.plan.sections if section.associates and not shown[section.name]]
+    gathering = [section for section in request.plan.sections if section.gathers]
+    return [
+        section
+        for section, part in zip(gathering, found.slices, strict=True)
+        if section.associates and part and not shown[section.name]
+    ]
 
 
 def _seeds(context: Context) -> Sequence[Memory]:
@@ -93,11 +125,8 @@ def _seeds(context: Context) -> Sequence[Memory]:
     return [item.memory for item in items[:_SEEDS]]
 
 
-def _best(section: Section, near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
-    several = sorted(
-        (pair for pair in near.values() if pair[1].kind in section.kinds),
-        key=lambda pair: (-pair[0], pair[1].ref),
-    )
+def _best(near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
+    several = sorted(near.values(), key=lambda pair: (-pair[0], pair[1].ref))
     return [memory for _, memory in several[:MOST]]
 
 

@@ -18,17 +18,17 @@ from germane.conversation.ranked import WEIGHTS, RecencyScope, ranked
 from germane.conversation.recalling import RecallLimits
 from germane.conversation.tiers import Tiers, tiering
 from germane.conversation.window import window, with_earlier
-from germane.conversation.words import in_words, names_of_calls
+from germane.conversation.words import in_parts, in_words, named, names_of_calls
 from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
 from germane.model.conversation import Anchored, Cost, Selection
 from germane.model.log import LastGroups, PurgeMessages, RemoveGroup, RemoveMessage, SetAnchor, SetHidden
-from germane.model.message import Group, Message, Provider
+from germane.model.message import Group, Message, OpaquePart, Provider
 from germane.protocols import Conversing, TokenCounter
 from germane.stores.glancing import Glancing
 from germane.tokens import CachedCounter, get_counter, spendable
 from germane.verbs.appending import Call, Result, append, message_of
 from germane.verbs.asking import asked, derived, matched
-from germane.verbs.checks import checked_count, checked_text
+from germane.verbs.checks import checked_count, checked_text, checking_verbs
 from germane.verbs.session import Session
 
 __all__ = ["Conversation", "conversation", "conversing"]
@@ -51,6 +51,7 @@ def conversation(session: Session, name: str) -> Conversation:
     return Conversation(session, name, conversing(session))
 
 
+@checking_verbs
 class Conversation:
     """One session's messages, in the order in which they were appended, and views of them.
 
@@ -169,8 +170,12 @@ class Conversation:
         """The texts that stand outside any window, by name."""
         return self._log.anchors(self.agent, self._name)
 
-    def expand(self, message_id: str) -> str:
-        """The whole of a message in words, where a view has cut it. Raises NotSaid, for a hidden one too."""
+    def expand(self, message_id: str) -> str | list[dict[str, Any]]:
+        """The whole of a message, where a view has cut it. Raises NotSaid, for a hidden one too.
+
+        It is a text. A message with images, files and the like is a list of content parts instead: its words
+        as parts of type "text", and what has no text as it was given, in its provider's form.
+        """
         message = self._log.message(self.agent, message_id)
         if message is None or message.session != self._name or message.hidden:
             raise NotSaid("message", message_id, self._name)
@@ -178,6 +183,9 @@ class Conversation:
         if message.results:
             for each in self.messages():
                 names |= names_of_calls(each)
+        content = (*message.parts, *(part for result in message.results for part in result.content))
+        if any(isinstance(part, OpaquePart) and named(part) for part in content):
+            return in_parts(message, names)
         return in_words(message, names)
 
     def payload(self, provider: str | Provider, messages: Iterable[Message] | None = None) -> Payload:
@@ -294,14 +302,12 @@ class Conversation:
 
     def _cost(
         self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]
-    ) -> tuple[Cost | None, int | None]:
+    ) -> tuple[Cost, int | None]:
         """What a message costs as it is shown, and what the budget leaves to spend by an inexact counter."""
-        if budget is None:
-            return None, None
-        checked_count(budget, name="budget")
         counts = self._session.counter if counter is None else CachedCounter(get_counter(counter))
         cost = cost_by(counts)
-        return (lambda message: cost(shown(message))), spendable(budget, counts)
+        most = None if budget is None else spendable(checked_count(budget, name="budget"), counts)
+        return (lambda message: cost(shown(message))), most
 
 
 def _shown(messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:

@@ -18,6 +18,7 @@ from germane.stores.relational.agents.carrying import PARTS
 from germane.stores.relational.agents.copying import AgentCopy, copy_agent, numbers_of, settle_names
 from germane.stores.relational.connection import Connections
 from germane.stores.relational.store import RelationalStore
+from germane.verbs.checks import checking
 from germane.verbs.embedding import Progress
 
 __all__ = ["CopyReport", "copy_store"]
@@ -42,6 +43,7 @@ class CopyReport:
         return sum(not each.was_there for each in self.agents)
 
 
+@checking
 def copy_store(
     source: str | Path,
     target: str | Path,

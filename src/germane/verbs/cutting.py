@@ -11,17 +11,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from germane.errors import InvalidInput, NotFound
+from germane.errors import BudgetTooSmall, InvalidInput, NotFound
 from germane.model.context import Context
 from germane.model.frame import FrameChoice
 from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import Memory, as_utc
 from germane.model.names import is_tenant, space_of
-from germane.model.plan import Plan
+from germane.model.plan import Plan, Section
 from germane.model.query import Candidate, Filter, Found, Query
 from germane.model.trace import Note, Question, Ranked, Reason
 from germane.pipeline import Request, pack
 from germane.plans.frames import frame_named
+from germane.plans.layered import frame_section
 from germane.plans.registry import plan_for
 from germane.protocols import TokenCounter
 from germane.ranking.gate import Gated
@@ -33,13 +34,15 @@ from germane.verbs.scoped import scoped_named
 from germane.verbs.session import Session
 from germane.verbs.together import entered_spaces
 
-__all__ = ["CUT", "cut", "cut_again", "cut_recorded"]
+__all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided"]
 
 CUT: Final = "cut"
 """What such an assembly was made for."""
 
 _DECISION: Final = "decision"
-_AS_OF, _CONFIDENCE = "as_of", "frame_confidence"
+_ANY: Final = Filter()
+_AS_OF, _CONFIDENCE, _GUIDANCE = "as_of", "frame_confidence", "guidance"
+_FRAME: Final = "frame"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +57,30 @@ class _Whole:
     """Each memory with its score, by its section."""
 
 
-def cut(session: Session, context: Context, *, plan: str | Plan, room: int, counter: TokenCounter) -> Context:
+def cut(
+    session: Session,
+    context: Context,
+    *,
+    plan: str | Plan,
+    room: int,
+    counter: TokenCounter,
+    where: Filter = _ANY,
+) -> Context:
     """The context without what has least to do with its question, within the room.
 
     What relevance brought leaves first, the lowest score before all; identity, constraints and the frame
-    stay, as does what is pinned. `plan` is that of the context where it has no name. Raises BudgetTooSmall,
-    or InvalidInput for a context of another plan.
+    stay, as does what is pinned. `plan` is that of the context where it has no name; the judgement counts
+    what `where` admits. Raises BudgetTooSmall, or InvalidInput for a context of another plan.
     """
     trace = context.trace
     shown = {item.section for item in context.items}
     memories = {item.memory.ref: item.memory for item in context.items}
     whole = _Whole(
-        plan=_plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+            trace.frame if is_guided(context) else None,
+        ),
         question=trace.question,
         now=trace.now,
         frame=_choice(session, trace.frame, trace.frame_confidence),
@@ -75,13 +90,23 @@ def cut(session: Session, context: Context, *, plan: str | Plan, room: int, coun
         ),
     )
     leaving = _leaving(session, context, whole.plan, room=room, counter=counter)
-    made = _packed(session, whole, leaving, room=room, counter=counter)
+    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    for section in whole.plan.sections:
+        if section.text and section.heading in set(context.text.splitlines()) - set(made.text.splitlines()):
+            needed = made.tokens + _cost(section, counter)
+            raise BudgetTooSmall(budget=room, needed=needed, required=(section.name,))
     # The parts of its scores are as they were weighed before.
-    return replace(made, trace=replace(made.trace, weights=trace.weights))
+    return replace(made, trace=replace(made.trace, weights=trace.weights, where=trace.where))
 
 
 def cut_recorded(
-    session: Session, context: Context, *, plan: str | Plan, room: int, counter: TokenCounter
+    session: Session,
+    context: Context,
+    *,
+    plan: str | Plan,
+    room: int,
+    counter: TokenCounter,
+    where: Filter = _ANY,
 ) -> Context:
     """What `cut` gives, and a record of it in the ledger; raises as that does, and then nothing is recorded.
 
@@ -91,13 +116,12 @@ def cut_recorded(
     owners = sorted({item.memory.agent for item in context.items} - {session.agent})
     sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
     points, start = _points(sessions), session.timer()
-    made = cut(session, context, plan=plan, room=room, counter=counter)
+    made = cut(session, context, plan=plan, room=room, counter=counter, where=where)
     seconds = round(session.timer() - start, 6)
     settled = points == _points(sessions) and _stands(sessions, context)
     made_by = plan if isinstance(plan, Plan) else context.trace.plan
-    record = _record(
-        sessions, made, points, plan=made_by, room=room, counter=counter, settled=settled, seconds=seconds
-    )
+    asked: dict[str, Any] = {"plan": made_by, "room": room, "counter": counter, "where": where}
+    record = _record(sessions, made, points, **asked, settled=settled, seconds=seconds)
     store.record(session.agent, record)
     return made
 
@@ -115,8 +139,12 @@ def cut_again(
     shown = {entry.section for entry in assembly.entries}
     memories = _memories(sessions, assembly)
     whole = _Whole(
-        plan=_plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
-        question=understand(session, assembly.question, Filter(), now=now).question,
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
+            frame if options.get(_GUIDANCE) else None,
+        ),
+        question=understand(session, assembly.question, assembly.where, now=now).question,
         now=now,
         frame=_choice(session, frame, options[_CONFIDENCE]),
         stood=tuple(
@@ -129,8 +157,11 @@ def cut_again(
         for one in assembly.entries
         if one.reason is Reason.EVICTED
     }
-    made = _packed(session, whole, leaving, room=assembly.budget, counter=counter)
-    return made, _record(sessions, made, assembly.points, plan=plan, room=assembly.budget, counter=counter)
+    room, where = assembly.budget, assembly.where
+    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    made = replace(made, trace=replace(made.trace, where=where))
+    asked: dict[str, Any] = {"plan": plan, "room": room, "counter": counter, "where": where}
+    return made, _record(sessions, made, assembly.points, **asked)
 
 
 def _record(
@@ -141,15 +172,21 @@ def _record(
     plan: str | Plan,
     room: int,
     counter: TokenCounter,
+    where: Filter,
     **more: Any,
 ) -> Assembly:
     session, trace = sessions[0], context.trace
     # It is as of the moment of the context before, and was made now.
-    options = {MADE_FOR: CUT, _AS_OF: trace.now.isoformat(), _CONFIDENCE: trace.frame_confidence}
+    options = {
+        MADE_FOR: CUT,
+        _AS_OF: trace.now.isoformat(),
+        _CONFIDENCE: trace.frame_confidence,
+        _GUIDANCE: is_guided(context),
+    }
     made = assembly_of(
         session,
         context,
-        where=Filter(),
+        where=where,
         counter=counter,
         points=points,
         plan=plan,
@@ -181,13 +218,20 @@ def _leaving(
 
 
 def _packed(
-    session: Session, whole: _Whole, leaving: Mapping[str, Reason], *, room: int, counter: TokenCounter
+    session: Session,
+    whole: _Whole,
+    leaving: Mapping[str, Reason],
+    *,
+    room: int,
+    counter: TokenCounter,
+    where: Filter,
 ) -> Context:
     """What stood in a context in its plan's sections once more, with the scores that it had."""
     plan = whole.plan
     if any(section.advises for section in plan.sections):
         told = {section for section, _ in whole.stood}
-        plan, _ = advised(plan, judgement_of(session), told=told)
+        plan, _ = advised(plan, judgement_of(session, where), told=told)
+    plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]
     kinds = {kind for section in plan.sections for kind in section.required_kinds}
     pinned = frozenset(memory.ref for memory in memories if _stays(session, memory))
@@ -213,6 +257,19 @@ def _packed(
     return pack(request, found, sections, must)
 
 
+def _with_floor(section: Section, counter: TokenCounter) -> Section:
+    """The section with as much set aside as its own text needs; what an account says may leave."""
+    if not section.text or section.advises:
+        return section
+    floor = max(section.share.floor, _cost(section, counter))
+    return replace(section, share=replace(section.share, floor=floor))
+
+
+def _cost(section: Section, counter: TokenCounter) -> int:
+    """What a section's own text takes under its heading, as a fit counts it."""
+    return counter.count(f"\n{section.heading}\n{section.text}\n")
+
+
 def _stays(session: Session, memory: Memory) -> bool:
     return memory.pinned or session.kinds.of(memory).requires(memory)
 
@@ -235,6 +292,23 @@ def _plan_of(
             "Pass plan=, the Plan that it was made by."
         )
     return plan
+
+
+def is_guided(context: Context) -> bool:
+    """Whether the words of its frame stand in a context."""
+    return any(use.name == _FRAME and use.used for use in context.trace.sections)
+
+
+def _guided(session: Session, plan: Plan, frame: str | None) -> Plan:
+    """The plan with the words of a frame where it has a place for them and none; None adds none."""
+    if frame is None:
+        return plan
+    own = frame_section(frame_named(frame, frames_of(session)))
+    sections = (
+        replace(section, text=own.text) if section.name == _FRAME and not section.text else section
+        for section in plan.sections
+    )
+    return replace(plan, sections=tuple(sections))
 
 
 def _choice(session: Session, frame: str | None, confidence: float | None) -> FrameChoice | None:

@@ -11,6 +11,7 @@ from threading import Event, Lock, Thread, current_thread
 from typing import Final
 
 from germane.errors import EmbeddingFailed, GermaneError, InvalidInput, NotFound
+from germane.forking import renewed
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
 from germane.model.stats import Finding
@@ -98,7 +99,7 @@ class Backlog:
         self._size = self._most
         self._page: list[str] = []
         self._aside: set[str] = set()
-        self._turn = Lock()
+        self._turn = renewed(Lock())
         self.failures = 0
         self.last_error: GermaneError | None = None
 
@@ -238,8 +239,8 @@ class BackgroundEmbedding:
 
     def __init__(self, backlog: Backlog) -> None:
         self._backlog = backlog
-        self._woken = Event()
-        self._stopped = Event()
+        self._woken = renewed(Event())
+        self._stopped = renewed(Event())
         self._thread = Thread(target=self._run, name="germane-embedding", daemon=True)
         self._patience = _LOOK_AGAIN
         self._idle = 0.0

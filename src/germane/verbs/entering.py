@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound
 from germane.model.context import Item
-from germane.model.held import Eviction, Held
+from germane.model.held import AgeBasis, Eviction, Held
 from germane.model.holding import Added, Enter, HeldChange, HeldSet, Leave, Move, MoveKind
 from germane.model.memory import Memory, Status, as_utc, split_id
 from germane.model.trace import Ranked
@@ -50,7 +50,14 @@ def id_of(named: Named) -> str:
 
 
 def add(
-    side: Side, named: Iterable[Named], *, pinned: bool, recalled: bool, policy: Policy, fitting: bool = False
+    side: Side,
+    named: Iterable[Named],
+    *,
+    pinned: bool,
+    recalled: bool,
+    policy: Policy,
+    basis: AgeBasis | str,
+    fitting: bool = False,
 ) -> Added:
     """Take memories in, or touch those that are held, in one transaction; others make room if they must.
 
@@ -61,12 +68,13 @@ def add(
     """
     at = as_utc(side.session.clock(), name="clock")
     memories = _standing(side.session, [id_of(one) for one in named])
+    basis = _checked_basis(basis)
     while True:
-        held = side.now.read()
+        held = side.now.read(policy=policy, basis=basis)
         here = {one.memory.id: one for one in held.items}
         entries = [here.get(memory.id) or _entry(side, memory, at) for memory in memories]
         taken = _fitting(held, here, entries) if fitting else entries
-        eviction = _room_for(side, held, taken, here=here, policy=policy, now=at)
+        eviction = _room_for(side, held, taken, here=here, policy=policy, basis=basis, now=at)
         leaving = [Leave(memory_id=one.held.memory.id, at=at, evicted=True) for one in eviction.evicted]
         entering = [
             Enter(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
@@ -89,12 +97,14 @@ def add(
             )
 
 
-def make_room(side: Side, tokens: int, *, policy: Policy) -> Eviction:
+def make_room(side: Side, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
     """Evict as few as free at least so many tokens; what is pinned stays, and the report says what lacks."""
     at = as_utc(side.session.clock(), name="clock")
+    basis = _checked_basis(basis)
     while True:
-        held = side.now.read()
-        eviction = evict(held.items, tokens, now=at, policy=policy, learned=side.now.learned())
+        held = side.now.read(policy=policy, basis=basis)
+        learned = side.now.learned()
+        eviction = evict(held.items, tokens, now=at, policy=policy, learned=learned, basis=basis)
         leaving = [Leave(memory_id=one.held.memory.id, at=at, evicted=True) for one in eviction.evicted]
         if _apply(side, leaving, seen=held.moved) is not None:
             return eviction
@@ -115,6 +125,15 @@ def _standing(session: Session, ids: Sequence[str]) -> list[Memory]:
             raise InvalidInput(f"Memory {head.id!r} is forgotten; restore it before you hold it.")
         found[head.id] = head
     return list(found.values())
+
+
+def _checked_basis(basis: AgeBasis | str) -> AgeBasis:
+    try:
+        return AgeBasis(basis)
+    except ValueError:
+        raise InvalidInput(
+            f"Unknown basis {basis!r} of an entry's age. Known: {', '.join(AgeBasis)}."
+        ) from None
 
 
 def _entry(side: Side, memory: Memory, at: datetime) -> Held:
@@ -143,6 +162,7 @@ def _room_for(
     *,
     here: Mapping[str, Held],
     policy: Policy,
+    basis: AgeBasis,
     now: datetime,
 ) -> Eviction:
     """Who leaves so that the entries fit. Raises InvalidInput or BudgetTooSmall where nobody could."""
@@ -153,7 +173,7 @@ def _room_for(
     ids = {one.memory.id for one in entries}
     # What use says of importances is read where somebody has to leave.
     learned = side.now.learned() if needed > 0 else {}
-    eviction = evict(held.items, needed, now=now, policy=policy, learned=learned, keep=ids)
+    eviction = evict(held.items, needed, now=now, policy=policy, learned=learned, basis=basis, keep=ids)
     if eviction.shortfall:
         required = (*(one.memory.id for one in new), *(one.memory.id for one in eviction.in_the_way))
         raise BudgetTooSmall(

@@ -12,6 +12,7 @@ from threading import Event, Thread, current_thread
 from types import TracebackType
 from typing import Final, Generic, Self, TypeVar
 
+from germane.forking import renewed
 from germane.stores.waking import Waking
 
 __all__ = ["Following", "Look"]
@@ -53,8 +54,8 @@ class Following(Generic[T]):
         self._every = every
         self._store = store if isinstance(store, Waking) else None
         self._tenant = tenant
-        self._stopped = Event()
-        self._due = Event()
+        self._stopped = renewed(Event())
+        self._due = renewed(Event())
         self._thread = Thread(target=self._run, name=f"germane-follow-{name}", daemon=True)
         self._thread.start()
 

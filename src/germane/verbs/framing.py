@@ -24,6 +24,7 @@ from germane.plans.newton import TOTAL, newton_exact
 from germane.plans.registry import FRAMED, plan_for
 from germane.protocols import FrameSelector
 from germane.retrieval.terms import query_terms
+from germane.retrieval.when import LONGEST_QUESTION
 from germane.verbs.checks import checked_count
 from germane.verbs.session import Session
 
@@ -51,6 +52,11 @@ class Framed:
         return () if self.choice is None else self.choice.frame.domain
 
     @property
+    def looks_back(self) -> bool:
+        """Whether what happened of late is asked for, and no topic is named."""
+        return self.intent is not None and self.intent.plain
+
+    @property
     def searches(self) -> bool:
         """Whether there is anything to look for."""
         return self.intent is None or self.intent.asks
@@ -71,10 +77,10 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
         try:
             frames = frames_from_toml(Path(frames).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
-            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
         except InvalidInput as error:
             raise type(error)(f"{frames}: {error}") from error
+        except (OSError, ValueError) as error:
+            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
     several: tuple[object, ...] = tuple(frames)
     if wrong := [each for each in several if not isinstance(each, Frame)]:
         raise InvalidInput(
@@ -84,13 +90,21 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
 
 def framed(
-    session: Session, text: str, *, plan: str | Plan, frame: Framing, budget: int | None, dated: bool
+    session: Session,
+    text: str,
+    *,
+    plan: str | Plan,
+    frame: Framing,
+    budget: int | None,
+    dated: bool,
+    guidance: bool = False,
 ) -> Framed:
     """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
 
-    Where the frame is to be chosen, the text is read for more: a greeting looks for nothing, a look back
-    lifts episodes, a hint at a kind shifts limits, and how much is asked scales the shares; none of it in
-    "newton_exact". `dated` says that the text names a time. Raises InvalidInput or InvalidPlan.
+    A text that looks back and names no topic gets what is latest. Where the frame is to be chosen, the text
+    is read for more: a greeting looks for nothing, a look back lifts episodes, a hint at a kind shifts
+    limits, and how much is asked scales the shares; none of it in "newton_exact". `dated` says that the
+    text names a time. Raises InvalidInput or InvalidPlan.
     """
     if budget is not None:
         checked_count(budget, name="budget")
@@ -102,12 +116,18 @@ def framed(
         chosen = newton_exact(session.kinds, choice.frame)
         return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
     if choice.by == "caller":
-        chosen = layered(session.kinds, choice.frame)
+        intent = wants(session, text, dated=dated) if len(text) <= LONGEST_QUESTION else None
+        if intent is not None and intent.plain:
+            # Who names no topic has nothing to look for by words, whatever the frame is.
+            total = choice.frame.budget if budget is None else budget
+            chosen = layered(session.kinds, choice.frame, intent=intent, guidance=guidance)
+            return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
+        chosen = layered(session.kinds, choice.frame, guidance=guidance)
         return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)
     intent = wants(session, text, dated=dated)
     complexity = complexity_of(text)
     total = budgeted(choice.frame, complexity=complexity, intent=intent).total
-    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent)
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, guidance=guidance)
     said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
     hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
     notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))

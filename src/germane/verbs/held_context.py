@@ -6,12 +6,13 @@ Level: verbs. It changes nothing that it reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from germane.model.context import Context
 from germane.model.holding import Features, HeldSet
-from germane.model.memory import as_utc
-from germane.model.plan import Plan
+from germane.model.memory import Level, as_utc
+from germane.model.plan import Overflow, Plan
 from germane.model.query import Filter
 from germane.model.trace import Note
 from germane.packing.listing import assemble_list
@@ -54,6 +55,9 @@ def assemble_held(
         # Asking for no text is no way to ask for what is pinned.
         required = frozenset()
         notes.append(NOTHING_ASKED)
+    if shortened := side.now.shortened(held):
+        plan = _degrading(plan)
+        notes.append(_shortened_note(len(shortened), held.max_tokens))
     return assemble_list(
         plan,
         found.ranked,
@@ -64,6 +68,23 @@ def assemble_held(
         question=asked.question,
         required=required,
         notes=notes,
+    )
+
+
+def _degrading(plan: Plan) -> Plan:
+    """The plan, with shorter texts for what doesn't fit whole."""
+    (section,) = plan.sections
+    overflow = Overflow.DEGRADE_STOP if section.overflow.stops else Overflow.DEGRADE
+    shorter = (Level.FULL, Level.SUMMARY, Level.MICRO)
+    return replace(plan, sections=(replace(section, levels=shorter, overflow=overflow),))
+
+
+def _shortened_note(count: int, max_tokens: int) -> Note:
+    some = "1 memory is" if count == 1 else f"{count:,} memories are"
+    return Note(
+        code="shortened",
+        text=f"{some} longer than the whole set of {max_tokens:,} tokens, which holds a shorter text of it; "
+        "what doesn't fit whole is shown shorter.",
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from germane.errors import NotFound
 from germane.model.context import Context
 from germane.model.held import Held
-from germane.model.holding import HeldSet
+from germane.model.holding import DEFAULT_MAX_TOKENS, HeldSet
 from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.query import Filter
 from germane.plans.working import working
@@ -63,6 +63,7 @@ def assemble_held_recorded(
         MADE_FOR: WORKING_SET,
         "set": side.name,
         "moved": held.moved,
+        "max_tokens": held.max_tokens,
         "strategy": {**ordered, "decay": asdict(strategy.decay)},
         "layout": {name: layout[name] for name in _LAID_OUT_BY},
         _HELD: _as_columns(held, context),
@@ -132,7 +133,7 @@ def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
 def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
     """The set as it was recorded, of the memories that the store has. Raises NotFound."""
     ids = [entry.version_id for entry in assembly.entries]
-    columns = assembly.options[_HELD]
+    columns, most = assembly.options[_HELD], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
     items = []
     for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):
         if memory is None:
@@ -148,9 +149,10 @@ def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
             pinned=bool(columns["pinned"][place]),
             recalled=bool(columns["recalled"][place]),
         )
-        items.append(one.evolve(tokens=side.now.tokens_of(one)))
+        items.append(one.evolve(tokens=side.now.tokens_within(one, most)))
     items.sort(key=lambda one: one.order)
-    return HeldSet(name=side.name, moved=int(assembly.options["moved"]), items=tuple(items))
+    moved = int(assembly.options["moved"])
+    return HeldSet(name=side.name, max_tokens=most, moved=moved, items=tuple(items))
 
 
 def _record(
@@ -178,4 +180,10 @@ def _record(
 def _side(session: Session, name: str) -> Side:
     store = session.store
     assert isinstance(store, Holding)  # noqa: S101 - It has recorded what it held.
-    return Side(session=session, store=store, name=name, by=session.agent, now=HeldNow(session, store, name))
+    return Side(
+        session=session,
+        store=store,
+        name=name,
+        by=session.agent,
+        now=HeldNow(session, store, name, by=session.agent),
+    )

@@ -23,11 +23,11 @@ from germane.model.ledger import (
     LedgerEntry,
     Replay,
 )
-from germane.model.memory import as_utc
 from germane.packing.remembered import RememberedLines
 from germane.protocols import Recording
 from germane.tokens import CachedCounter, get_counter
 from germane.verbs.assembling import assemble
+from germane.verbs.checks import checked_time, checking_verbs
 from germane.verbs.cutting import CUT, cut_again
 from germane.verbs.held_recording import WORKING_SET, assemble_held_again, keeps_held, moved_since
 from germane.verbs.judged import KnownJudgement
@@ -51,6 +51,7 @@ def ledger(session: Session) -> Ledger:
     return Ledger(session, recording_store(session))
 
 
+@checking_verbs
 class Ledger:
     """What was assembled and recorded for an agent. Made by `engine.ledger()`.
 
@@ -65,9 +66,9 @@ class Ledger:
     def __repr__(self) -> str:
         return f"<germane.Ledger agent={self._session.agent!r}>"
 
-    def list(self, *, since: datetime | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
+    def list(self, *, since: datetime | str | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
         """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
-        start = None if since is None else as_utc(since, name="since")
+        start = None if since is None else checked_time(since, name="since", clock=self._session.clock)
         return self._store.recordings(self._session.agent, since=start, limit=limit)
 
     def show(self, assembly_id: str) -> Assembly:

@@ -104,7 +104,7 @@ def supersede(
     )
     new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
     vector = vectors_to_store(session.embedder, [new.content])[0]
-    return store_version(session, old, new, vector)
+    return store_version(session, old, new, vector, at=now)
 
 
 def forget(session: Session, memory_id: str) -> Memory:

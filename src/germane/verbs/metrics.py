@@ -20,6 +20,7 @@ from germane.model.query import Filter, TimeRange
 from germane.model.stage import Stage
 from germane.protocols import Conversing
 from germane.spaces import is_tenant
+from germane.verbs.checks import checked_time
 from germane.verbs.held_recording import WORKING_SET
 from germane.verbs.recording import recording_store
 from germane.verbs.session import Session
@@ -28,16 +29,18 @@ __all__ = ["DEFAULT_DAYS", "metrics"]
 
 DEFAULT_DAYS = 30
 
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 _SIMILAR = ("lexical", "semantic")
 _MOST_DAYS = 3660
 """Ten years: more days than that are a slip of the pen, and would be a long list."""
 
 
-def metrics(session: Session, *, since: datetime | None) -> Metrics:
+def metrics(session: Session, *, since: datetime | str | None) -> Metrics:
     """The figures since then, 30 days ago unless given. Raises InvalidInput."""
     store = recording_store(session)
     until = as_utc(session.clock(), name="clock")
-    start = until - timedelta(days=DEFAULT_DAYS) if since is None else as_utc(since, name="since")
+    days = min(timedelta(days=DEFAULT_DAYS), until - _EARLIEST)
+    start = until - days if since is None else checked_time(since, name="since", clock=lambda: until)
     if not timedelta(0) < until - start <= timedelta(days=_MOST_DAYS):
         raise InvalidInput(
             f"since={start.isoformat()} has to lie before now ({until.isoformat()}), by {_MOST_DAYS:,} days "
@@ -135,8 +138,8 @@ def _per_day(
     for assembly in assemblies:
         made.setdefault(_date(assembly.at), []).append(assembly)
     stored = Counter(_date(memory.created_at) for memory in added)
-    day = _date(start)
-    while day <= _date(until):
+    first, last = _date(start), _date(until)
+    for day in (first + timedelta(days=number) for number in range((last - first).days + 1)):
         these = made.get(day, [])
         yield Day(
             date=day,
@@ -146,7 +149,6 @@ def _per_day(
             budget_use=_budget_use(these),
             recall_precision=_precision(these),
         )
-        day += timedelta(days=1)
 
 
 def _date(moment: datetime) -> date:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from germane import verbs
 from germane.embedders.static import StaticEmbedder
-from germane.errors import EmbedderMismatch, InvalidInput
+from germane.errors import EmbedderMismatch, InvalidInput, shown
 from germane.ids import IdSequence
 from germane.kinds import BUILT_IN, Kind
 from germane.model.frame import Frame
@@ -48,7 +48,7 @@ def opened(
 ) -> Session:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
-    _check_given(location, embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
+    _check_given(embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
     own = verbs.framing.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
@@ -80,35 +80,28 @@ def opened(
     )
 
 
-def _check_given(
-    location: object, *, embedder: object, summarizer: object, kinds: object, clock: object, ids: object
-) -> None:
+def _check_given(*, embedder: object, summarizer: object, kinds: object, clock: object, ids: object) -> None:
     """Refuse now what would fail later, far from where it was given."""
-    if not isinstance(location, str | Path | Store):
-        raise InvalidInput(
-            f"location={location!r} is {type(location).__name__}; pass a path, ':memory:', an address that "
-            "begins with postgresql://, or a Store."
-        )
     if not (embedder is None or embedder == "bundled" or callable(getattr(embedder, "embed", None))):
         raise InvalidInput(
-            f"embedder={embedder!r} is no embedder: it needs name, dimension and embed(texts). Pass "
+            f"embedder={shown(embedder)} is no embedder: it needs name, dimension and embed(texts). Pass "
             "'bundled', None for words alone, or such an object, of `germane.embedders` for instance."
         )
     if summarizer is not None and not callable(getattr(summarizer, "summarize", None)):
         raise InvalidInput(
-            f"summarizer={summarizer!r} is no summarizer: it needs summarize(text, tokens). Pass such an "
-            "object, of `germane.summarizers` for instance, or None."
+            f"summarizer={shown(summarizer)} is no summarizer: it needs summarize(text, tokens). Pass such "
+            "an object, of `germane.summarizers` for instance, or None."
         )
     if not isinstance(kinds, Iterable) or isinstance(kinds, str):
-        raise InvalidInput(f"kinds={kinds!r} is one value; pass a sequence of germane.Kind.")
+        raise InvalidInput(f"kinds={shown(kinds)} is one value; pass a sequence of germane.Kind.")
     if clock is not None and not callable(clock):
         raise InvalidInput(
-            f"clock={clock!r} is {type(clock).__name__}; pass a function that tells the time, such as "
+            f"clock={shown(clock)} is {type(clock).__name__}; pass a function that tells the time, such as "
             "lambda: datetime.now(timezone.utc)."
         )
     if ids is not None and not isinstance(ids, IdSequence):
         raise InvalidInput(
-            f"ids={ids!r} is {type(ids).__name__}; pass a germane.ids.IdSequence, such as "
+            f"ids={shown(ids)} is {type(ids).__name__}; pass a germane.ids.IdSequence, such as "
             "germane.testing.fakes.seeded_ids(1), or None for ids of which no two are alike."
         )
 

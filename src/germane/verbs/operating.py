@@ -13,6 +13,7 @@ from germane.model.database import AgentFigures, DatabaseStatus, Erasure
 from germane.stores.opening import exists, is_address, open_store
 from germane.stores.operating import operations_on
 from germane.stores.relational.agents.listing import listed
+from germane.verbs.checks import checking
 from germane.verbs.embedding import Progress
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 
+@checking
 def store_status(location: str | Path) -> DatabaseStatus:
     """What a store is kept in, by which schema, and how much it holds. Nothing is changed.
 
@@ -38,6 +40,7 @@ def store_status(location: str | Path) -> DatabaseStatus:
     return operations_on(_there(location)).status()
 
 
+@checking
 def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
     """Whose memories a store holds, how many, and when each last wrote one; in order of their first write.
 
@@ -51,6 +54,7 @@ def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
         store.close()
 
 
+@checking
 def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None = None) -> tuple[str, ...]:
     """Make a store, or bring it to this version's schema; the names of the migrations applied.
 
@@ -62,6 +66,7 @@ def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None
     return operations_on(location).migrate(partitions=partitions, role=role)
 
 
+@checking
 def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
     """Index the words anew if an older tokenizer did it, and build every index of the database anew.
 
@@ -71,6 +76,7 @@ def reindex_store(location: str | Path, *, progress: Progress | None = None) -> 
     operations_on(_there(location)).reindex(progress or _unheard)
 
 
+@checking
 def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> None:
     """Give back the room of what was deleted: a file is rewritten, a server's tables are vacuumed.
 
@@ -79,6 +85,7 @@ def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> N
     operations_on(_there(location)).vacuum(progress or _unheard)
 
 
+@checking
 def erase_purged(location: str | Path, *, progress: Progress | None = None) -> Erasure:
     """Leave no bytes of what was purged in the store's files, and say where some may be left all the same.
 
@@ -92,6 +99,7 @@ def erase_purged(location: str | Path, *, progress: Progress | None = None) -> E
     return operations_on(_there(location)).erase(progress or _unheard)
 
 
+@checking
 def index_vectors(
     location: str, agent: str, *, remove: bool = False, progress: Progress | None = None
 ) -> int:
@@ -107,6 +115,7 @@ def index_vectors(
     return server.unindex(agent) if remove else server.index(agent, progress or _unheard)
 
 
+@checking
 def distribute_store(location: str, *, progress: Progress | None = None) -> tuple[str, ...]:
     """Spread a store's tables over a Citus cluster by agent; the tables that weren't spread before.
 

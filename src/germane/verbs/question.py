@@ -16,23 +16,25 @@ from germane.model.query import LEAST_COSINE, Candidate, Filter, Found, Query, S
 from germane.model.scope import Scope
 from germane.model.trace import Note, Question
 from germane.model.vector import Vector
+from germane.protocols import Clock
 from germane.retrieval.informative import information
 from germane.retrieval.ordering import parse_order
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import parse_when
 from germane.verbs.checks import (
     checked_filter,
-    checked_moment,
     checked_number,
     checked_tags,
     checked_text,
+    checked_time,
     checked_words,
+    settled,
 )
 from germane.verbs.embed import embed_texts, least_cosine_of
 from germane.verbs.isolating import found_apart
 from germane.verbs.session import Session
 
-__all__ = ["Asked", "filter_of", "query_of", "search", "understand"]
+__all__ = ["Asked", "filter_of", "of_no_topic", "query_of", "search", "understand"]
 
 
 _NO_FILTER = Filter()
@@ -98,6 +100,18 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
     )
 
 
+def of_no_topic(asked: Asked) -> Asked:
+    """The same for a question whose words name nothing to look for, but for the time that it may name."""
+    when = asked.question.when
+    return replace(
+        asked,
+        question=replace(asked.question, cleaned="", terms=(), order=None),
+        vector=None,
+        informative=(),
+        where=asked.where if when is None else _at(asked.where, when),
+    )
+
+
 def _set_aside(model: str) -> Note:
     return Note(
         code="embedder_set_aside",
@@ -145,13 +159,14 @@ def _united(one: Sequence[Candidate], other: Sequence[Candidate]) -> tuple[Candi
 
 
 def filter_of(
+    clock: Clock,
     *,
     kinds: Iterable[str] = (),
     tags: Iterable[str] = (),
     scopes: Iterable[Scope | str] = (),
     subject: str | None = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
     min_importance: float | None = None,
     include_superseded: bool = False,
     include_archived: bool = False,
@@ -160,14 +175,15 @@ def filter_of(
 ) -> Filter:
     """A filter from the forms that callers use, each in the place of what `where` says of it.
 
-    Raises InvalidInput. Whoever asks for a time asks for what is archived as well.
+    A time that is a text is read by the clock. Whoever asks for a time asks for what is archived as well.
+    Raises InvalidInput.
     """
-    base = _NO_FILTER if where is None else checked_filter(where)
+    base = _NO_FILTER if where is None else settled(checked_filter(where), clock)
     when = None
     if since is not None or until is not None:
         when = TimeRange(
-            since=None if since is None else checked_moment(since, name="since"),
-            until=None if until is None else checked_moment(until, name="until"),
+            since=None if since is None else checked_time(since, name="since", clock=clock),
+            until=None if until is None else checked_time(until, name="until", clock=clock),
         )
     if min_importance is not None:
         checked_number(min_importance, 0, 10, name="min_importance")

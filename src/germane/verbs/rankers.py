@@ -47,7 +47,14 @@ def by_hybrid(
     (candidates,) = found.slices
     named = asked_tags(asked, (tag for one in candidates for tag in one.memory.tags))
     wanted = sorted({*asked.where.tags, *named})
-    ranked = hybrid(candidates, query=sought, now=now, tags=wanted, keep=_WIDER * limit)
+    ranked = hybrid(
+        candidates,
+        query=sought,
+        now=now,
+        tags=wanted,
+        keep=_WIDER * limit,
+        lexical_bound=found.lexical_bound,
+    )
     weighed = ", ".join(f"{name} {weight:g}" for name, weight in HYBRID_WEIGHTS.items())
     text = f"Ranked by the ranker hybrid, from 0 to 10: {weighed}. "
     text += f"Tags asked for: {', '.join(wanted)}." if wanted else "No tag was asked for."

@@ -13,7 +13,7 @@ from germane.model.query import Filter, Order, Query, Slice
 from germane.model.stats import Finding
 from germane.model.trace import Note
 from germane.packing.render import fence
-from germane.verbs.checks import checked_count, checked_filter, checked_id, checked_word
+from germane.verbs.checks import checked_count, checked_filter, checked_id, checked_word, settled
 from germane.verbs.session import Session
 from germane.verbs.unknown_kinds import unknown_kinds
 
@@ -87,7 +87,7 @@ def memories(
     session: Session,
     where: Filter,
     *,
-    order: Order = Order.NEWEST,
+    order: Order | str = Order.NEWEST,
     limit: int | None = None,
     after: str | None = None,
 ) -> tuple[Memory, ...]:
@@ -97,7 +97,7 @@ def memories(
     """
     return session.store.find(
         session.agent,
-        checked_filter(where),
+        settled(checked_filter(where), session.clock),
         order=checked_word(Order, order, name="order"),
         limit=None if limit is None else checked_count(limit, name="limit"),
         after=None if after is None else checked_id(after, name="after"),
@@ -106,13 +106,14 @@ def memories(
 
 def count(session: Session, where: Filter) -> int:
     """How many memories pass a filter."""
-    one = Query(filter=checked_filter(where), slices=(Slice(limit=1, order=Order.NEWEST),))
+    admits = settled(checked_filter(where), session.clock)
+    one = Query(filter=admits, slices=(Slice(limit=1, order=Order.NEWEST),))
     return session.store.search(session.agent, one).admitted
 
 
 def notes_on(session: Session, where: Filter) -> tuple[Note, ...]:
     """What is worth knowing of a filter beside what passes it."""
-    return unknown_kinds((session,), checked_filter(where).kinds)
+    return unknown_kinds((session,), checked_filter(where))
 
 
 def large_findings(session: Session) -> tuple[Finding, ...]:

@@ -17,8 +17,10 @@ from germane.model.memory import Status, as_utc
 from germane.model.query import Filter, Found, Slice
 from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
-from germane.ranking.emptiness import RECENCY, emptiness_of
+from germane.ranking.emptiness import RECENCY, emptiness_of, nothing_then
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.ranking.history import commits_among
+from germane.ranking.identifiers import identifiers_in
 from germane.ranking.learning import learned_note
 from germane.ranking.picking import Best
 from germane.ranking.relevance import rank
@@ -102,7 +104,10 @@ def recall(
         best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
     asked, found = gather_together(session, asked, slices, spaces, pick=best)
     if best is not None and found.picked:
-        return _picked(asked, found, best, now=now)
+        if not commits_among([one.memory for one in found.slices[0]], query):
+            return _picked(asked, found, best, now=now)
+        # Signals alone can't tell that these are commits, which rank lower.
+        asked, found = gather_together(session, asked, slices, spaces)
     ranked, notes, weights = _ranked(
         session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
     )
@@ -121,7 +126,11 @@ def recall(
         ranked=tuple(kept),
         question=asked.question,
         now=now,
-        notes=(*_notes(asked, found, passed, weights), *superseded_notes([one.memory for one in kept])),
+        notes=(
+            *_notes(asked, found, passed, weights),
+            *_of_another_time(asked, kept),
+            *superseded_notes([one.memory for one in kept]),
+        ),
         emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
         weights={} if weights is None else weights.values,
     )
@@ -131,7 +140,7 @@ def _by_signals(asked: Asked) -> bool:
     """Whether nothing but their signals and the order of time may decide between the memories found."""
     # A newer version has a say in the score of one that it replaces.
     replaced = Status.SUPERSEDED in asked.where.statuses
-    return asked.question.order is None and not replaced
+    return asked.question.order is None and not replaced and not identifiers_in(asked.question.text)
 
 
 def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:
@@ -140,7 +149,10 @@ def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalle
         ranked=ranked,
         question=asked.question,
         now=now,
-        notes=_notes(asked, found, Gated(kept=ranked), best.weights),
+        notes=(
+            *_notes(asked, found, Gated(kept=ranked), best.weights),
+            *_of_another_time(asked, ranked),
+        ),
         weights={} if best.weights is None else best.weights.values,
     )
 
@@ -177,6 +189,15 @@ def _ranked(
         weights=weights,
     )
     return ranked, (), weights
+
+
+def _of_another_time(asked: Asked, kept: Sequence[Ranked]) -> tuple[Note, ...]:
+    when = asked.question.when or asked.where.when
+    if when is None:
+        return ()
+    # What else was gathered isn't told by a store that picks, and what is said must not depend on that.
+    note = nothing_then(when, [one.memory for one in kept], None)
+    return () if note is None else (note,)
 
 
 def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:

@@ -31,8 +31,8 @@ _TRIES = 3
 """How often to assemble anew where somebody writes meanwhile, before the record says so instead."""
 
 _DIGITS = 16
-_KEPT = ("task", "paths", "changed")
-"""What some plans take besides, and can be written down."""
+_KEPT = ("task", "paths", "changed", "guidance", "gate", "dates", "sources", "ids")
+"""Options that can be written down beside the plan, the frame and the budget."""
 
 
 def assemble_recorded(session: Session, query: str, *, cold: bool = False, **asked: Any) -> Context:

@@ -12,11 +12,13 @@ from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Embedder
 from germane.stores.opening import exists, open_store
 from germane.stores.relational.store import RelationalStore
+from germane.verbs.checks import checking
 from germane.verbs.embedding import Backlog, Progress
 
 __all__ = ["identity_of", "reembed"]
 
 
+@checking
 def reembed(
     location: str | Path, *, embedder: Embedder, again: bool = False, progress: Progress | None = None
 ) -> int:

@@ -6,18 +6,21 @@ Level: verbs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from germane.errors import EmbeddingFailed
 from germane.model.context import Context
-from germane.model.frame import FrameChoice
+from germane.model.frame import AUTO, FrameChoice
 from germane.model.plan import Plan
 from germane.model.query import Filter
 from germane.model.refreshed import Refreshed, RefreshReason
 from germane.plans.frames import frame_named
 from germane.plans.refreshing import (
+    LEAST_INFORMATION,
     Verdict,
+    beside_thanks,
     decision_point,
     frame_switch,
     new_topic,
@@ -25,11 +28,11 @@ from germane.plans.refreshing import (
     token_pressure,
 )
 from germane.protocols import TokenCounter
-from germane.retrieval.informative import english_idf
+from germane.retrieval.informative import english_idf, information
 from germane.retrieval.terms import query_terms, term_hash
 from germane.verbs.assembling import assemble
 from germane.verbs.checks import checked_count, checked_text
-from germane.verbs.cutting import cut, cut_recorded
+from germane.verbs.cutting import cut, cut_recorded, is_guided
 from germane.verbs.embed import embed_texts
 from germane.verbs.framing import Framing, choice_of, frames_of, wants
 from germane.verbs.recording import assemble_recorded
@@ -51,6 +54,8 @@ class _Asked:
     room: int | None
     where: Filter
     counter: TokenCounter
+    cold: bool
+    guidance: bool
 
 
 def refresh(
@@ -65,20 +70,29 @@ def refresh(
     acting: bool,
     where: Filter,
     counter: TokenCounter,
+    cold: bool = False,
 ) -> Refreshed:
     """Whether a context still serves what is said now, why not, and the one that does.
 
     The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
     the others make a new one, which keeps within the room as well. It is for what is said; where that names
-    nothing to look for, as "go ahead" does, it is for the question that the context was for. Raises
-    BudgetTooSmall or InvalidInput.
+    nothing to look for, as "go ahead" does, it is for the question that the context was for. `cold` says
+    that a new one is the first of its engine. Raises BudgetTooSmall or InvalidInput.
     """
     checked_text(new_input, name="new_input")
     for name, value in (("budget", budget), ("room", room)):
         if value is not None:
             checked_count(value, name=name)
     asked = _Asked(
-        text=new_input, plan=plan, frame=frame, budget=budget, room=room, where=where, counter=counter
+        text=new_input,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        room=room,
+        where=where,
+        counter=counter,
+        cold=cold,
+        guidance=frame != AUTO or (context is not None and is_guided(context)),
     )
     if context is None:
         return Refreshed(
@@ -104,10 +118,10 @@ def similarity_of(session: Session, context: Context, text: str) -> float | None
     It is the greater of two: the share of the text's information, by the frequencies of English, whose
     terms stand in the question that the context was made for or in what relevance brought for it; and the
     cosine of the text with that question, where there is an embedder. What is shown whatever the question
-    is doesn't count: it says nothing of the topic.
+    is doesn't count: it says nothing of the topic. A remark that says as little as "it works" has none.
     """
     terms = query_terms(text, language=session.language)
-    if not terms:
+    if not terms or _is_remark(session, text):
         return None
     question = context.trace.question.text
     brought = (item.text for item in context.items if item.score)
@@ -124,12 +138,22 @@ def similarity_of(session: Session, context: Context, text: str) -> float | None
     return share if one is None or other is None else max(share, min(1.0, float(one @ other)))
 
 
+def _is_remark(session: Session, text: str) -> bool:
+    """Whether a text says too little, beside thanks and the like, to be about anything by itself."""
+    if session.language != "english":
+        return False
+    said = query_terms(beside_thanks(text), language=session.language)
+    return information(said) < LEAST_INFORMATION
+
+
 def _verdict(
     session: Session, context: Context, asked: _Asked, *, similarity: float | None, acting: bool
 ) -> tuple[Verdict, FrameChoice | None]:
     """The first cause that holds, and the frame that was chosen on the way."""
     current = context.trace.frame
     choice: FrameChoice | None = None
+    if asked.where != context.trace.where:
+        return (True, RefreshReason.FILTER), None
     if current is not None and (acting or wants(session, asked.text).asks):
         choice, _ = choice_of(session, asked.text, asked.frame)
         if (verdict := frame_switch(current, choice, similarity=similarity))[0]:
@@ -157,22 +181,25 @@ def _frame_for(
 
 
 def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
-    def made(budget: int | None) -> Context:
-        make = assemble_recorded if session.records else assemble
-        return make(
-            session,
-            asked.text,
-            budget=budget,
-            where=asked.where,
-            plan=asked.plan,
-            frame=frame,
-            counter=asked.counter,
-        )
+    def made(budget: int | None, *, cold: bool) -> Context:
+        asks: dict[str, Any] = {
+            "budget": budget,
+            "where": asked.where,
+            "plan": asked.plan,
+            "frame": frame,
+            "counter": asked.counter,
+            "guidance": asked.guidance,
+        }
+        if session.records:
+            return assemble_recorded(session, asked.text, cold=cold, **asks)
+        return assemble(session, asked.text, **asks)
 
-    context = made(asked.budget)
-    return context if asked.room is None or context.tokens <= asked.room else made(asked.room)
+    context = made(asked.budget, cold=asked.cold)
+    return context if asked.room is None or context.tokens <= asked.room else made(asked.room, cold=False)
 
 
 def _cut(session: Session, context: Context, asked: _Asked) -> Context:
     make = cut_recorded if session.records else cut
-    return make(session, context, plan=asked.plan, room=asked.room or 0, counter=asked.counter)
+    return make(
+        session, context, plan=asked.plan, room=asked.room or 0, counter=asked.counter, where=asked.where
+    )

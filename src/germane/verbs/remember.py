@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.kinds import Kind
+from germane.kinds import Kind, subject_of
 from germane.lifecycle import first_stage
 from germane.model.change import Applied, Insert
 from germane.model.draft import Draft, Remembered
@@ -73,13 +73,16 @@ def keep(
     *,
     revive: bool = True,
     given: Mapping[str, frozenset[str]] = _NOTHING_GIVEN,
+    at: datetime | None = None,
 ) -> tuple[Remembered, ...]:
     """Store new memories as what somebody says now: what was forgotten or superseded stands again.
 
     `given` says by id which fields the caller has set; where the text is known, they are applied to it.
-    Without `revive` they are what an import came across: what is known stays as it is.
+    Without `revive` they are what an import came across: what is known stays as it is. `at` is the moment of
+    storing, where the times of the memories are those of their sources.
     """
-    stored = tuple(_stored(session, memories, revive=revive))
+    named = None if revive else {one for one, fields in given.items() if "created_at" in fields}
+    stored = tuple(_stored(session, memories, revive=revive, at=at, dated=named))
     if not revive:
         return stored
     # The same memory may stand in a batch several times, and is counted before it is updated.
@@ -90,14 +93,14 @@ def keep(
         fields = given.get(memory.id, frozenset())
         known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
         now = replace(one, memory=known) if fields and not one.created else one
-        told.append(_said_again(session, now, memory, fields))
+        told.append(_said_again(session, now, memory, fields, at=at))
         latest[one.memory.id] = told[-1].memory if told[-1].updated else known
     return tuple(told)
 
 
 def given_in(draft: Draft) -> frozenset[str]:
-    """The fields of a draft that apply to a memory which says the same already."""
-    fields = {name: getattr(draft, name) for name in _APPLIED}
+    """The fields of a draft that matter to a memory which says the same already."""
+    fields = {name: getattr(draft, name) for name in (*_APPLIED, "created_at")}
     return frozenset(name for name, value in fields.items() if value is not None and value is not False)
 
 
@@ -137,7 +140,9 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
     content = checked_content(draft.content)
-    subject = None if draft.subject is None else checked_text(draft.subject, name="subject")
+    subject = (
+        subject_of(kind, content) if draft.subject is None else checked_text(draft.subject, name="subject")
+    )
     source = None if draft.source is None else checked_text(draft.source, name="source")
     scope = Scope.parse(draft.scope)
     outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
@@ -146,6 +151,7 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
     )
     metadata = checked_json(draft.metadata)
     memory_id = session.ids.next(now)
+    created, updated = _times(draft, now)
     memory = Memory(
         id=memory_id,
         agent=session.agent,
@@ -154,8 +160,8 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         renditions=_renditions(
             session, kind, content, subject, outcome, confidence=confidence, metadata=metadata
         ),
-        created_at=now if draft.created_at is None else checked_moment(draft.created_at, name="created_at"),
-        updated_at=now,
+        created_at=created,
+        updated_at=updated,
         scope=scope,
         subject=subject,
         tags=checked_tags(draft.tags),
@@ -171,6 +177,20 @@ def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
         stage=first_stage(kind.lifecycle, outcome),
     )
     return memory.evolve(content_hash=content_hash_of(memory))
+
+
+def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
+    """When a memory was created and last updated: by its source where that says so, and otherwise now."""
+    stated = None if draft.updated_at is None else checked_moment(draft.updated_at, name="updated_at")
+    if draft.created_at is None:
+        return (now if stated is None else min(now, stated)), stated or now
+    created = checked_moment(draft.created_at, name="created_at")
+    if stated is not None and stated < created:
+        raise InvalidInput(
+            f"updated_at={stated.isoformat()} lies before created_at={created.isoformat()}. "
+            "Swap them, or leave out updated_at."
+        )
+    return created, stated or created
 
 
 def renew_renditions(session: Session, memory: Memory) -> Memory:
@@ -201,6 +221,8 @@ def _stored(
     *,
     revive: bool,
     standings: Mapping[str, Standing] = _NO_STANDINGS,
+    at: datetime | None = None,
+    dated: Collection[str] | None = None,
 ) -> Iterator[Remembered]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
@@ -212,30 +234,32 @@ def _stored(
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
                 standing=standings.get(memory.ref),
-                dated=_dated(session, memory, now=revive),
+                dated=_dated(session, memory) if dated is None or _names_day(memory, dated) else "",
+                at=at,
             )
             for memory, vector in zip(batch, vectors, strict=True)
         ]
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
-def _dated(session: Session, memory: Memory, *, now: bool) -> str:
-    """The hash of an episode with its day, as another day makes it another one.
-
-    An import that names no day comes across the same text `now` as on any other day.
-    """
-    names_day = now or memory.created_at != memory.updated_at or "date" in memory.metadata
+def _dated(session: Session, memory: Memory) -> str:
+    """The hash of an episode with its day, as another day makes it another one."""
     is_episode = session.kinds.of(memory).lifecycle == "episode"
-    return content_hash_of(memory, day_of(memory)) if is_episode and names_day else ""
+    return content_hash_of(memory, day_of(memory)) if is_episode else ""
+
+
+def _names_day(memory: Memory, dated: Collection[str]) -> bool:
+    """Whether an import says of which day a memory is; else it is the same one on any day."""
+    return memory.id in dated or "date" in memory.metadata
 
 
 def _said_again(
-    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str]
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], *, at: datetime | None
 ) -> Remembered:
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
-        return remembered if remembered.created else updated(session, remembered, given, fields)
+        return remembered if remembered.created else updated(session, remembered, given, fields, at)
     try:
         head = head_of(session, former)
     except NotFound:
@@ -245,27 +269,31 @@ def _said_again(
         return Remembered(memory=head, created=False)
     again = given.evolve(id=head.id, version=head.version + 1)
     vector = vectors_to_store(session.embedder, [again.content])[0]
-    return Remembered(memory=store_version(session, head, again, vector), created=True)
+    return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
 
 
-def updated(session: Session, remembered: Remembered, given: Memory, fields: frozenset[str]) -> Remembered:
+def updated(
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], at: datetime | None
+) -> Remembered:
     """A known memory with what is new in the fields that a caller has set, as its next version."""
     head = remembered.memory
     for left in reversed(range(_TRIES)):
         changes = _news(head, given, fields)
         if not changes:
             return replace(remembered, memory=head)
-        next_version = head.evolve(**changes, version=head.version + 1, updated_at=given.updated_at)
+        next_version = head.evolve(
+            **changes, version=head.version + 1, updated_at=max(head.updated_at, given.updated_at)
+        )
         vector = vectors_to_store(session.embedder, [head.content])[0]
         try:
-            stored = store_version(session, head, renew_renditions(session, next_version), vector)
+            stored = store_version(session, head, renew_renditions(session, next_version), vector, at=at)
         except StaleRevision:
             if not left:
                 raise
             head = head_of(session, get(session, head.id))
         else:
-            updated = tuple(name for name in _APPLIED if name in changes)
-            return Remembered(memory=stored, created=False, updated=updated)
+            names = tuple(name for name in _APPLIED if name in changes)
+            return Remembered(memory=stored, created=False, updated=names)
     raise AssertionError("The last try returns or raises.")
 
 

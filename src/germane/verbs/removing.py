@@ -16,7 +16,7 @@ from germane.model.space import Leave
 from germane.stores.opening import exists, is_address, open_store
 from germane.stores.relational.agents import removing
 from germane.stores.relational.store import RelationalStore
-from germane.verbs.checks import checked_agent
+from germane.verbs.checks import checked_agent, checking
 from germane.verbs.embedding import Progress
 
 __all__ = ["Removal", "remove_agent"]
@@ -40,6 +40,7 @@ class Removal:
     finished: int = 0
 
 
+@checking
 def remove_agent(
     location: str | Path,
     agent: str,

@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from germane.conversation.arranging import Arrangement
 from germane.conversation.beside import with_neighbours
-from germane.conversation.formats import anthropic, as_provider, read_messages
+from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
 from germane.conversation.formats.fields import to_json
 from germane.conversation.groups import grouped
 from germane.conversation.request import request_of
@@ -49,9 +49,6 @@ __all__ = ["Remembering", "Sayable", "Spending", "request"]
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """What a request is about: a conversation, or messages in any layout."""
 
-_ALIASES: Final = {"openai-responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
-_PROVIDERS: Final = "openai, openai-responses, anthropic"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -71,8 +68,8 @@ class Remembering:
     """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
 
     `of` are whose memories: an agent's or a space's, whose ledger keeps the record as well, and spaces beside
-    it. `record` says whether it goes into the ledger, None as the session does; `cold` that it is the first
-    of its engine.
+    it, as far as `where` admits them, None being every active one. `record` says whether it goes into the
+    ledger, None as the session does; `cold` that it is the first of its engine.
     """
 
     of: tuple[Session, ...]
@@ -81,6 +78,7 @@ class Remembering:
     query: str | None = None
     record: bool | None = None
     cold: bool = False
+    where: Filter | None = None
 
     @property
     def asked(self) -> str:
@@ -129,6 +127,7 @@ def request(
             found=_found(session, arranged, name, asked),
             still_stands=lambda ids: _still_stands(remembering, ids),
             asked=remembering.asked,
+            admits=repr(remembering.where or ""),
             shares=shares or RequestShares(),
             tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
@@ -143,9 +142,15 @@ def request(
 
 
 def _check_gathers(session: Session, remembering: Remembering) -> None:
-    """Raise InvalidInput where spaces are named, and nothing is gathered that they could take part in."""
+    """Raise InvalidInput for spaces or a filter where nothing is gathered that they could say anything of."""
     first, *beside = remembering.of
     memory = remembering.memory
+    if remembering.where is not None and (memory is None or isinstance(memory, Context)):
+        given = "isn't given" if memory is None else "is a context that is made already"
+        raise InvalidInput(
+            f"where filters the memories that a request gathers, but memory {given}. Give the name of a "
+            "plan, such as memory='layered', or filter where the context is assembled."
+        )
     if (beside or first.agent != session.agent) and memory is None:
         why = "memory isn't given, so that nothing of it would be shown"
     elif beside and isinstance(memory, Context):
@@ -179,9 +184,10 @@ def _recorder(remembering: Remembering) -> Recorder | None:
 
 
 def _provider(name: str | Provider) -> Provider:
-    found = _ALIASES.get(str(name)) or as_provider(name)
+    found = as_provider(name)
     if found is None or found is Provider.PLAIN:
-        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {_PROVIDERS}.")
+        known = ", ".join(each for each, provider in PROVIDERS.items() if provider is not Provider.PLAIN)
+        raise InvalidInput(f"provider={str(name)!r} takes no requests: take one of {known}.")
     return found
 
 
@@ -247,6 +253,8 @@ def _messages(session: Session, said: Sayable) -> tuple[tuple[Message, ...], str
         if not all(isinstance(each, Message) for each in said):
             raise InvalidInput("Messages were given both as values and as objects. Give all in one form.")
         values = [each for each in said if isinstance(each, Message)]
+        for each in values:
+            checked_text("".join([each.text, *(result.text for result in each.results)]), name="messages")
         numbered = [each if each.seq else each.evolve(seq=place) for place, each in enumerate(values, 1)]
         return grouped(numbered), None
     return grouped(read_messages(said)), None
@@ -307,7 +315,7 @@ def _remember(
         asks: dict[str, Any] = {
             "query": text,
             "budget": budget,
-            "where": Filter(),
+            "where": remembering.where or Filter(),
             "plan": plan,
             "frame": remembering.frame,
             "counter": arranged.counter,

@@ -11,21 +11,24 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput
+from germane.kinds import COMMIT
 from germane.model.context import Context
-from germane.model.memory import Memory, as_utc
+from germane.model.explanation import ESTIMATED
+from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan
 from germane.model.query import Candidate, Filter, Found, Order, Slice
 from germane.model.scope import GLOBAL, Scope
+from germane.model.slate import Slate
 from germane.model.trace import Note
 from germane.model.work import Work
 from germane.packing.remembered import RememberedLines
 from germane.pipeline import Request
 from germane.pipeline import assemble as assemble_context
 from germane.places import checked_path
-from germane.plans.scoped import EXACT, SCOPED, Scoped, scoped
+from germane.plans.scoped import ESTIMATE, SCOPED, Scoped, scoped, with_history
 from germane.protocols import Scorer, TokenCounter
 from germane.tokens import get_counter
-from germane.verbs.assemble import named_pins, said_in
+from germane.verbs.assemble import lifted, named_pins, said_in
 from germane.verbs.checks import checked_count, checked_moment, checked_text, checked_words
 from germane.verbs.isolating import failures
 from germane.verbs.question import Asked, query_of, understand
@@ -60,7 +63,7 @@ def scoped_named(plan: object) -> Scoped | None:
     """The settings that a plan's name stands for, or that are given themselves; None for another plan."""
     if isinstance(plan, Scoped):
         return plan
-    return next((how for how in (SCOPED, EXACT) if how.name == plan), None)
+    return next((how for how in (SCOPED, ESTIMATE) if how.name == plan), None)
 
 
 def check_unaimed(aim: Aim | None, plan: object) -> None:
@@ -97,11 +100,16 @@ def assemble_scoped(
     everywhere = tuple(scope for scopes in places.values() for scope in scopes)
     whole = replace(where, scopes=(), applies_to=everywhere)
     asked = replace(understand(session, query or described, where, now=now), where=whole)
-    pinned_there = Filter(pinned=True, applies_to=everywhere)
-    asked, found, notes = _gathered(session, asked, plan, pinned_there, spaces)
-    notes = (*notes, *failures(plan, found, session.kinds))
-    pinned = (*named_pins((session, *spaces), pins), *(one.memory for one in found.slices[-1]))
+    asked, found, notes = _gathered(session, asked, plan, where, spaces)
+    remembered = [one.memory for one in found.slices[-1]]
+    notes = (
+        *notes,
+        *lifted(where, plan, found, [memory.id for memory in remembered]),
+        *failures(plan, found, session.kinds),
+    )
+    pinned = (*named_pins((session, *spaces), pins), *remembered)
     found = _with_pinned(replace(found, slices=found.slices[:-1]), pinned)
+    plan, found = _with_history(plan, found, how)
     own = _counted_by(session, how, counter)
     weighs = scorer is None and how.relevance and found.by_relevance and not spaces
     request = Request(
@@ -119,9 +127,20 @@ def assemble_scoped(
         notes=(*asked.notes, *notes),
         left_out=said_in(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),
-        lines=session.lines if (own is session.counter or how.exact) and not spaces else RememberedLines(),
+        lines=session.lines if (own is session.counter or how.estimate) and not spaces else RememberedLines(),
     )
-    return assemble_context(request, found)
+    context = assemble_context(request, found)
+    context = replace(context, trace=replace(context.trace, where=where))
+    return _estimated(context, session.counter) if how.estimate else context
+
+
+def _estimated(context: Context, counter: TokenCounter) -> Context:
+    """The context with a note of what its whole text counts by the engine's own counter."""
+    tokens, trace = counter.count(context.text), context.trace
+    over = f", {tokens - trace.budget:,} more than the budget" if tokens > trace.budget else ""
+    text = f"Token counts here are estimates by {trace.counter}. The whole text has {tokens:,} tokens by the "
+    note = Note(code=ESTIMATED, text=f"{text}engine's counter {counter.name}{over}.")
+    return replace(context, trace=replace(trace, notes=(*trace.notes, note)))
 
 
 def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str, tuple[Scope, ...]], str]:
@@ -147,24 +166,39 @@ def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str
 
 
 def _gathered(
-    session: Session, asked: Asked, plan: Plan, pinned: Filter, spaces: Sequence[Session]
+    session: Session, asked: Asked, plan: Plan, where: Filter, spaces: Sequence[Session]
 ) -> tuple[Asked, Found, tuple[Note, ...]]:
     """What each section has by its filter, the pinned last; what is too much is looked at by kind."""
     wanted = [section.where for section in plan.sections if section.where is not None]
-    slices = [Slice(order=Order.NEWEST, where=where, limit=_MOST) for where in wanted]
-    slices.append(Slice(order=Order.IMPORTANT, where=pinned, limit=_MOST_PINNED))
+    # A section's filter has the section's places where the caller's may name others.
+    also = replace(where, scopes=()) if where.applies_to else None
+    pinned = replace(where.whenever, scopes=(), pinned=True, statuses=(Status.ACTIVE,))
+    slices = [Slice(order=Order.NEWEST, where=each, also=also, limit=_MOST) for each in wanted]
+    slices.append(Slice(order=Order.IMPORTANT, where=asked.where.whenever, also=pinned, limit=_MOST_PINNED))
     asked_all, found = gather_together(session, asked, tuple(slices), spaces)
     cut = [number for number, each in enumerate(found.slices[:-1]) if len(each) >= _MOST]
     if not cut:
         return asked_all, found, ()
     kinds = [kind.name for kind in session.kinds]
+    others = tuple(kind for kind in kinds if kind != COMMIT)
+    # However many commits there are, as much is looked at of other kinds as without them.
+    crowded = {number for number in cut if any(one.memory.kind == COMMIT for one in found.slices[number])}
     more = [
         *(
-            Slice(kinds=(kind,), order=Order.NEWEST, where=wanted[number], limit=_OF_A_KIND)
+            Slice(
+                kinds=(kind,),
+                order=Order.NEWEST,
+                where=wanted[number],
+                also=also,
+                limit=_MOST if number in crowded and kind != COMMIT else _OF_A_KIND,
+            )
             for number in cut
             for kind in kinds
         ),
-        *(Slice(where=wanted[number], limit=_RELEVANT) for number in cut),
+        *(
+            Slice(kinds=others if number in crowded else (), where=wanted[number], also=also, limit=_RELEVANT)
+            for number in cut
+        ),
     ]
     _, further = gather_together(session, asked, tuple(more), spaces)
     for error in further.failed.values():
@@ -197,8 +231,24 @@ def _with_pinned(found: Found, pinned: Sequence[Memory]) -> Found:
     return replace(found, slices=(*found.slices[:-1], (*found.slices[-1], *guests.values())))
 
 
+def _with_history(plan: Plan, found: Found, how: Scoped) -> tuple[Plan, Found]:
+    """The plan and what was found for it, with the commits in a section of their own where there are any."""
+    parts = [Slate.of(part) for part in found.slices]
+    commits: dict[str, Candidate] = {}
+    others: list[Sequence[Candidate]] = []
+    for part in parts:
+        places = [place for place, memory in enumerate(part.memories) if memory.kind == COMMIT]
+        commits |= {part.memories[place].id: part[place] for place in places}
+        out = frozenset(places)
+        others.append(part.at([n for n in range(len(part)) if n not in out]) if out else part)
+    if not commits:
+        return plan, found
+    history = tuple(commits[memory_id] for memory_id in sorted(commits))
+    return with_history(plan, how), replace(found, slices=(*others, history))
+
+
 def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> Work:
-    if how.exact:
+    if how.estimate:
         return Work()
     outcomes: dict[str, float] = {}
     for session in sessions:
@@ -211,6 +261,6 @@ def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> 
 
 
 def _counted_by(session: Session, how: Scoped, counter: TokenCounter) -> TokenCounter:
-    """The counter that was asked for; where nobody asked for one, the exact plan counts in its own unit."""
-    exact = how.exact and counter is session.counter
-    return get_counter("bytes_div_4_floor") if exact else counter
+    """The counter that was asked for; where nobody asked for one, the estimate is in its own unit."""
+    estimated = how.estimate and counter is session.counter
+    return get_counter("bytes_div_4_floor") if estimated else counter

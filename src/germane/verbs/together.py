@@ -47,7 +47,7 @@ def gather_together(
     of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
     """
     if asked.where.kinds:
-        told = unknown_kinds((session, *spaces), asked.where.kinds)
+        told = unknown_kinds((session, *spaces), asked.where)
         asked = replace(asked, notes=(*asked.notes, *told))
     own = search(session, asked, slices, pick=None if spaces else pick)
     if not spaces:

@@ -6,6 +6,7 @@ Level: verbs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from germane.model.memory import Status
 from germane.model.query import Filter
@@ -17,17 +18,22 @@ __all__ = ["unknown_kinds"]
 _ANY_STATUS = tuple(Status)
 
 
-def unknown_kinds(sessions: Sequence[Session], kinds: Iterable[str]) -> tuple[Note, ...]:
-    """A note for each of the kinds that is neither registered nor stored, with the one that is nearest.
+def unknown_kinds(sessions: Sequence[Session], where: Filter) -> tuple[Note, ...]:
+    """A note for each kind of a filter that is neither registered nor stored, with the one that is nearest.
 
-    The stores are only asked about kinds that aren't registered.
+    The stores are only asked about kinds that aren't registered. Where the filter says more of whose or
+    which memories these are, only kinds of those are stored, and only registered ones are near.
     """
-    unregistered = [kind for kind in dict.fromkeys(kinds) if kind not in sessions[0].kinds]
-    unknown = [kind for kind in unregistered if not any(_is_stored(session, kind) for session in sessions)]
+    among = replace(where, kinds=(), when=None, statuses=_ANY_STATUS, without=())
+    unregistered = [kind for kind in dict.fromkeys(where.kinds) if kind not in sessions[0].kinds]
+    unknown = [
+        kind for kind in unregistered if not any(_is_stored(session, kind, among) for session in sessions)
+    ]
     if not unknown:
         return ()
     known = {kind.name for kind in sessions[0].kinds}
-    known.update(*(session.store.stats(session.agent).by_kind for session in sessions))
+    if among == Filter(statuses=_ANY_STATUS):
+        known.update(*(session.store.stats(session.agent).by_kind for session in sessions))
     return tuple(
         Note(
             code="unknown_kind",
@@ -37,8 +43,8 @@ def unknown_kinds(sessions: Sequence[Session], kinds: Iterable[str]) -> tuple[No
     )
 
 
-def _is_stored(session: Session, kind: str) -> bool:
-    return bool(session.store.find(session.agent, Filter(kinds=(kind,), statuses=_ANY_STATUS), limit=1))
+def _is_stored(session: Session, kind: str, among: Filter) -> bool:
+    return bool(session.store.find(session.agent, replace(among, kinds=(kind,)), limit=1))
 
 
 def _nearest(kind: str, known: Iterable[str]) -> str:

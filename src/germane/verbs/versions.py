@@ -5,6 +5,8 @@ Level: verbs.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from germane.lifecycle import carries, first_stage, next_standing, stage_of, status_at
 from germane.model.change import Change, Revise
 from germane.model.living import Live, Reword
@@ -19,10 +21,17 @@ __all__ = ["store_version"]
 
 
 def store_version(
-    session: Session, old: Memory, new: Memory, vector: Vector | None, *, cause: Cause = Cause.REVISED
+    session: Session,
+    old: Memory,
+    new: Memory,
+    vector: Vector | None,
+    *,
+    cause: Cause = Cause.REVISED,
+    at: datetime | None = None,
 ) -> Memory:
     """Store `new` as the version after `old`, and return it as it is stored; all in one transaction.
 
+    `at` is the moment of storing, where the times of `new` are those of its source.
     A version that says the same, and any of a procedure, a censor or a decision, goes on with the life of
     the one before; a fact that says something else begins anew, and what quotes the former one is marked.
     Raises StaleRevision or InvalidInput.
@@ -32,9 +41,9 @@ def store_version(
     stage = stage_of(lifecycle, old) if goes_on else None
     if stage is None or status_at(stage) is not Status.ACTIVE:
         stage = first_stage(lifecycle, old.outcome if goes_on else new.outcome)
-    changes: list[Change] = [Revise(memory=new.evolve(stage=stage), vector=vector, carries=goes_on)]
+    changes: list[Change] = [Revise(memory=new.evolve(stage=stage), vector=vector, carries=goes_on, at=at)]
     if isinstance(session.store, Living):
-        changes += _lived(session, old, new, goes_on=goes_on, cause=cause)
+        changes += _lived(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
         if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
             changes += [Reword(memory=marked) for _, marked in marks(session, old)]
     applied = session.store.apply(session.agent, changes)
@@ -42,11 +51,12 @@ def store_version(
     return stored[-1]
 
 
-def _lived(session: Session, old: Memory, new: Memory, *, goes_on: bool, cause: Cause) -> list[Live]:
+def _lived(
+    session: Session, old: Memory, new: Memory, *, goes_on: bool, cause: Cause, at: datetime
+) -> list[Live]:
     found: list[Live] = []
     before = session.kinds.of(old).lifecycle
     standing = Standing(stage=stage_of(before, old))
-    at = new.updated_at
     if next_standing(before, standing, Sign.SUPERSEDE, memory=old, at=at) is not None:
         found.append(
             Live(

@@ -12,7 +12,7 @@ from itertools import islice
 
 from germane.errors import InvalidInput
 from germane.model.context import Context
-from germane.model.held import Eviction, Held
+from germane.model.held import AgeBasis, Eviction, Held
 from germane.model.holding import (
     DEFAULT_SET,
     Added,
@@ -30,8 +30,8 @@ from germane.plans.working import working
 from germane.protocols import Holding, Scorer
 from germane.ranking.clustering import ClusterBy
 from germane.ranking.decay import Decay
-from germane.ranking.strategies import DEFAULT_STRATEGY, Strategy, StrategyName
-from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text
+from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
+from germane.verbs.checks import checked_count, checked_flag, checked_number, checked_text, checking_verbs
 from germane.verbs.entering import Policy, Side, add, id_of, make_room
 from germane.verbs.feedback import Named
 from germane.verbs.following import Following
@@ -55,7 +55,7 @@ def working_set(session: Session, name: str = DEFAULT_SET, *, by: str) -> Workin
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
-    now = HeldNow(session, session.store, name)
+    now = HeldNow(session, session.store, name, by=by)
     return WorkingSet(Side(session=session, store=session.store, name=name, by=by, now=now))
 
 
@@ -86,14 +86,17 @@ def set_for(into: WorkingSet | Wrapping, agent: str, spaces: Sequence[str]) -> W
     return held
 
 
+@checking_verbs
 class WorkingSet:
     """What an agent holds in mind now: memories, in all at most `max_tokens` long, whoever adds to them.
 
     Made by `Engine.working_set`; safe to share between threads, and seen alike by all processes that
     open the same store. It survives a restart. Iterating gives the entries (`Held`), the one touched
     longest ago first; what is returned is frozen and changes nothing. A memory that is forgotten or
-    purged leaves by itself; a revised one gives its place to its next version. Every change raises
-    StoreError when the store can't do it.
+    purged leaves by itself; a revised one gives its place to its next version. Where that is longer and the
+    set would exceed its maximum, others leave at the next look, the least important first; one that is
+    longer than the whole set is held by its summary. Every change raises StoreError when the store can't
+    do it.
     """
 
     def __init__(self, side: Side) -> None:
@@ -121,7 +124,7 @@ class WorkingSet:
 
     @property
     def utilization(self) -> float:
-        """The share of `max_tokens` that is held; above 1 only after the set was made smaller."""
+        """The share of `max_tokens` that is held; above 1 only where what is pinned is too much."""
         most = self.max_tokens
         return self.tokens / most if most else 0.0
 
@@ -144,18 +147,31 @@ class WorkingSet:
         checked_count(tokens, name="tokens")
         return self.tokens + tokens <= self.max_tokens
 
-    def add(self, memory: Named, *, pinned: bool = False, policy: Policy = "importance") -> Added:
+    def add(
+        self,
+        memory: Named,
+        *,
+        pinned: bool = False,
+        policy: Policy = "importance",
+        basis: AgeBasis | str = AgeBasis.ENTERED,
+    ) -> Added:
         """Take a memory in as the latest; others make room if they must, by the policy, and no more.
 
         What is held already is touched, never doubled. Memories that make room stay stored, and can be
-        recalled. Raises NotFound; InvalidInput for a forgotten memory, one that is longer than the whole
-        set, or an unknown policy; and BudgetTooSmall when what is pinned leaves too little room. Then
-        nothing has changed.
+        recalled. `basis` says from when on an entry is old: since it entered the set, or "created_at",
+        "updated_at" or "accessed_at". Raises NotFound; InvalidInput for a forgotten memory, one that is
+        longer than the whole set, or an unknown policy or basis; and BudgetTooSmall when what is pinned
+        leaves too little room. Then nothing has changed.
         """
-        return self.add_many([memory], pinned=pinned, policy=policy)
+        return self.add_many([memory], pinned=pinned, policy=policy, basis=basis)
 
     def add_many(
-        self, memories: Iterable[Named], *, pinned: bool = False, policy: Policy = "importance"
+        self,
+        memories: Iterable[Named],
+        *,
+        pinned: bool = False,
+        policy: Policy = "importance",
+        basis: AgeBasis | str = AgeBasis.ENTERED,
     ) -> Added:
         """Take several memories in, in their order, in one transaction; they never evict each other.
 
@@ -165,14 +181,22 @@ class WorkingSet:
         checked_flag(pinned, name="pinned")
         if isinstance(memories, str):
             raise InvalidInput(f"memories={memories!r} is one id; pass a sequence, such as [{memories!r}].")
-        return add(self._side, memories, pinned=pinned, recalled=False, policy=policy)
+        return add(self._side, memories, pinned=pinned, recalled=False, policy=policy, basis=basis)
 
-    def add_recalled(self, memories: Iterable[Named], *, policy: Policy = "importance") -> Added:
+    def add_recalled(
+        self,
+        memories: Iterable[Named],
+        *,
+        policy: Policy = "importance",
+        basis: AgeBasis | str = AgeBasis.ENTERED,
+    ) -> Added:
         """Take in what a recall found, best first: as many as fit, and so that the best is the latest.
 
         `Engine.recall(..., into=...)` calls it. The report's `left_out` names those that found no room.
         """
-        return add(self._side, memories, pinned=False, recalled=True, policy=policy, fitting=True)
+        return add(
+            self._side, memories, pinned=False, recalled=True, policy=policy, basis=basis, fitting=True
+        )
 
     def touch(self, memory: Named) -> None:
         """Say that a held memory was used just now: it is the latest from here on. Raises NotHeld."""
@@ -195,18 +219,22 @@ class WorkingSet:
         checked_flag(keep_pinned, name="keep_pinned")
         return len(self._apply(Clear(at=self._at(), keep_pinned=keep_pinned)))
 
-    def evict(self, tokens: int, *, policy: Policy = "importance") -> Eviction:
+    def evict(
+        self, tokens: int, *, policy: Policy = "importance", basis: AgeBasis | str = AgeBasis.ENTERED
+    ) -> Eviction:
         """Evict as few as free at least so many tokens, and say who left; pinned entries stay.
 
         What can't be freed stands in `shortfall`, and what is in the way in `in_the_way`. Raises
-        InvalidInput for an unknown policy, or one that raises or returns no number; then nothing left.
+        InvalidInput for an unknown policy or basis, or a policy that raises or returns no number; then
+        nothing left.
         """
-        return make_room(self._side, checked_count(tokens, name="tokens"), policy=policy)
+        return make_room(self._side, checked_count(tokens, name="tokens"), policy=policy, basis=basis)
 
     def resize(self, max_tokens: int) -> None:
-        """Let it hold more or less. Nothing leaves by it; the next `add` evicts what is too much by then."""
+        """Let it hold more or less; what is too much then leaves, the least important first."""
         if checked_count(max_tokens, name="max_tokens") != self.max_tokens:
             self._apply(Resize(max_tokens=max_tokens, at=self._at()))
+            self._side.now.read()
 
     def assemble(
         self,
@@ -230,8 +258,13 @@ class WorkingSet:
         which strategy serves. What is pinned must stand in the text. `raw` leaves memories as they are, so
         that they can pose as anything. Assembling changes nothing: `touch` says what was used. `record` puts
         it into the ledger. Raises BudgetTooSmall; InvalidInput for an unknown strategy, overflow or order, a
-        negative limit, or a scorer that raises or returns no number.
+        strategy in the place of the query, a negative limit, or a scorer that raises or returns no number.
         """
+        if strategy == DEFAULT_STRATEGY and query in STRATEGIES:
+            raise InvalidInput(
+                f"query={query!r} is the name of a strategy: pass strategy={query!r}. To ask about the "
+                "word, write the question in several words."
+            )
         how = Strategy(
             name=strategy,
             decay=decay or Decay(),

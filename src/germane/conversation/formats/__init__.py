@@ -13,10 +13,11 @@ from germane.conversation.formats import anthropic, openai, plain, responses
 from germane.conversation.formats.detecting import provider_of
 from germane.conversation.formats.fields import object_of, refused
 from germane.conversation.formats.translating import translated
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, shown
 from germane.model.message import Message, Provider
 
 __all__ = [
+    "PROVIDERS",
     "Payload",
     "as_provider",
     "provider_of",
@@ -39,6 +40,15 @@ _WRITE = {
     Provider.ANTHROPIC: anthropic.write,
 }
 
+PROVIDERS: Mapping[str, Provider] = {
+    "openai": Provider.OPENAI,
+    "openai-responses": Provider.RESPONSES,
+    "anthropic": Provider.ANTHROPIC,
+    "plain": Provider.PLAIN,
+}
+"""The names of layouts, wherever one is asked for: those that take requests, and the neutral one."""
+_ALSO: Mapping[str, Provider] = {"responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
@@ -58,11 +68,16 @@ class Payload:
 
 
 def as_provider(name: str | Provider | None) -> Provider | None:
-    """The provider of that name; None stays None. Raises InvalidInput for an unknown one."""
-    try:
-        return None if name is None else Provider(name)
-    except ValueError:
-        raise InvalidInput(f"provider={name!r} is unknown: take one of {', '.join(Provider)}.") from None
+    """The provider of that name; None stays None. Raises InvalidInput for an unknown one.
+
+    Names are those of `PROVIDERS`; "responses" and "openai-chat" mean two of them as well.
+    """
+    if name is None:
+        return None
+    found = PROVIDERS.get(str(name), _ALSO.get(str(name)))
+    if found is None:
+        raise InvalidInput(f"provider={shown(name)} is unknown: take one of {', '.join(PROVIDERS)}.")
+    return found
 
 
 def read_message(message: object, provider: str | Provider | None = None) -> Message:
@@ -95,7 +110,7 @@ def write_messages(messages: Iterable[Message], provider: str | Provider) -> Pay
     What came from another keeps its text and loses its tool traffic; so does a result whose call
     isn't there. A plain message goes to each. Nothing else is left out.
     """
-    wanted = Provider(as_provider(provider) or Provider.PLAIN)
+    wanted = as_provider(provider) or Provider.PLAIN
     sent = tuple(messages) if wanted is Provider.PLAIN else translated(messages, wanted)
     system = None
     if wanted is Provider.ANTHROPIC:

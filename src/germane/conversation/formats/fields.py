@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from germane.errors import InvalidInput
+from germane.errors import InvalidInput, shown
 from germane.model.message import ContentPart, OpaquePart, Part, Role, TextPart
 from germane.model.recalled import is_fenced
 
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 TEXT = frozenset({"text"})
-_SHOWN = 60
 
 
 def to_json(value: object) -> str:
@@ -36,14 +35,14 @@ def to_json(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
-            f"{_short(value)} is no JSON ({error}), and a message is JSON. Use texts, finite numbers, true, "
+            f"{shown(value)} is no JSON ({error}), and a message is JSON. Use texts, finite numbers, true, "
             "false, None, lists, and mappings with text keys."
         ) from error
 
 
 def refused(place: str, wanted: str, value: object) -> InvalidInput:
     """The error that says what was expected where."""
-    return InvalidInput(f"{place} must be {wanted}, and is {_short(value)}.")
+    return InvalidInput(f"{place} must be {wanted}, and is {shown(value)}.")
 
 
 def object_of(value: object, place: str) -> Mapping[str, Any]:
@@ -112,8 +111,3 @@ def _written(part: ContentPart, text: str) -> dict[str, Any]:
     if isinstance(part, OpaquePart):
         return json.loads(part.json)  # type: ignore[no-any-return]  # An object was read.
     return {"type": part.form or text, "text": part.text, **extra_fields(part.extra)}
-
-
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"

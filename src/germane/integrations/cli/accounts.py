@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import InvalidInput
 from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_read
 from germane.integrations.cli.options import Agent, Database, Json, Now, Since
 from germane.integrations.cli.output import print_json, print_table, print_text
@@ -61,7 +60,7 @@ def _list(
 ) -> None:
     """The assemblies that were recorded, the latest first."""
     with open_to_read(database, agent) as engine:
-        found = engine.ledger().list(since=moment_of(since, name="--since"), limit=limit)
+        found = engine.ledger().list(since=since, limit=limit)
     if as_json:
         print_json([assembly_shape(one, entries=False) for one in found])
     elif found:
@@ -148,14 +147,12 @@ def _metrics(
 ) -> None:
     """How well contexts do: seven figures of what was recorded, 30 days back unless --since is given."""
     with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
-        found = engine.metrics(since=moment_of(since, name="--since"))
+        found = engine.metrics(since=since)
     if plot is not None:
         from germane.evaluation.trend import trend  # noqa: PLC0415 - Only a picture needs it.
+        from germane.exchange.outputs import write_through  # noqa: PLC0415 - As above.
 
-        try:
-            plot.write_text(trend(found), encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"--plot {plot} can't be written: {error.strerror}.") from error
+        write_through(plot, trend(found).encode())
     if as_json:
         print_json(metrics_shape(found))
     else:

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from germane import GermaneError, InvalidInput, StoreError, __version__
+from germane.errors import shown
 from germane.integrations.cli.commands import COMMANDS, GROUPS
 from germane.integrations.cli.output import print_json, warn
 
@@ -89,6 +90,13 @@ class Commands(TyperGroup):
             return int(ended.code or 0) if sys.stdout is stdout else _UNREAD
         except _USAGE_ERROR as error:
             return _report(_UsageError(_message_of(error)), as_json=as_json)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = f": {shown(error.filename)}" if error.filename else ""
+            return _report(
+                InvalidInput(f"{error.strerror or error}{where}. Name another path."), as_json=as_json
+            )
         except (KeyboardInterrupt, typer.Abort):
             return _INTERRUPTED
         return code if isinstance(code, int) else 0

@@ -136,8 +136,8 @@ def _context(
             query,
             record=record,
             pins=[id_of(engine, pin) for pin in pins],
-            since=moment_of(since, name="--since"),
-            until=moment_of(until, name="--until"),
+            since=since,
+            until=until,
             conversation=said,
             **options,
         )

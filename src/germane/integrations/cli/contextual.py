@@ -59,8 +59,9 @@ _Scopes = Annotated[
     list[str] | None,
     typer.Option("--scope", metavar="SCOPE", help="A scope of your own, such as team:core. Repeatable."),
 ]
-_Exact = Annotated[
-    bool, typer.Option("--exact", help="As the decision record says to the letter: plan scoped_exact.")
+_Estimate = Annotated[
+    bool,
+    typer.Option("--estimate", help="Keep the budget by an estimate of contents: plan scoped_estimate."),
 ]
 _TaskType = Annotated[
     str | None, typer.Option("--task-type", metavar="NAME", help="Settings of [scoped.task_types.NAME].")
@@ -106,7 +107,7 @@ def _context(
     scope: _Scopes = None,
     with_space: options.WithSpaces = None,
     budget: options.Budget = _BUDGET,
-    exact: _Exact = False,
+    estimate: _Estimate = False,
     task_type: _TaskType = None,
     column: _Column = None,
     board: _Board = None,
@@ -123,8 +124,8 @@ def _context(
     as_json: options.Json = False,
 ) -> None:
     """What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md."""
-    how = _settings(config, root=root, exact=exact, board=board, column=column, task_type=task_type)
-    paths, changed = _paths(path or (), root=root, git=git and not exact)
+    how = _settings(config, root=root, estimate=estimate, board=board, column=column, task_type=task_type)
+    paths, changed = _paths(path or (), root=root, git=git and not estimate)
     with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
         context = engine.assemble(
             query,
@@ -185,21 +186,21 @@ def _settings(
     config: Path | None,
     *,
     root: Path | None,
-    exact: bool,
+    estimate: bool,
     board: str | None,
     column: str | None,
     task_type: str | None,
 ) -> Scoped:
     from germane.exchange.roots import SETTINGS, root_over  # noqa: PLC0415 - Only this command needs it.
     from germane.exchange.settings import read_scoped  # noqa: PLC0415 - As above.
-    from germane.plans.scoped import EXACT, SCOPED  # noqa: PLC0415 - As above.
+    from germane.plans.scoped import ESTIMATE, SCOPED  # noqa: PLC0415 - As above.
 
-    if exact:
+    if estimate:
         if config or board or column or task_type:
             raise InvalidInput(
-                "--exact takes no settings: leave out --config, --board, --column, --task-type."
+                "--estimate takes no settings: leave out --config, --board, --column, --task-type."
             )
-        return EXACT
+        return ESTIMATE
     file = config or root_over(root or Path.cwd(), root) / SETTINGS
     how = read_scoped(file) if config is not None or file.is_file() else SCOPED
     return how.of(board=board, column=column, task_type=task_type)

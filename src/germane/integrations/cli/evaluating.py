@@ -18,7 +18,7 @@ from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text, warn
 
 if TYPE_CHECKING:
-    from germane.evaluation import Floor, Judged, Losses, Report
+    from germane.evaluation import Floor, Judged, Losses, Records, Report
 
 __all__ = ["COMMANDS", "numbers_of"]
 
@@ -31,11 +31,14 @@ _EXPLAINED_AT = 1000
 
 
 def _eval(
-    file: options.QuestionFile,
+    file: options.QuestionFile = None,
     *,
+    records: options.RecordsSource = None,
+    demo: options.DemoData = False,
     budgets: options.Budgets = _BUDGETS,
     baselines: options.Baselines = None,
     embedder: options.EmbedderName = None,
+    plans: options.Plans = [],  # noqa: B006 - typer reads the default and never changes it.
     compare: options.Compared = None,
     ablate: options.Ablate = False,
     limit: options.Limit = None,
@@ -51,17 +54,18 @@ def _eval(
 ) -> int:
     """Measure how much of the evidence stands in the context.
 
-    For each question: the share of the turns that answer it which stand whole in the text, beside
-    other retrievers. Conversations and probes are measured in stores of their own, in memory;
-    questions in JSON lines about the store of --db and --agent, which is only read. Exits with 1
-    when a floor is missed.
+    For each question: the share of the turns that answer it which stand whole in the text of the default
+    `assemble` call, beside other plans and retrievers. Conversations and probes are measured in stores of
+    their own, in memory, and so are records with questions about them; other questions in JSON lines are
+    about the store of --db and --agent, which is only read. Exits with 1 when a floor is missed.
     """
     from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
 
     floors = _floors(min_recall, min_all)
-    asked = _asked(limit, embedder, database, agent)
+    file, about = _about(file, records, demo=demo)
+    asked = {**_asked(limit, embedder, database, agent), "records": about}
     numbers = numbers_of(budgets, name="--budgets")
-    names = _retrievers(baselines, compare, alone=ablate)
+    names = _retrievers(baselines, compare, plans, alone=ablate)
     with _progress(quiet=as_json) as told:
         if why is not None or why_missing is not None:
             lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
@@ -69,8 +73,9 @@ def _eval(
         report = evaluation.evaluate(
             file, budgets=numbers, retrievers=names, ablate=ablate, progress=told, **asked
         )
-    if compare is not None:
-        report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in compare))
+    pairs = [] if compare is None else [compare]
+    for first, second in dict.fromkeys([*pairs, *((_ITSELF, f"plan={plan}") for plan in plans)]):
+        report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in (first, second)))
     gate = evaluation.judged(report, floors, retriever=report.results[0].retriever)
     _write(report, gate, plot=plot, html=html)
     return _tell(report, gate, as_json=as_json)
@@ -92,6 +97,20 @@ def _asked(limit: int | None, embedder: str | None, database: str, agent: str) -
     return {"questions_limit": limit, "stored": Stored(database=database, agent=agent), **said}
 
 
+def _about(file: Path | None, source: str | None, *, demo: bool) -> tuple[Path, Records | None]:
+    """The file of questions, and what is imported to ask it about."""
+    from germane.evaluation import Records  # noqa: PLC0415 - Only this command needs it.
+
+    if demo and file is None and source is None:
+        from germane import demo as data  # noqa: PLC0415 - Only the demo needs it.
+
+        folder = Path(data.__file__).parent
+        return folder / "questions.jsonl", Records(source=folder / "memory.jsonl", now=data.DEMO_NOW)
+    if demo or file is None:
+        raise InvalidInput("Name either a FILE of questions, with --records where they need it, or --demo.")
+    return file, None if source is None else Records(source=source)
+
+
 def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:
     from germane.evaluation import Floor  # noqa: PLC0415 - Only this command needs it.
 
@@ -101,11 +120,15 @@ def _floors(recall: Sequence[str], whole: Sequence[str]) -> list[Floor]:
     ]
 
 
-def _retrievers(baselines: str | None, compare: tuple[str, str] | None, *, alone: bool) -> list[str] | None:
-    """Who takes part; None for all that can."""
-    configurations = [_ITSELF] if compare is None else list(compare)
+def _retrievers(
+    baselines: str | None, compare: tuple[str, str] | None, plans: Sequence[str], *, alone: bool
+) -> list[str] | None:
+    """The names of what is measured; None for every retriever that is installed."""
+    configurations = [_ITSELF] if compare is None or plans else []
+    configurations += [*(compare or ()), *(f"plan={plan}" for plan in plans)]
+    configurations = list(dict.fromkeys(configurations))
     if baselines is None:
-        return configurations if alone or compare is not None else None
+        return configurations if alone or compare is not None or plans else None
     named = [name.strip() for name in baselines.split(",") if name.strip() and name.strip() != _NOBODY]
     return list(dict.fromkeys([*configurations, *named]))
 

@@ -15,24 +15,38 @@ __all__ = [
     "Baselines",
     "Budgets",
     "Compared",
+    "DemoData",
     "EmbedderName",
     "HtmlFile",
     "Limit",
     "MinAll",
     "MinRecall",
+    "Plans",
     "Plot",
     "QuestionFile",
+    "RecordsSource",
     "Why",
     "WhyMissing",
 ]
 
 QuestionFile = Annotated[
-    Path,
+    Path | None,
     typer.Argument(
         metavar="FILE",
-        help="Conversations and questions in LoCoMo's layout; or JSON lines (.jsonl), questions about the "
-        "store that --db names or probes that bring their memories.",
+        help="Conversations and questions in LoCoMo's layout; or JSON lines (.jsonl): questions about what "
+        "--records imports, questions about the store of --db, or probes that bring their memories.",
     ),
+]
+RecordsSource = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="SOURCE",
+        help="Import this folder or file into a store in memory, as germane import does, and ask about it.",
+    ),
+]
+DemoData = Annotated[
+    bool, typer.Option("--demo", help="Ask the demo's questions about the demo's memory; leave out FILE.")
 ]
 Budgets = Annotated[
     str, typer.Option("--budgets", metavar="N,N,...", help="The budgets to measure at, in o200k tokens.")
@@ -43,7 +57,7 @@ Baselines = Annotated[
         "--baselines",
         metavar="NAMES",
         help="What to compare with: names parted by commas, or none; all that are installed if not said, "
-        "and none beside --compare or --ablate.",
+        "and none beside --plan, --compare or --ablate.",
     ),
 ]
 EmbedderName = Annotated[
@@ -53,6 +67,14 @@ EmbedderName = Annotated[
         metavar="NAME",
         help="static, onnx or none: what germane and the peers that need vectors embed with; static if not "
         "said, and for a store the one that it has.",
+    ),
+]
+Plans = Annotated[
+    list[str],
+    typer.Option(
+        "--plan",
+        metavar="NAME",
+        help="Measure this plan too, compared in pairs with the default call; repeatable.",
     ),
 ]
 Compared = Annotated[

@@ -5,16 +5,14 @@ Level: integrations.
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from germane import StoreUnavailable, UnreadableSource
+from germane import UnreadableSource
 from germane.integrations.cli.opening import (
     DEFAULT_AGENT,
     DEFAULT_DATABASE,
@@ -107,6 +105,7 @@ def _export(
     written. Without --out the lines are the output.
     """
     from germane.exchange.exporting import export_jsonl  # noqa: PLC0415 - Only this command needs it.
+    from germane.exchange.outputs import written_through  # noqa: PLC0415 - As above.
 
     with open_to_read(database, agent) as engine:
         memories = _in_order(engine)
@@ -119,7 +118,7 @@ def _export(
         if out is None:
             export_jsonl(memories, sys.stdout, **kept)
             return
-        with _replaced(out) as file:
+        with written_through(out) as file:
             written = export_jsonl(memories, file, **kept)
     if as_json:
         print_json({"out": str(out), "written": written})
@@ -149,23 +148,6 @@ def _import_one(engine: Engine, source: str, options: dict[str, Any], *, quiet: 
 def _in_order(engine: Engine) -> list[Memory]:
     """Every memory in the order of making: a version's id is greater than that of the one before it."""
     return sorted(all_memories(engine), key=lambda memory: (memory.id, memory.version))
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[TextIO]:
-    """A new file that takes the path's place only when it is whole."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        unfinished.replace(path)
-    except OSError as error:
-        raise StoreUnavailable(
-            f"Can't write {path}: {error.strerror or error}. Name a file that can be written with --out."
-        ) from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink()
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {"import": _import, "export": _export}

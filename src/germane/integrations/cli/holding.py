@@ -57,7 +57,9 @@ Targets = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        "--policy", metavar="POLICY", help="Who leaves first: importance, lru, lfu or frequency-weighted."
+        "--policy",
+        metavar="POLICY",
+        help="Who leaves first: importance, lru, lfu, frequency-weighted or importance-age.",
     ),
 ]
 MaxTokens = Annotated[

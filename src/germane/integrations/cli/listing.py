@@ -17,7 +17,6 @@ from germane.integrations.cli.opening import (
     DEFAULT_DATABASE,
     fields_of,
     id_of,
-    moment_of,
     open_to_read,
 )
 from germane.integrations.cli.output import print_json, print_table, warn
@@ -93,7 +92,7 @@ def _memories(
 def _time(since: str | None, until: str | None) -> TimeRange | None:
     if since is None and until is None:
         return None
-    return TimeRange(since=moment_of(since, name="--since"), until=moment_of(until, name="--until"))
+    return TimeRange(since=since, until=until)
 
 
 def _print_page(

@@ -84,7 +84,7 @@ def text_of(file: Path) -> str:
     """The text of a file. Raises UnreadableSource."""
     try:
         return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise germane.UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
 
 
@@ -129,6 +129,8 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
             found[key] = json.loads(value)
         except ValueError:
             found[key] = value
+        except RecursionError:
+            raise InvalidInput(f"--meta {key}=… is JSON that is nested too deeply. Flatten it.") from None
     return found
 
 

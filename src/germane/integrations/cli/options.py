@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _TIME = "ISO 8601; without an offset it is UTC"
+_NAMED = "ISO 8601, in UTC without an offset, or words: last week, 3 days ago, May 2023"
 
 Database = Annotated[
     str,
@@ -108,10 +109,10 @@ WithSpaces = Annotated[
     typer.Option("--with-space", metavar="SPACE", help="What this space holds takes part too. Repeatable."),
 ]
 Since = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help=f"Only memories made at or after it ({_TIME}).")
+    str | None, typer.Option("--since", metavar="TIME", help=f"Only memories made at or after it ({_NAMED}).")
 ]
 Until = Annotated[
-    str | None, typer.Option("--until", metavar="TIME", help=f"Only memories made before it ({_TIME}).")
+    str | None, typer.Option("--until", metavar="TIME", help=f"Only memories made before it ({_NAMED}).")
 ]
 MinImportance = Annotated[
     float | None,

@@ -30,7 +30,7 @@ from germane.model.diffs import diff
 from germane.model.explanation import short_id, why_of
 
 if TYPE_CHECKING:
-    from germane import Memory, Recalled
+    from germane import Memory, Ranked, Recalled
 
 __all__ = ["COMMANDS", "RankerName", "print_recalled"]
 
@@ -83,8 +83,8 @@ def _recall(
             tags=tag or (),
             scopes=scope or (),
             subject=subject,
-            since=moment_of(since, name="--since"),
-            until=moment_of(until, name="--until"),
+            since=since,
+            until=until,
             min_importance=min_importance,
             include_superseded=superseded,
             where=Filter(source=source, metadata=fields_of(meta or ())),
@@ -167,7 +167,7 @@ def _print_ranked(recalled: Recalled, agent: str) -> None:
         [
             (
                 f"{ranked.score:.2f}",
-                why_of(ranked.parts),
+                _why(ranked),
                 short_id(ranked.memory.ref),
                 ranked.memory.kind,
                 f"{ranked.memory.created_at:%Y-%m-%d}",
@@ -179,6 +179,12 @@ def _print_ranked(recalled: Recalled, agent: str) -> None:
     )
 
 
+def _why(ranked: Ranked) -> str:
+    """The parts of a score, and the lists that several rankings were fused of."""
+    why, fused = why_of(ranked.parts), ranked.fused
+    return why if fused is None else f"{why}; fused {fused.score:.4f} of {', '.join(fused.sources) or 'none'}"
+
+
 def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     fields = memory_shape(memory)
     content = fields.pop("content")
@@ -186,7 +192,7 @@ def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
     lines = [f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _UNSAID]
     print_text("\n".join(lines))
     print_text(f"\n{content}")
-    for level in Level:
+    for level in (Level.MICRO, Level.SUMMARY, Level.FULL):
         rendition = memory.renditions.at(level)
         same = level is Level.FULL and rendition.text == content
         shown = "the text above" if same else rendition.text

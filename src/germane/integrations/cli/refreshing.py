@@ -24,6 +24,7 @@ __all__ = ["COMMANDS"]
 
 _SAYS = {
     "first": "There was no context yet.",
+    "filter": "The context before was made by another filter.",
     "frame": "Something else is being done now.",
     "decision_point": "A decision is about to be acted on.",
     "topic": "What is said has little to do with the context before.",

@@ -62,6 +62,7 @@ def _add(
     *,
     pinned: Annotated[bool, typer.Option("--pinned", help="Keep them from making room for others.")] = False,
     policy: Policy = "importance",
+    age: AgeSince = "entered_at",
     max_tokens: MaxTokens = None,
     name: Name = "default",
     space: SpaceName = None,
@@ -76,7 +77,9 @@ def _add(
     with changing(database, agent, name, space) as (owner, held):
         if max_tokens is not None:
             held.resize(max_tokens)
-        added = held.add_many([id_of(owner, each) for each in targets], pinned=pinned, policy=policy)
+        added = held.add_many(
+            [id_of(owner, each) for each in targets], pinned=pinned, policy=policy, basis=age
+        )
         now = working_set_shape(held)
     if as_json:
         print_json({**added_shape(added), "set": now})
@@ -158,6 +161,7 @@ def _evict(
     tokens: Annotated[int, typer.Argument(metavar="TOKENS", help="How many tokens to free at least.")],
     *,
     policy: Policy = "importance",
+    age: AgeSince = "entered_at",
     name: Name = "default",
     space: SpaceName = None,
     database: Database = DEFAULT_DATABASE,
@@ -169,7 +173,7 @@ def _evict(
     No more leave than must, and what is pinned stays.
     """
     with changing(database, agent, name, space) as (_, held):
-        eviction = held.evict(tokens, policy=policy)
+        eviction = held.evict(tokens, policy=policy, basis=age)
         now = working_set_shape(held)
     if as_json:
         print_json({"eviction": eviction_shape(eviction), "set": now})

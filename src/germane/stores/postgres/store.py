@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from germane.forking import gated
 from germane.model.stats import EmbeddingIdentity, Finding
 from germane.stores.postgres.connecting.again import retrying
 from germane.stores.postgres.connecting.connections import Connections
@@ -24,6 +25,7 @@ __all__ = ["PostgresStore"]
 
 
 @retrying
+@gated
 class PostgresStore(RelationalStore):
     """A `Store` in a PostgreSQL database, with every capability that one in a file has, and the same results.
 

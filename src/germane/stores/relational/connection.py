@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol
 
+from germane.forking import Gate
+
 __all__ = ["Connection", "Connections", "Dialect", "Purged", "Rows", "Why"]
 
 Dialect = Literal["sqlite", "postgres"]
@@ -86,6 +88,8 @@ Why = Callable[[Connection, Exception], None]
 class Connections(Protocol):
     """Opens what is needed and keeps it. Every transaction ends with its `with` block."""
 
+    gate: Gate
+    """What calls go through, so that none is under way when the process forks."""
     location: str
     read_only: bool
     timeout: float

@@ -84,8 +84,8 @@ def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
 
 
 def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
-    since = where.when and where.when.since
-    until = where.when and where.when.until
+    since = where.when and where.when.start
+    until = where.when and where.when.end
     return (
         ("subject", "subject", where.subject),
         ("source", "source", where.source),

@@ -128,6 +128,8 @@ def store_embedding(connection: Connection, embedding: EmbeddingIdentity) -> Non
     """Note which model makes the vectors of this store."""
     set_setting(connection, "embedding_name", embedding.name)
     set_setting(connection, "embedding_dimension", str(embedding.dimension))
+    # Another process may have noted its model in the meantime.
+    check_embedding(stored_embedding(dict(connection.run("settings").fetchall())), embedding)
 
 
 def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) -> EmbedderMismatch | None:
@@ -166,4 +168,7 @@ def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> tuple[int, 
 
 def set_setting(connection: Connection, name: str, value: str) -> None:
     """Store a setting that holds for the whole store."""
-    connection.run("set_setting", {"name": name, "value": value})
+    stored = dict(connection.run("settings").fetchall()).get(name)
+    if stored != value:
+        # Who may see one agent at a time may say what nobody has said yet, and change nothing.
+        connection.run("add_setting" if stored is None else "change_setting", {"name": name, "value": value})

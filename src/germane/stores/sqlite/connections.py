@@ -15,6 +15,7 @@ from threading import Lock, RLock
 from typing import Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
+from germane.forking import Gate, check_unforked, renewed
 from germane.stores.sqlite.connection import SqliteConnection
 from germane.stores.sqlite.failures import is_busy, translated
 from germane.stores.sqlite.presence import Presence
@@ -37,6 +38,8 @@ _SETTINGS = (
     "PRAGMA cache_size = -16000",
     "PRAGMA journal_size_limit = 67108864",
 )
+
+_CREATING = renewed(Lock())
 
 _FIRST_READ = "SELECT count(*) FROM sqlite_schema"
 
@@ -64,14 +67,13 @@ class Connections:
         self.acting = ""  # Who writes, where that isn't the agent whose memories they are.
         self._durability = durability
         self._closed = False
-        self._process = os.getpid()
+        self.gate = Gate(self.location, let_go=self._let_go, file=not self.in_memory)
         self._guard = Lock()
         self._memory_lock = RLock()
         self._presence = Presence(self.location)
         self._turns = Turns()
         self._readers: list[SqliteConnection] = []
         self._writer: SqliteConnection | None = None
-        self._inherited: list[SqliteConnection | None] = []
 
     @contextmanager
     def reading(
@@ -81,7 +83,7 @@ class Connections:
         acting: str | None = None,  # noqa: ARG002 - As above.
     ) -> Iterator[SqliteConnection]:
         """A read transaction: everything read inside comes from one snapshot. Never waits for writers."""
-        with translated(self.location):
+        with self.gate, translated(self.location):
             self._check_usable()
             if self.in_memory:
                 with self._memory_lock, _transaction(self._the_writer(), "BEGIN"):
@@ -106,7 +108,7 @@ class Connections:
 
         Raises StoreBusy when the turn hasn't come within the timeout.
         """
-        with translated(self.location), self._turn() as connection:
+        with self.gate, translated(self.location), self._turn() as connection:
             with _transaction(connection, "BEGIN IMMEDIATE", turns=self._turns, deadline=self._deadline()):
                 # Asked only now, since waiting for the other processes may have taken seconds.
                 self._presence.check_to_write()
@@ -116,7 +118,7 @@ class Connections:
     @contextmanager
     def alone(self) -> Iterator[SqliteConnection]:
         """The writing connection outside any transaction, for what can't run inside one."""
-        with translated(self.location), self._turn() as connection:
+        with self.gate, translated(self.location), self._turn() as connection:
             self._presence.check()
             yield connection
 
@@ -172,16 +174,20 @@ class Connections:
     def _check_usable(self) -> None:
         if self._closed:
             raise StoreUnavailable(f"The store {self.location} is closed. Open it again.")
-        if self._process != os.getpid() and not self.in_memory:
-            self._leave_to_parent()
 
-    def _leave_to_parent(self) -> None:
-        # SQLite forbids using a connection after a fork. The parent's are kept from being closed
-        # here, since closing them would let go of the parent's locks.
-        self._inherited += [*self._readers, self._writer]
-        self._process = os.getpid()
-        self._guard, self._turns = Lock(), Turns()
+    def _let_go(self) -> None:
+        """Close every connection before a fork: the next call opens others.
+
+        SQLite forbids using one after a fork, and even one that a child opens itself would rely on locks
+        that only its parent has, as long as the parent's are inherited.
+        """
+        if self.in_memory:
+            return
+        connections = [*self._readers, *([] if self._writer is None else [self._writer])]
         self._readers, self._writer = [], None
+        for each in connections:
+            with suppress(sqlite3.Error):
+                each.close()
         self._presence.forget_log()
 
     def _deadline(self) -> float:
@@ -232,6 +238,7 @@ class Connections:
 
     def _open_writer(self) -> SqliteConnection:
         self._check_place()
+        _create(self.location)
         uri = f"{Path(self.location).as_uri()}?mode=rwc"
         settings = (*_SETTINGS, _SYNCHRONOUS[self._durability])
         connection = _connect(uri, timeout=self.timeout, settings=settings)
@@ -281,6 +288,7 @@ class Connections:
             )
 
     def _check_place(self) -> None:
+        check_unforked(self.location)
         self._presence.check()
         place = Path(self.location)
         if place.is_dir():
@@ -293,6 +301,13 @@ class Connections:
             raise StoreUnavailable(
                 f"There is no store {self.location} to read. Open it without read_only=True."
             )
+
+
+def _create(location: str) -> None:
+    """Make a file that isn't there yet, for its owner alone; SQLite gives the log beside it the same mode."""
+    # To close a file takes away the locks that this process has on it, so no other thread may open it yet.
+    with _CREATING, suppress(OSError):
+        os.close(os.open(os.path.realpath(location), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> SqliteConnection:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable
+from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, shown
 from germane.stores.storable import storable
 
 __all__ = ["is_busy", "translated"]
@@ -46,6 +46,10 @@ def translated(location: str) -> Iterator[None]:
         raise
     except sqlite3.Error as error:
         raise _translation(error, location) from error
+    except OSError as error:
+        raise StoreUnavailable(
+            f"The store {shown(location)} can't be reached: {error.strerror or error}. Check the path."
+        ) from error
 
 
 def _translation(error: sqlite3.Error, location: str) -> GermaneError:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from germane.forking import gated
 from germane.model.stats import EmbeddingIdentity, Finding
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SqliteStore"]
 
 
+@gated
 class SqliteStore(RelationalStore):
     """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding`, `Sharing` and `Conversing`.
 

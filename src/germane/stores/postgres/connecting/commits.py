@@ -21,14 +21,10 @@ SECONDS_BETWEEN_SWEEPS: Final = 60.0
 
 LEAVE: Final = b"INSERT INTO commits (token) VALUES (%s::uuid)"
 
-_STAYS: Final = "10 minutes"
+_STAYS: Final = "10 minutes"  # As in `sweep_commits`.
 _LONGEST_ASKED: Final = 300.0  # Seconds; well within what tokens stay.
 
-_SWEEP: Final = f"""
-DELETE FROM commits WHERE token IN (
-    SELECT token FROM commits WHERE at < now() - interval '{_STAYS}' FOR UPDATE SKIP LOCKED
-)
-""".encode()
+_SWEEP: Final = b"SELECT sweep_commits()"
 
 # A cluster locks no rows in a subquery for sure; who sweeps at the same time waits.
 _SWEEP_SPREAD: Final = f"DELETE FROM commits WHERE at < now() - interval '{_STAYS}'".encode()

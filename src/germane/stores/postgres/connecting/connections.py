@@ -14,6 +14,7 @@ import psycopg
 from psycopg.sql import Literal as Quoted
 
 from germane.errors import InvalidInput, StoreError, StoreUnavailable
+from germane.forking import Gate
 from germane.stores.postgres.connecting.again import Again, note_commit
 from germane.stores.postgres.connecting.commits import (
     LEAVE,
@@ -82,6 +83,7 @@ class Connections:
         self._replica = None if replica is None else Replica(replica, timeout=timeout)
         self._listening = Listening(self._primary.connect, self._seen)
         self.location = self._primary.location
+        self.gate = Gate(self.location)
         self.read_only = read_only
         self.timeout = timeout
         self._swept = time.monotonic()
@@ -94,7 +96,7 @@ class Connections:
         It shows the rows of `agent` alone, None for none; those of a space only where `acting`, when it
         is given, is a member.
         """
-        with translated(self.location):
+        with self.gate, translated(self.location):
             pool, raw, beginning = self._begin_read(agent, acting)
             connection = PostgresConnection(raw, is_spread=pool.is_spread)
             try:
@@ -117,7 +119,7 @@ class Connections:
         Those of one agent come one after another. Statements are sent ahead of their answers, so what one
         raises may come later. Raises StoreBusy when the turn hasn't come within the timeout.
         """
-        with translated(self.location):
+        with self.gate, translated(self.location):
             self._check_writable()
             token = new_token()
             raw = self._taken()
@@ -154,7 +156,7 @@ class Connections:
         Raises StoreUnavailable where a pooler stands between, unless it works without a `session`: with
         nothing that outlasts a transaction.
         """
-        with translated(self.location):
+        with self.gate, translated(self.location):
             self._check_writable()
             try:
                 raw = self._primary.connect()

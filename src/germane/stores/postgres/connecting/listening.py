@@ -19,6 +19,7 @@ from typing import Final
 
 import psycopg
 
+from germane.forking import renewed
 from germane.stores.postgres.connecting.connection import Raw
 from germane.stores.postgres.connecting.poolers import is_between
 
@@ -53,12 +54,12 @@ class Listening:
     def __init__(self, connect: Callable[[], Raw], heard: Callable[[str], object]) -> None:
         self._connect = connect
         self._heard = heard
-        self._guard = Lock()
+        self._guard = renewed(Lock())
         self._process = os.getpid()
         self._wakes: dict[str, list[Wake]] = {}
         self._thread: Thread | None = None
-        self._stopped = Event()
-        self._hears = Event()
+        self._stopped = renewed(Event())
+        self._hears = renewed(Event())
 
     def add(self, agent: str, wake: Wake) -> Callable[[], None]:
         """Have `wake` called, which must be quick, until what is returned is called.
@@ -67,12 +68,12 @@ class Listening:
         """
         if self._process != os.getpid():
             # The thread stayed with the parent, and so did who waits for it.
-            self._guard, self._process, self._wakes, self._thread = Lock(), os.getpid(), {}, None
+            self._guard, self._process, self._wakes, self._thread = renewed(Lock()), os.getpid(), {}, None
         key = _key(agent)
         with self._guard:
             self._wakes.setdefault(key, []).append(wake)
             if self._thread is None:
-                self._stopped, self._hears = Event(), Event()
+                self._stopped, self._hears = renewed(Event()), renewed(Event())
                 self._thread = Thread(
                     target=self._run, args=(self._stopped, self._hears), name="germane-listen", daemon=True
                 )

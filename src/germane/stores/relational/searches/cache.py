@@ -64,7 +64,7 @@ class AgentCache(ABC):
         self._masks: dict[Filter, NDArray[np.bool_]] = {}
         self._records: dict[int, Memory] = {}
         self._record_bytes = 0
-        self._sessions: Sessions | None = None
+        self._sessions: dict[Filter, Sessions | None] = {}
         self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
         self._found: dict[Hashable, tuple[Found, int]] = {}
 
@@ -98,7 +98,7 @@ class AgentCache(ABC):
             self._empty()
             raise
         self._loaded, self._seq = self.agent, seq
-        self._sessions = None
+        self._sessions = {}
         self._firsts = {}
         self._found = {}
 
@@ -116,14 +116,24 @@ class AgentCache(ABC):
             del self._found[next(iter(self._found))]
         self._found[asked] = found, count
 
-    def sessions(self, connection: Connection) -> Sessions | None:
-        """The order of the active memories in their sessions; None where there are no sessions.
+    def sessions(self, connection: Connection, where: Filter) -> Sessions | None:
+        """The order of the admitted active memories in their sessions; None where there are no sessions.
 
-        What is forgotten or superseded is nobody's neighbour: it must not lift what stands beside it.
+        What is forgotten or superseded, or what the filter excludes, is nobody's neighbour: it must not
+        lift what stands beside it.
         """
-        if self._sessions is None:
-            self._sessions = self.columns.sessions(self.admitted(connection, Filter()))
-        return self._sessions
+        if where not in self._sessions:
+            if len(self._sessions) >= _MOST_SEARCHES:
+                del self._sessions[next(iter(self._sessions))]
+            active = self.admitted(connection, Filter())
+            self._sessions[where] = self.columns.sessions(active & self.admitted(connection, where))
+        return self._sessions[where]
+
+    def of_slice(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.bool_]:
+        """By ordinal, which memories a slice admits: of its kinds, by the filter and by its own."""
+        mask = self.admitted(connection, where)
+        mask = mask & self.admitted(connection, part.also) if part.also is not None else mask
+        return mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
 
     def admitted(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
         """By ordinal, which memories the filter admits."""
@@ -144,8 +154,7 @@ class AgentCache(ABC):
         """The ordinals of a slice that an order fills, ascending by id; no question changes them."""
         found = self._firsts.get((part, where))
         if found is None:
-            mask = self.admitted(connection, where)
-            mask = mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
+            mask = self.of_slice(connection, part, where)
             found = self.columns.first(mask, part.order or Order.NEWEST, part.limit)
             found = found[np.argsort(self.columns.ids[found])]
             if len(self._firsts) >= _MOST_MASKS:
@@ -176,7 +185,7 @@ class AgentCache(ABC):
         self._masks = {}
         self._records = {}
         self._record_bytes = 0
-        self._sessions = None
+        self._sessions = {}
         self._firsts = {}
         self._found = {}
 

@@ -77,9 +77,10 @@ def _signals(
 ) -> tuple[list[Signal], dict[str, float]]:
     """The signals that the query asks for, and the bounds of the lexical ones.
 
-    They score all the agent's memories: each slice admits its own.
+    They score all the agent's memories: each slice admits its own. A window holds only what the query's
+    filter admits; how many memories have a term is counted over all that the agent has.
     """
-    sessions, turns = cache.sessions(connection), cache.columns.turns
+    sessions, turns = cache.sessions(connection, query.filter), cache.columns.turns
     signals: list[Signal] = []
     bounds: dict[str, float] = {}
     if query.terms:
@@ -128,8 +129,7 @@ def _choose(
     columns = cache.columns
     if part.order is not None or not signals:
         return cache.first(connection, part, where)
-    admitted = cache.admitted(connection, where)
-    mask = admitted & columns.of_kinds(part.kinds) if part.kinds else admitted
+    mask = cache.of_slice(connection, part, where)
     near = [signal.nearest(mask, part.limit) for signal in signals]
     chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
     return chosen[np.argsort(columns.ids[chosen])]

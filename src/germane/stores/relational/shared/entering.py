@@ -28,6 +28,7 @@ class Entrance(Connections):
         self._inner = inner
         self._space = space
         self._agent = agent
+        self.gate = inner.gate
         self.location = inner.location
         self.read_only = inner.read_only
         self.timeout = inner.timeout

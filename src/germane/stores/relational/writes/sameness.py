@@ -68,6 +68,6 @@ def seen_again(stored: Memory, insert: Insert) -> Memory:
     """The stored memory after it was said anew."""
     return stored.evolve(
         seen_count=stored.seen_count + 1,
-        updated_at=insert.memory.updated_at,
+        updated_at=max(stored.updated_at, insert.memory.updated_at),
         status=Status.ACTIVE if stored.status is Status.FORGOTTEN else stored.status,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -138,7 +139,7 @@ class Writing:
                 applied.append(Applied(memory=now[num]))
         self._store([(num, each.memory, each.vector) for num, each in new])
         for former, num, memory, holding in followed:
-            self._follow_in_sets(former, num, memory, holding)
+            self._follow_in_sets(former, num, memory, holding, at=memory.updated_at)
         for num, each in new:
             if each.standing is not None:
                 keep_counts(self.connection, self.agent, num, each.standing)
@@ -157,10 +158,12 @@ class Writing:
             if former.is_head and former.number < memory.version:
                 if self._load(former.num).status is Status.FORGOTTEN:
                     memory = memory.evolve(status=Status.FORGOTTEN)
-                followed.append((former.num, num, memory, self._supersede(former.num, memory)))
+                followed.append(
+                    (former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at))
+                )
         return replace(insert, memory=memory)
 
-    def _supersede(self, former: int, memory: Memory) -> Rows:
+    def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
         """Let a memory's next version replace the row `former`; the working sets that hold that one.
 
         It goes first: two heads of one content would break the index.
@@ -168,17 +171,15 @@ class Writing:
         holding = sets_holding(self.connection, self.agent, former)
         values = {
             "superseded_by": row_id(memory.id, memory.version),
-            "updated_at": microseconds(memory.updated_at, name="updated_at"),
+            "updated_at": microseconds(at, name="at"),
         }
         self._note(former, "supersede")
         self._run("supersede_memory", {"agent": self.agent, "num": former, **values})
         return holding
 
-    def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows) -> None:
+    def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
         before = row_id(memory.id, memory.version - 1)
-        revised_in_sets(
-            self.connection, self.agent, former, num, former=before, holding=holding, at=memory.updated_at
-        )
+        revised_in_sets(self.connection, self.agent, former, num, former=before, holding=holding, at=at)
 
     def _repeat(self, num: int, insert: Insert) -> Applied | None:
         """What it means to the life of a memory that it was said again."""
@@ -194,7 +195,7 @@ class Writing:
                 lifecycle=insert.lifecycle,
                 sign=sign,
                 cause=Cause.REPEATED,
-                at=insert.memory.updated_at,
+                at=insert.at or insert.memory.updated_at,
             )
         )
 
@@ -219,11 +220,12 @@ class Writing:
                     "Forget the one, and keep the other."
                 )
         num = self._note_new()
-        holding = self._supersede(before_num, memory)
+        at = change.at or memory.updated_at
+        holding = self._supersede(before_num, memory, at=at)
         self._store([(num, memory, change.vector)])
         if change.carries:
             self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
-        self._follow_in_sets(before_num, num, memory, holding)
+        self._follow_in_sets(before_num, num, memory, holding, at=at)
         return Applied(memory=memory, created=True)
 
     def _set_status(self, change: SetStatus) -> Applied:

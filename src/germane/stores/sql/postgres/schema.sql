@@ -628,6 +628,15 @@ BEGIN
 END
 $$;
 
+-- Remove the tokens that nobody can ask for any more. Who takes away another's token makes a write that stands look
+-- lost, so no role may do more than this.
+CREATE FUNCTION sweep_commits() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    DELETE FROM commits WHERE token IN (
+        SELECT token FROM commits WHERE at < now() - interval '10 minutes' FOR UPDATE SKIP LOCKED
+    );
+$$;
+
 -- Remove a memory, and what assemblies say of it. The hash of a text that it stood in goes too. Only who shares
 -- a space can have assembled a memory of another. The memory goes first, for then a transaction that is
 -- about to record an assembly with it has either been waited for, or finds it gone. What has to be erased is noted

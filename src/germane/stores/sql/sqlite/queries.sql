@@ -11,10 +11,13 @@ INSERT INTO migrations (number, name) VALUES (:number, :name);
 -- All settings that hold for the whole store.
 SELECT name, value FROM settings;
 
--- name: set_setting
--- Store a setting of the whole store.
-INSERT INTO settings (name, value) VALUES (:name, :value)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+-- name: add_setting
+-- Store a setting of the whole store where there is none of that name.
+INSERT INTO settings (name, value) VALUES (:name, :value) ON CONFLICT DO NOTHING;
+
+-- name: change_setting
+-- Store another value of a setting of the whole store.
+UPDATE settings SET value = :value WHERE name = :name;
 
 -- name: remove_setting
 -- Forget a setting of the whole store.

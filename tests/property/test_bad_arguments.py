@@ -1,0 +1,272 @@
+"""Every public verb refuses a bad argument with an error of germane's own, whatever the value."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import germane
+from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane.testing.fakes import HashEmbedder
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(levels):
+        made = {"content": [made]}
+    return made
+
+
+_CIRCLE: dict[str, Any] = {"role": "user"}
+_CIRCLE["content"] = [_CIRCLE]
+
+BAD: Mapping[str, Any] = {
+    "none": None,
+    "true": True,
+    "negative": -1,
+    "past 64 bits": 2**63,
+    "past float": 10**400,
+    "fraction": 1.5,
+    "nan": float("nan"),
+    "infinite": float("inf"),
+    "decimal": Decimal(1),
+    "empty": "",
+    "word": "x",
+    "surrogate": "a\ud800b",
+    "nul": "a\x00b",
+    "long": "x" * 5000,
+    "bytes": b"x",
+    "object": object(),
+    "class": int,
+    "function": lambda *_: "x",
+    "list of none": [None],
+    "list of objects": [object()],
+    "list of mappings": [{"x": object()}],
+    "list of surrogates": ["\udfff"],
+    "unhashable": [[]],
+    "set": {1.5},
+    "mapping of objects": {"x": object()},
+    "mapping with odd keys": {5: "x", None: "y"},
+    "deep": _deep(50_000),
+    "deep content": {"role": "user", "content": [_deep(400)]},
+    "list of deep": [_deep(50_000)],
+    "circle": _CIRCLE,
+    "naive": datetime(2026, 1, 1),  # noqa: DTZ001 - What is tried.
+    "before year 1": datetime.min.replace(tzinfo=timezone(timedelta(hours=14))),
+    "first moment": datetime.min.replace(tzinfo=UTC),
+    "last moment": datetime.max.replace(tzinfo=UTC),
+    "after year 9999": datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
+    "filter": germane.Filter(),
+    "scoped": germane.Scoped(),
+    "calibration": germane.Calibration(counter="x", provider="y"),
+}
+
+
+class World:
+    """A fresh store with one of everything that a verb can be asked about."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.fact = engine.remember("The pump of hall 4 hums.", kind="fact")
+        self.decision = engine.remember("Chose Postgres.", kind="decision", confidence=0.8)
+        self.censor = engine.remember("Never deploy on Fridays.", kind="censor")
+        self.conversation = engine.conversation("standup")
+        self.message = self.conversation.append("user", "Does the pump hum?")
+        self.conversation.append("assistant", "It does.")
+        self.working_set = engine.working_set()
+        self.working_set.add(self.fact)
+        self.ledger = engine.ledger()
+        self.context = engine.assemble("Which pump hums?", record=True)
+        self.assembly = self.ledger.list()[0].id
+        self.space = engine.space("team", create=True)
+        self.shared = self.space.remember("The valve is shut.", kind="fact")
+        self.compaction = engine.compaction(self.conversation, budget=1000)
+
+    def subjects(self) -> dict[type, Any]:
+        """What has verbs, by its class."""
+        return {
+            Engine: self.engine,
+            Space: self.space,
+            Conversation: self.conversation,
+            WorkingSet: self.working_set,
+            Ledger: self.ledger,
+        }
+
+    def required(self, name: str, *, of: type) -> Any:
+        """A good argument for a parameter that has no default."""
+        fact = self.shared if of is Space else self.fact
+        if name == "conversation":
+            return self.conversation
+        return {
+            "content": "The pump hums.",
+            "drafts": ["The pump hums."],
+            "memories": [fact],
+            "memory": fact,
+            "memory_id": self.fact.id if of is Space else fact.id,
+            "memory_ids": [fact.id],
+            "decision_id": self.decision.id,
+            "censor_id": self.censor.id,
+            "draft": {"content": "The pump howls."},
+            "where": germane.Filter(),
+            "query": "Which pump hums?",
+            "context": self.context,
+            "new_input": "And the valve?",
+            "response": "The pump hums.",
+            "used": [],
+            "outcome": "success",
+            "experience": self.engine.experience(),
+            "budget": 1000,
+            "proposed": self.compaction,
+            "done": self.compaction,
+            "messages": "Which pump hums?",
+            "message": "user",
+            "message_id": self.message.id,
+            "session": "standup",
+            "name": "team",
+            "text": "Hums.",
+            "group": self.message.group,
+            "provider": "openai",
+            "tokens": 10,
+            "max_tokens": 1000,
+            "callback": lambda _: None,
+            "agent": "grace",
+            "failed": "grace",
+            "assembly_id": self.assembly,
+            "first": self.assembly,
+            "second": self.assembly,
+        }[name]
+
+
+@contextmanager
+def world() -> Iterator[World]:
+    """A store of its own for one verb and parameter."""
+    with germane.open(":memory:", embedder=None) as engine:
+        yield World(engine)
+
+
+def _parameters() -> Iterator[tuple[type, str, str]]:
+    for owner in (Engine, Space, Conversation, WorkingSet, Ledger):
+        for name, verb in inspect.getmembers(owner, inspect.isfunction):
+            if name.startswith("_") or name == "close":
+                continue
+            for parameter in list(inspect.signature(verb).parameters.values())[1:]:
+                if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                    yield owner, name, parameter.name
+
+
+def _call(verb: Callable[..., Any], given: dict[str, Any]) -> None:
+    parameters = inspect.signature(verb).parameters
+    only_by_place = [
+        given.pop(each.name) for each in parameters.values() if each.kind is inspect.Parameter.POSITIONAL_ONLY
+    ]
+    found = verb(*only_by_place, **given)
+    if isinstance(found, Iterator):
+        list(found)
+    if hasattr(found, "close"):
+        found.close()
+
+
+def _failures(owner: type, name: str, parameter: str) -> Iterator[str]:
+    with world() as tried:
+        verb = getattr(tried.subjects()[owner], name)
+        wanted = {
+            each.name: tried.required(each.name, of=owner)
+            for each in inspect.signature(verb).parameters.values()
+            if each.default is inspect.Parameter.empty
+            and each.kind is not inspect.Parameter.VAR_KEYWORD
+            and each.name != parameter
+        }
+        if name == "append" and parameter != "content":
+            wanted["content"] = "So it does."
+        for what, bad in BAD.items():
+            if callable(bad) and parameter in ("progress", "callback"):
+                # What the caller's own function raises reaches the caller.
+                continue
+            try:
+                _call(verb, {**wanted, parameter: bad})
+            except germane.GermaneError:
+                pass
+            except Exception as error:  # noqa: BLE001 - What is looked for.
+                yield f"{what}: {type(error).__name__}: {str(error)[:100]}"
+
+
+@pytest.mark.parametrize(("owner", "name", "parameter"), list(_parameters()))
+def test_a_verb_refuses_a_bad_argument_with_an_error_of_its_own(
+    owner: type, name: str, parameter: str
+) -> None:
+    assert list(_failures(owner, name, parameter)) == []
+
+
+@pytest.mark.parametrize("option", list(inspect.signature(germane.open).parameters))
+def test_opening_refuses_a_bad_argument_with_an_error_of_its_own(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    failures = []
+    for what, bad in BAD.items():
+        given = {"location": ":memory:", "embedder": None, option: bad}
+        try:
+            with closing(germane.open(given.pop("location"), **given)):
+                pass
+        except germane.GermaneError:
+            pass
+        except Exception as error:  # noqa: BLE001 - What is looked for.
+            failures.append(f"{what}: {type(error).__name__}: {str(error)[:100]}")
+    assert failures == []
+
+
+_ON_STORES: tuple[Callable[..., Any], ...] = (
+    germane.copy_store,
+    germane.distribute_store,
+    germane.erase_purged,
+    germane.index_vectors,
+    germane.migrate_store,
+    germane.reembed,
+    germane.reindex_store,
+    germane.remove_agent,
+    germane.store_agents,
+    germane.store_status,
+    germane.vacuum_store,
+)
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameter"),
+    [(verb, parameter) for verb in _ON_STORES for parameter in inspect.signature(verb).parameters],
+)
+def test_what_is_done_to_a_store_refuses_a_bad_argument_as_well(
+    verb: Callable[..., Any], parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with germane.open("agent.db", embedder=None) as engine:
+        engine.remember("The pump hums.")
+    good = {
+        "location": "agent.db",
+        "source": "agent.db",
+        "target": "copy.db",
+        "agent": "nobody",
+        "embedder": HashEmbedder(),
+    }
+    wanted = {
+        name: good[name]
+        for name, each in inspect.signature(verb).parameters.items()
+        if each.default is inspect.Parameter.empty and name != parameter
+    }
+    failures = []
+    for what, bad in BAD.items():
+        if callable(bad) and parameter == "progress":
+            continue
+        try:
+            verb(**wanted, **{parameter: bad})
+        except germane.GermaneError:
+            pass
+        except Exception as error:  # noqa: BLE001 - What is looked for.
+            failures.append(f"{what}: {type(error).__name__}: {str(error)[:100]}")
+    assert failures == []

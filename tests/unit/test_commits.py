@@ -1,0 +1,124 @@
+"""Commits are a kind of their own: questions on history find them, and they crowd out nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import germane
+from germane import Engine, Scoped
+from germane.ranking.history import asks_for_history
+from germane.testing.fakes import FixedClock, WordCounter
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+TOPICS = ("retry limit", "cache size", "token budget", "import order", "session key")
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    clock = FixedClock(NOW, timedelta(seconds=1))
+    with germane.open(":memory:", counter=WordCounter(), clock=clock) as opened:
+        yield opened
+
+
+def remember_notes(engine: Engine) -> list[str]:
+    texts = [f"The {topic} is set in settings.toml and read once at the start." for topic in TOPICS]
+    return [engine.remember(text, kind="note").id for text in texts]
+
+
+def remember_commits(engine: Engine, count: int) -> list[str]:
+    drafts = [
+        {
+            "content": f"Change the {TOPICS[number % len(TOPICS)]} to {number}",
+            "kind": "commit",
+            "tags": ("commit",),
+            "created_at": NOW - timedelta(days=number),
+            "metadata": {"day": f"day {number}", "author": "Ann", "short": f"c{number:06}"},
+        }
+        for number in range(count)
+    ]
+    return [one.memory.id for one in engine.remember_many(drafts)]
+
+
+@pytest.mark.parametrize("how", [Scoped(), Scoped(degrade=False), Scoped(backfill=False), "scoped_exact"])
+@pytest.mark.parametrize("budget", [0, 30, 60, 90, 200, 2000])
+def test_in_the_scoped_plans_commits_take_only_what_others_leave(how: Scoped | str, budget: int) -> None:
+    shown = []
+    for commits in (0, 300):
+        with germane.open(":memory:", embedder=None, counter=WordCounter()) as engine:
+            remember_notes(engine)
+            long = "A long record. " + "word " * 40
+            engine.remember(long, kind="adr", scope="task:T-1")
+            remember_commits(engine, commits)
+            context = engine.assemble("", plan=how, task="T-1", budget=budget)
+            assert context.tokens <= budget or how == "scoped_exact"
+            kinds = [item.memory.kind for item in context.items]
+            assert kinds == sorted(kinds, key=lambda kind: kind == "commit")
+            shown.append([(i.memory.content, i.level) for i in context.items if i.memory.kind != "commit"])
+            if commits and budget == 2000:
+                assert kinds.count("commit") > 100
+    assert shown[0] == shown[1]
+
+
+def test_more_commits_than_are_looked_at_hide_no_note() -> None:
+    with germane.open(":memory:", embedder=None, counter=WordCounter()) as engine:
+        for number in range(350):
+            engine.remember(f"Note {number}", kind="note")
+        remember_commits(engine, 1200)
+        context = engine.assemble("", plan="scoped", budget=2000)
+        assert sum(item.memory.kind == "note" for item in context.items) == 350
+
+
+def test_an_ordinary_question_finds_other_kinds_first(engine: Engine) -> None:
+    notes = remember_notes(engine)
+    remember_commits(engine, 60)
+    for topic, note in zip(TOPICS, notes, strict=True):
+        found = engine.recall(f"What is the {topic}?", limit=5)
+        assert found[0].memory.id == note
+        context = engine.assemble(f"What is the {topic}?", budget=1000)
+        assert note in [item.memory.id for item in context.items]
+        ranked = [item for item in context.items if item.memory.kind in ("note", "commit")]
+        assert ranked[0].memory.id == note
+
+
+def test_questions_on_history_find_commits(engine: Engine) -> None:
+    remember_notes(engine)
+    remember_commits(engine, 60)
+    for topic in TOPICS:
+        for question in (f"When did we change the {topic}?", f"Which commit changed the {topic}?"):
+            assert engine.recall(question)[0].memory.kind == "commit"
+            assert "commit" in [item.memory.kind for item in engine.assemble(question, budget=1000).items]
+
+
+def test_a_commit_says_when_and_by_whom(engine: Engine) -> None:
+    (commit,) = remember_commits(engine, 1)
+    text = engine.get(commit).renditions.full.text
+    assert text == "Change the retry limit to 0 (day 0, Ann, c000000)"
+
+
+@pytest.mark.parametrize(
+    ("question", "history"),
+    [
+        ("When did we change the retry limit?", True),
+        ("when was the cache introduced", True),
+        ("Who added the fence?", True),
+        ("Which commits touched the parser?", True),
+        ("What changed in the importer?", True),
+        ("What has been changed since May?", True),
+        ("history of the working set", True),
+        ("How has the ranking evolved?", True),
+        ("What is the retry limit?", False),
+        ("When is the meeting?", False),
+        ("How do I change the retry limit?", False),
+        ("Who is Ann?", False),
+        ("", False),
+    ],
+)
+def test_questions_on_history_are_told_from_others(question: str, *, history: bool) -> None:
+    assert asks_for_history(question) is history
+
+
+def test_a_long_question_is_read_in_bounded_time() -> None:
+    assert not asks_for_history("when did who " * 50_000)
