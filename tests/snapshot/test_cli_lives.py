@@ -49,6 +49,7 @@ def test_events(db: Path) -> None:
             {
                 "number": 1,
                 "memory_id": "<id 1>",
+                "version": 1,
                 "sign": "confirm",
                 "before": "new",
                 "after": "confirmed",

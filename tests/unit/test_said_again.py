@@ -104,6 +104,14 @@ def test_a_forgotten_text_that_is_said_again_is_active_with_what_is_new(engine: 
     assert (done.memory.id, done.memory.status, done.memory.importance) == (first.id, Status.ACTIVE, 9)
 
 
+def test_a_fact_that_is_met_in_other_words_gets_what_is_new(engine: Engine) -> None:
+    first = engine.remember("The cache lives in Valkey.", kind="fact")
+    (done,) = engine.remember_many(
+        [{"content": "the cache lives in valkey", "kind": "fact", "tags": ["cache"]}], reconcile=True
+    )
+    assert (done.memory.id, done.what, done.memory.stage) == (first.id, "updated: tags", Stage.CONFIRMED)
+
+
 def test_within_one_call_nothing_is_lost(engine: Engine) -> None:
     done = engine.remember_many(
         [{"content": TEXT, "outcome": word, "tags": [word]} for word in ("success", "failure", "success")]

@@ -26,6 +26,7 @@ from germane.exchange.exact import (
 from germane.exchange.fields import FieldError
 from germane.model.experience import Experience, Experienced
 from germane.model.learning import Attested, Example
+from germane.model.memory import split_id
 from germane.model.stage import Cause, LifeEvent, Sign, Stage
 
 __all__ = ["FORMAT", "RECORD", "Learns", "experience_to_json", "experienced_from_json", "known_by"]
@@ -105,8 +106,9 @@ def known_by(kept: Experienced, ids: Mapping[str, str]) -> Experienced | None:
         return None
     called = ids[kept.memory_id]
     if isinstance(kept, LifeEvent):
+        memory_id, version = split_id(called)
         other = None if kept.other is None else ids.get(kept.other)
-        return replace(kept, memory_id=called, other=other)
+        return replace(kept, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
     return replace(kept, memory_id=called)
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TextIO
 
 from germane.errors import InvalidInput
 from germane.exchange.experiences import experience_to_json
 from germane.exchange.records import memory_to_json
-from germane.model.experience import Experience
+from germane.model.experience import Experience, version_of
 from germane.model.memory import Memory
 from germane.model.stage import Standing
 
@@ -41,12 +42,18 @@ def export_jsonl(
     come oldest first, each version after the one it supersedes. Raises InvalidInput for metadata that
     JSON can't hold.
     """
-    written: list[str] = []
+    written: dict[str, str] = {}
     for memory in memories:
         out.write(_line(memory, (standings or {}).get(memory.ref)))
-        written.append(memory.ref)
+        written[memory.version_id] = memory.ref
     if experience is not None:
-        kept = experience_to_json(experience, agent=agent, ids=frozenset(written))
+        events = tuple(
+            replace(one, memory_id=written[name])
+            for one in experience.events
+            if (name := version_of(one)) in written
+        )
+        told = replace(experience, events=events)
+        kept = experience_to_json(told, agent=agent, ids=frozenset(written.values()))
         out.writelines(map(_as_line, kept))
     return len(written)
 

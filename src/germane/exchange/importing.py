@@ -119,7 +119,11 @@ def _import_export(
         run.read += len(group) - len(kept)
         stored = run.store(kept, partial(engine.adopt, standings=lives))
         # What is known here by another id has gone through the same.
-        ids |= {given.ref: one.memory.ref for given, one in zip(kept, stored, strict=True) if one is not None}
+        ids |= {
+            given.ref: one.memory.version_id
+            for given, one in zip(kept, stored, strict=True)
+            if one is not None
+        }
     if gone_through:
         run.experience = engine.adopt_experience(_experience(gone_through, ids))
 

@@ -20,6 +20,7 @@ def event_shape(event: LifeEvent) -> Shape:
     return {
         "number": event.number,
         "memory_id": event.memory_id,
+        "version": event.version,
         "sign": str(event.sign),
         "before": str(event.before),
         "after": str(event.after),

@@ -11,9 +11,10 @@ from typing import TypeAlias
 from germane.model.learning import Attested, Example
 from germane.model.stage import LifeEvent
 
-__all__ = ["Experience", "Experienced"]
+__all__ = ["Experience", "Experienced", "version_of"]
 
 Experienced: TypeAlias = Example | Attested | LifeEvent
+
 """One thing that an agent went through with a memory: it was shown, work turned out, its life went on."""
 
 
@@ -37,3 +38,8 @@ class Experience:
     def __bool__(self) -> bool:
         # Whether an agent learns is something that it has, also before it was told of anything.
         return self.learns or len(self) > 0
+
+
+def version_of(kept: Experienced) -> str:
+    """The name of the version that something speaks of: for an event `id@n`, else what it names itself."""
+    return f"{kept.memory_id}@{kept.version}" if isinstance(kept, LifeEvent) else kept.memory_id

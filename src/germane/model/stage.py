@@ -85,7 +85,8 @@ class Standing:
 class LifeEvent:
     """One thing that happened in the life of a memory: what, when, by whom and why; no text.
 
-    `other` is the id of the memory that had a part in it, None where there is none or it was purged.
+    `version` is that of the memory to which it happened. `other` is the id of the memory that had a part in
+    it, None where there is none or it was purged.
     """
 
     number: int
@@ -97,3 +98,4 @@ class LifeEvent:
     by: str
     at: datetime
     other: str | None = None
+    version: int = 1

@@ -13,6 +13,7 @@ import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Attest, Insert, Purge, Revise, SetStatus
+from germane.model.experience import version_of
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
@@ -145,7 +146,9 @@ class LivingContract:
         other = make_revision(head, "Something else.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=other)])
         assert living(store).standings(AGENT, [other.id]) == (Standing(stage=Stage.ACTIVE),)
-        assert [each.memory_id for each in living(store).life_events(AGENT, other.id)] == [memory.version_id]
+        assert [version_of(each) for each in living(store).life_events(AGENT, other.id)] == [
+            memory.version_id
+        ]
 
     def test_what_was_counted_elsewhere_comes_along_and_changes_nothing_known(self, store: Store) -> None:
         standing = Standing(stage=Stage.CORE, confirmations=4, renewed_at=LATER)

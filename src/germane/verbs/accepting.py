@@ -16,7 +16,7 @@ from germane.model.memory import Memory, as_utc
 from germane.model.upkeep import Reconcile
 from germane.verbs.outdated import checked_quotations
 from germane.verbs.reconciling import reconciled, rules_of
-from germane.verbs.remember import draft_of, given_in, keep, memory_of
+from germane.verbs.remember import draft_of, given_in, keep, memory_of, updated
 from germane.verbs.session import Session
 from germane.verbs.weighing import Quality, weighed
 
@@ -45,13 +45,23 @@ def remember_many(
         stored = keep(session, memories, revive=revive, given=given, at=now)
     else:
         stored = tuple(
-            reconciled(session, memory, rules)
+            _reconciled(session, memory, rules, given, now)
             or keep(session, [memory], revive=revive, given=given, at=now)[0]
             for memory in memories
         )
     return tuple(
         replace(one, doubt=doubt) if doubt else one for one, (_, doubt) in zip(stored, judged, strict=True)
     )
+
+
+def _reconciled(
+    session: Session, memory: Memory, rules: Reconcile, given: Mapping[str, frozenset[str]], now: datetime
+) -> Remembered | None:
+    """What became of a fact that meets a known one; a confirmed one gets what is new as well."""
+    met = reconciled(session, memory, rules)
+    if met is None or met.created:
+        return met
+    return updated(session, met, memory, given.get(memory.id, frozenset()), now)
 
 
 def _memories(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from germane.model.change import Adopt
-from germane.model.experience import Experience, Experienced
+from germane.model.experience import Experience, Experienced, version_of
 from germane.model.learning import Example
 from germane.model.stage import LifeEvent
 from germane.protocols import Learning, Living, Validating
@@ -73,17 +73,17 @@ def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
             number = 1 if latest is None else max(1, one.given - latest)
             latest = one.given
         elif isinstance(one, LifeEvent):
-            key = (one.memory_id, one.sign, one.before, one.after, one.cause, one.at)
+            key = (version_of(one), one.sign, one.before, one.after, one.cause, one.at)
             alike[key] += 1
             number = alike[key]
         yield Adopt(kept=one, number=number)
 
 
 def _adopted(session: Session, changes: Sequence[Adopt]) -> int:
-    ids = list(dict.fromkeys(one.kept.memory_id for one in changes))
+    ids = list(dict.fromkeys(version_of(one.kept) for one in changes))
     found = session.store.get(session.agent, ids)
     there = {one for one, memory in zip(ids, found, strict=True) if memory is not None}
-    applied = session.store.apply(session.agent, [one for one in changes if one.kept.memory_id in there])
+    applied = session.store.apply(session.agent, [one for one in changes if version_of(one.kept) in there])
     return sum(each.created for each in applied)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from types import MappingProxyType
@@ -39,7 +39,16 @@ from germane.verbs.read import get, head_of
 from germane.verbs.session import Session
 from germane.verbs.versions import store_version
 
-__all__ = ["adopt", "content_hash_of", "draft_of", "given_in", "keep", "memory_of", "renew_renditions"]
+__all__ = [
+    "adopt",
+    "content_hash_of",
+    "draft_of",
+    "given_in",
+    "keep",
+    "memory_of",
+    "renew_renditions",
+    "updated",
+]
 
 _BATCH = 1000
 """Memories per transaction: large enough to be fast, small enough to let other writers in."""
@@ -72,7 +81,8 @@ def keep(
     Without `revive` they are what an import came across: what is known stays as it is. `at` is the moment of
     storing, where the times of the memories are those of their sources.
     """
-    stored = tuple(_stored(session, memories, revive=revive, at=at))
+    named = None if revive else {one for one, fields in given.items() if "created_at" in fields}
+    stored = tuple(_stored(session, memories, revive=revive, at=at, dated=named))
     if not revive:
         return stored
     # The same memory may stand in a batch several times, and is counted before it is updated.
@@ -89,8 +99,8 @@ def keep(
 
 
 def given_in(draft: Draft) -> frozenset[str]:
-    """The fields of a draft that apply to a memory which says the same already."""
-    fields = {name: getattr(draft, name) for name in _APPLIED}
+    """The fields of a draft that matter to a memory which says the same already."""
+    fields = {name: getattr(draft, name) for name in (*_APPLIED, "created_at")}
     return frozenset(name for name, value in fields.items() if value is not None and value is not False)
 
 
@@ -212,6 +222,7 @@ def _stored(
     revive: bool,
     standings: Mapping[str, Standing] = _NO_STANDINGS,
     at: datetime | None = None,
+    dated: Collection[str] | None = None,
 ) -> Iterator[Remembered]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
@@ -223,7 +234,7 @@ def _stored(
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
                 standing=standings.get(memory.ref),
-                dated=_dated(session, memory, now=revive),
+                dated=_dated(session, memory) if dated is None or _names_day(memory, dated) else "",
                 at=at,
             )
             for memory, vector in zip(batch, vectors, strict=True)
@@ -231,14 +242,15 @@ def _stored(
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
-def _dated(session: Session, memory: Memory, *, now: bool) -> str:
-    """The hash of an episode with its day, as another day makes it another one.
-
-    An import that names no day comes across the same text `now` as on any other day.
-    """
-    names_day = now or memory.created_at != memory.updated_at or "date" in memory.metadata
+def _dated(session: Session, memory: Memory) -> str:
+    """The hash of an episode with its day, as another day makes it another one."""
     is_episode = session.kinds.of(memory).lifecycle == "episode"
-    return content_hash_of(memory, day_of(memory)) if is_episode and names_day else ""
+    return content_hash_of(memory, day_of(memory)) if is_episode else ""
+
+
+def _names_day(memory: Memory, dated: Collection[str]) -> bool:
+    """Whether an import says of which day a memory is; else it is the same one on any day."""
+    return memory.id in dated or "date" in memory.metadata
 
 
 def _said_again(
@@ -247,7 +259,7 @@ def _said_again(
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
-        return remembered if remembered.created else _updated(session, remembered, given, fields, at)
+        return remembered if remembered.created else updated(session, remembered, given, fields, at)
     try:
         head = head_of(session, former)
     except NotFound:
@@ -260,7 +272,7 @@ def _said_again(
     return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
 
 
-def _updated(
+def updated(
     session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], at: datetime | None
 ) -> Remembered:
     """A known memory with what is new in the fields that a caller has set, as its next version."""
@@ -280,8 +292,8 @@ def _updated(
                 raise
             head = head_of(session, get(session, head.id))
         else:
-            updated = tuple(name for name in _APPLIED if name in changes)
-            return Remembered(memory=stored, created=False, updated=updated)
+            names = tuple(name for name in _APPLIED if name in changes)
+            return Remembered(memory=stored, created=False, updated=names)
     raise AssertionError("The last try returns or raises.")
 
 

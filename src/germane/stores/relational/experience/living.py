@@ -19,7 +19,7 @@ from germane.model.memory import Memory, Status
 from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.experience.validating import Told
-from germane.stores.relational.rows import microseconds, moment, named, ref_of
+from germane.stores.relational.rows import id_text, microseconds, moment, named
 from germane.stores.relational.working_sets.in_sets import gone_from_sets
 
 __all__ = ["LivedIn", "keep_counts", "live", "lived_by", "sign_of_repetition"]
@@ -177,15 +177,16 @@ def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> 
 
 
 def _event(row: tuple[Any, ...]) -> LifeEvent:
-    number, *version, sign, before, after, cause, by, other, numbered, superseded_by, at = row
+    number, raw, version, sign, before, after, cause, by, other, at = row
     return LifeEvent(
         number=number,
-        memory_id=ref_of(*version),
+        memory_id=id_text(raw),
+        version=version,
         sign=Sign(sign),
         before=Stage(before),
         after=Stage(after),
         cause=Cause(cause),
         by=by,
         at=moment(at),
-        other=None if other is None else ref_of(other, numbered, superseded_by),
+        other=None if other is None else id_text(other),
     )

@@ -6,8 +6,8 @@ Level: stores (imports retrieval and what is above it).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -25,6 +25,7 @@ from germane.model.change import (
     SetStatus,
     SetVector,
 )
+from germane.model.experience import version_of
 from germane.model.living import Live, Merge, Reword
 from germane.model.memory import Memory, Status, split_id
 from germane.model.stage import Cause, Sign, Stage
@@ -49,6 +50,10 @@ from germane.stores.relational.writes.storing import New, store_new
 from germane.stores.relational.writes.versions import Version, chain_of, nums_of, same_texts, versions
 
 __all__ = ["Writing", "purges"]
+
+
+_Followed = tuple[int, int, Memory, Rows]
+"""A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
 
 
 def purges(changes: Sequence[Change]) -> bool:
@@ -112,12 +117,14 @@ class Writing:
         now: dict[int, Memory] = {}
         applied: list[Applied] = []
         again: list[tuple[int, int, Insert]] = []
+        followed: list[_Followed] = []
         for insert in inserts:
             self._check_owner(insert.memory)
             each, same = recognised(insert, known)
             num = next((num for num, stored in reversed(same) if is_same(stored, each)), None)
             if num is None:
                 num = self._note_new()
+                each = self._following(num, each, followed)
                 new.append((num, each))
                 same.append((num, each.memory))
                 now[num] = each.memory
@@ -130,9 +137,8 @@ class Writing:
                 again.append((len(applied), num, each))
                 now[num] = seen_again(now.get(num) or dict(same)[num], each)
                 applied.append(Applied(memory=now[num]))
-        replaced = [one for num, each in new for one in self._replaced(num, each.memory)]
         self._store([(num, each.memory, each.vector) for num, each in new])
-        for former, num, memory, holding in replaced:
+        for former, num, memory, holding in followed:
             self._follow_in_sets(former, num, memory, holding, at=memory.updated_at)
         for num, each in new:
             if each.standing is not None:
@@ -143,13 +149,19 @@ class Writing:
             applied[place] = self._repeat(num, each) or applied[place]
         return applied
 
-    def _replaced(self, num: int, memory: Memory) -> Iterator[tuple[int, int, Memory, Rows]]:
-        """Supersede the current version where an import brings a later one, which is stored after this."""
+    def _following(self, num: int, insert: Insert, followed: list[_Followed]) -> Insert:
+        """Supersede the current version where an import brings a later one; what was forgotten stays so."""
+        memory = insert.memory
         if memory.version == 1 or memory.superseded_by is not None:
-            return
+            return insert
         for former in map(Version._make, versions(self.connection, self.agent, memory.id).fetchall()):
             if former.is_head and former.number < memory.version:
-                yield former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at)
+                if self._load(former.num).status is Status.FORGOTTEN:
+                    memory = memory.evolve(status=Status.FORGOTTEN)
+                followed.append(
+                    (former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at))
+                )
+        return replace(insert, memory=memory)
 
     def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
         """Let a memory's next version replace the row `former`; the working sets that hold that one.
@@ -271,7 +283,7 @@ class Writing:
         return Applied(memory=self._load(num), created=counted)
 
     def _adopt(self, change: Adopt) -> Applied:
-        num = self._num(change.kept.memory_id)
+        num = self._num(version_of(change.kept))
         return Applied(created=adopt(self.connection, self.agent, num, change), memory=self._load(num))
 
     def _live(self, change: Live) -> Applied:

@@ -45,8 +45,8 @@ WHERE agent = %(agent)s AND num = %(num)s AND sign = %(sign)s AND stage_before =
 
 -- name: life_events
 -- What happened to some memories after the event `since`, in order.
-SELECT number, memories.chain, memories.version, memories.superseded_by, sign, stage_before, stage_after, cause,
-       agents.name, others.chain, others.version, others.superseded_by, life_events.at
+SELECT number, memories.chain, memories.version, sign, stage_before, stage_after, cause, agents.name, others.chain,
+       life_events.at
 FROM life_events
 JOIN memories ON memories.agent = life_events.agent AND memories.num = life_events.num
 JOIN agents ON agents.agent = life_events.by

@@ -43,8 +43,8 @@ WHERE agent = :agent AND num = :num AND sign = :sign AND stage_before = :before 
 
 -- name: life_events
 -- What happened to some memories after the event :since, in order.
-SELECT number, memories.chain, memories.version, memories.superseded_by, sign, stage_before, stage_after, cause,
-       agents.name, others.chain, others.version, others.superseded_by, life_events.at
+SELECT number, memories.chain, memories.version, sign, stage_before, stage_after, cause, agents.name, others.chain,
+       life_events.at
 FROM life_events
 CROSS JOIN memories ON memories.num = life_events.num
 CROSS JOIN agents ON agents.agent = life_events.by
