@@ -72,7 +72,7 @@ def test_a_hint_shifts_limits_from_five_to_eight_and_three() -> None:
     assert limit_of("facts", 1, ("decisions",)) == 1
     plan = layered(BUILT_IN, frame_named("task"), intent=intent("Which decisions stand?"))
     limits = {section.name: section.limit for section in plan.sections if section.name in FLEXIBLE}
-    assert limits == {"decisions": 80, "facts": 45, "procedures": 9, "episodes": 45}
+    assert limits == {"decisions": 80, "facts": 60, "procedures": 9, "episodes": 120}
     first = max(
         (section for section in plan.sections if section.name in FLEXIBLE), key=lambda one: one.priority
     )

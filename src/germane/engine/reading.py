@@ -168,32 +168,26 @@ class Reading(Refreshing):
         ends each item with an id that `expand` takes. What a running `conversation` (a text or one of the
         engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These
         bind all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
-        `task`, by id or in words, and `paths`; a note on a file `changed` since ranks lower. `record` fills
-        the ledger. Raises BudgetTooSmall or InvalidInput.
+        `task`, by id or in words, and `paths`; a note on a `changed` file ranks lower. `record` fills the
+        ledger. Raises BudgetTooSmall or InvalidInput.
         """
         filter_of, clock = verbs.question.filter_of, self._session.clock
         where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
         where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
+        work = {"task": task, "paths": paths or None, "changed": changed, "conversation": conversation}
+        shows = {"dates": dates, "sources": sources, "ids": ids}
+        how = {"budget": budget, "plan": plan, "pins": pins, "scorer": scorer, "gate": gate}
         return self._assembled(
             query,
             record,
-            budget=budget,
             where=where,
-            plan=plan,
             frame=DEFAULT_FRAME if frame is None else frame,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
-            pins=pins,
-            scorer=scorer,
             spaces=verbs.together.entered_spaces(self._session, spaces),
-            conversation=conversation,
-            task=task,
-            paths=paths or None,
-            changed=changed,
             guidance=(frame is not None and frame != AUTO) if guidance is None else guidance,
-            gate=gate,
-            dates=dates,
-            sources=sources,
-            ids=ids,
+            **shows,
+            **work,
+            **how,
         )
 
     def frames(self) -> tuple[Frame, ...]:

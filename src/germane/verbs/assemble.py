@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
@@ -70,27 +70,19 @@ def assemble(
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
     What was remembered as pinned stands in it like what `pins` names. The clock is read once. The filter
-    binds every section; only its time range is lifted for what is shown whatever the question, with a note:
-    a question about last week must not lose the agent its constraints. What `pins` names stays in, and what
-    `conversation` contains is left out.
+    binds all but `pins`; only its time range is lifted for what is always shown, with a note: a question
+    about last week must not lose the agent its constraints. What `conversation` contains is left out.
     """
-    now = as_utc(session.clock(), name="clock")
-    asked = understand(session, query, where, now=now)
-    framing = framed(
-        session,
-        query,
-        plan=plan,
-        frame=frame,
-        budget=budget,
-        dated=asked.question.when is not None,
-        guidance=guidance,
-    )
-    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
-    framing = replace(framing, plan=_settled(shown, now))
+    asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
+    how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": guidance}
+    framing = framed(session, query, dated=asked.question.when is not None, **how)
+    plan = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(plan, now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
+    told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
     request = Request(
         plan=plan,
         question=asked.question,
@@ -106,22 +98,15 @@ def assemble(
         gate=gate,
         weights=taught.weights,
         usefulness=taught.usefulness,
-        notes=(
-            *asked.notes,
-            *framing.notes,
-            *lifted(asked.where, plan, found, pinned),
-            *failures(plan, found, session.kinds),
-            *unadvised,
-        ),
+        notes=(*asked.notes, *framing.notes, *told),
         left_out=said_in(session, found, conversation),
         domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     context = _assembled(session, request, found, alone=not spaces)
-    notes = context.trace.notes
-    if framing.searches:
-        notes += _of_another_time(context, framing.plan, found, asked.question.when or where.when)
+    when = asked.question.when or where.when if framing.searches else None
+    notes = (*context.trace.notes, *_of_another_time(context, framing.plan, found, when))
     return replace(context, trace=replace(context.trace, where=where, notes=notes))
 
 
