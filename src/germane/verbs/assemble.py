@@ -16,8 +16,8 @@ from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
 from germane.model.judgement import Judgement
 from germane.model.memory import Memory, Status, as_utc
-from germane.model.plan import Plan
-from germane.model.query import Candidate, Filter, Found, Order, Slice, TimeRange
+from germane.model.plan import Plan, RollOver
+from germane.model.query import Candidate, Filter, Found, Order, Query, Slice, TimeRange
 from germane.model.slate import Slate
 from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 __all__ = ["assemble", "lifted", "named_pins", "said_in"]
 
 _ACTIVE = Filter()
+_SHORTEST_WHOLE = 12
+"""Tokens that a memory takes at least, or that its bullet, day and source add to its text."""
 _MOST_PINNED = 1000
 """Far more than any budget holds: too many pins are an error that says so, not a silent choice."""
 
@@ -80,6 +82,8 @@ def assemble(
     framing = replace(framing, plan=_settled(plan, now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
+    if gate is None and scorer is None and not spaces:
+        found = _with_rest(session, asked, framing, found)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
     told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
@@ -108,6 +112,34 @@ def assemble(
     when = asked.question.when or where.when if framing.searches else None
     notes = (*context.trace.notes, *_of_another_time(context, framing.plan, found, when))
     return replace(context, trace=replace(context.trace, where=where, notes=notes))
+
+
+def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) -> Found:
+    """What was found, and where all current memories fit the budget whole, those that it left out as well.
+
+    By meaning everything is found, by words only what has one of them. In so small a store leaving a memory out
+    gains nothing; what the question didn't find has no signal, and so comes last.
+    """
+    gathered = sum(map(len, found.slices))
+    if framing.plan.roll_over is not RollOver.BEST or not (framing.searches and found.by_relevance):
+        return found
+    if gathered >= found.admitted or found.admitted * _SHORTEST_WHOLE > framing.budget or found.failed:
+        return found
+    sections = [section for section in framing.plan.sections if section.gathers]
+    slices = tuple(
+        replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or asked.where)
+        for part in _slices(framing.plan, asked.where)
+    )
+    every = session.store.search(session.agent, Query(filter=asked.where, slices=slices))
+    whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
+    if every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
+        return found
+    parts = []
+    for section, here, rest in zip(sections, found.slices, every.slices, strict=True):
+        ids = set(_ids_of(here))
+        more = () if section.order is not None else (one for one in rest if one.memory.ref not in ids)
+        parts.append((*here, *(Candidate(memory=one.memory) for one in more)))
+    return _each_in_one(framing.plan, replace(found, slices=tuple(parts)))
 
 
 def _of_another_time(context: Context, plan: Plan, found: Found, when: TimeRange | None) -> tuple[Note, ...]:
