@@ -10,10 +10,10 @@ inherited. Where that takes too long, the child can't use that store, and is ref
 
 from __future__ import annotations
 
+import _frozen_importlib
 import _imp
 import inspect
 import os
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -174,26 +174,20 @@ _fork: Final = _Fork()
 
 def _wait_for_imports(deadline: float) -> None:
     """Wait until no other thread imports anything, and let none begin until the fork is over."""
-    # Nothing else tells which imports are this thread's.
-    own, frame = set[object](), inspect.currentframe()
-    while frame is not None:
-        own.add(frame.f_globals.get("__name__"))
-        frame = frame.f_back
     while True:
         _imp.acquire_lock()
-        specs = map(_spec_of, list(sys.modules.values()))
-        under_way = {spec.name for spec in specs if getattr(spec, "_initializing", False)}
-        if not under_way - own or time.monotonic() >= deadline:
+        if not _is_importing() or time.monotonic() >= deadline:
             return
         _imp.release_lock()
         time.sleep(_LOOK_AGAIN)
 
 
-def _spec_of(module: object) -> Any:
-    """How a module is being imported, past what a lazy one does when it is asked for anything."""
-    with suppress(Exception):
-        return object.__getattribute__(module, "__spec__")
-    return None
+def _is_importing() -> bool:
+    """Whether another thread is looking for a module or running it: it has that module's lock meanwhile."""
+    with suppress(Exception):  # What Python doesn't show can't be waited for, and must not hinder a fork.
+        locks = [known() for known in list(getattr(_frozen_importlib, "_module_locks", {}).values())]
+        return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
+    return False
 
 
 def _before() -> None:

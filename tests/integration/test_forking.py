@@ -65,6 +65,8 @@ def forked(work: Callable[[], object]) -> int:
                 code = WORKED
             except GermaneError as error:
                 code = REFUSED if "fork" in str(error) else 2
+                if code != REFUSED:
+                    traceback.print_exc()
             except BaseException:  # noqa: BLE001 - Whatever it is, the child ends here.
                 traceback.print_exc()
         finally:
