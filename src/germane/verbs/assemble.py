@@ -117,8 +117,8 @@ def assemble(
 def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) -> Found:
     """What was found, and where all current memories fit the budget whole, those that it left out as well.
 
-    By meaning everything is found, by words only what has one of them. In so small a store leaving a memory out
-    gains nothing; what the question didn't find has no signal, and so comes last.
+    By meaning everything is found, by words only what has one of them. In so small a store leaving a memory
+    out gains nothing; what the question didn't find has no signal, and so comes last.
     """
     gathered = sum(map(len, found.slices))
     if framing.plan.roll_over is not RollOver.BEST or not (framing.searches and found.by_relevance):
