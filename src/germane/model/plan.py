@@ -225,9 +225,9 @@ class Plan:
                 )
             if Level.EXCERPT in section.levels:
                 raise InvalidPlan(
-                    f"Section {section.name!r} of plan {self.name!r} can't have level {Level.EXCERPT}: it is "
-                    "made during packing, where only a part of a full text fits. Choose from full, summary and "
-                    "micro."
+                    f"Section {section.name!r} of plan {self.name!r} can't have level {Level.EXCERPT}: only "
+                    "packing makes an excerpt, of a full text that doesn't fit. Choose from full, summary "
+                    "and micro."
                 )
         if self.counts_content and self.counts_renditions:
             raise InvalidPlan(f"Plan {self.name!r} counts contents and renditions. Let it count one of them.")

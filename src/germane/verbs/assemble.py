@@ -174,7 +174,12 @@ def _settled(plan: Plan, now: datetime) -> Plan:
 
 def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
     context = assemble_context(request, found)
-    more = associated(session, request, found, context) if alone and request.gated else None
+    if not (alone and request.gated):
+        return context
+    # Where everything fits, the gate drops nothing; which section it would empty, it says where it does.
+    shows_all = request.gate is None and not context.trace.excluded
+    judged = assemble_context(replace(request, gate=True), found) if shows_all else context
+    more = associated(session, request, found, judged)
     if more is None:
         return context
     with_them, also_near = more

@@ -17,7 +17,7 @@ from germane.model.context import Context
 from germane.model.memory import Memory
 from germane.model.plan import Section
 from germane.model.query import Candidate, Found, Query, Slice
-from germane.model.trace import Note
+from germane.model.trace import Note, Reason
 from germane.model.vector import Vector
 from germane.pipeline import Request
 from germane.verbs.embed import embed_texts, is_eager
@@ -108,14 +108,23 @@ def _doing(request: Request) -> str:
 
 
 def _empty(request: Request, found: Found, context: Context) -> list[Section]:
-    """The sections that show nothing although there is something of their kinds: no other could be near."""
+    """The sections for which nothing is relevant although there is something of their kinds: no other could
+    be near.
+
+    One whose memories lacked tokens isn't empty in this sense, so that what is near doesn't depend on the
+    budget.
+    """
     shown = {use.name: use.included for use in context.trace.sections}
     gathering = [section for section in request.plan.sections if section.gathers]
-    return [
+    empty = [
         section
         for section, part in zip(gathering, found.slices, strict=True)
         if section.associates and part and not shown[section.name]
     ]
+    if not empty:
+        return []
+    relevant = {entry.section for entry in context.trace.entries if entry.reason is not Reason.NOT_RELEVANT}
+    return [section for section in empty if section.name not in relevant]
 
 
 def _seeds(context: Context) -> Sequence[Memory]:
