@@ -405,7 +405,7 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
     notes.extend(
         Note(code="text_left_out", text=f"The text of section {block.section.name!r} did not fit.")
         for block in fitted.blocks
-        if block.section.text and not block.shows_text
+        if block.section.text and not block.shows_text and any(each.choices for each in fitted.blocks)
     )
     if request.question.when is not None and request.plan.kinds_first is None:
         treated = (

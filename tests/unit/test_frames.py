@@ -19,7 +19,7 @@ from germane.plans.frame_files import frames_from_toml
 from germane.plans.frames import FRAMES, frame_named, with_frames
 from germane.plans.layered import ALWAYS, FLEXIBLE, budgeted, layered
 
-ALWAYS_THERE = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+ALWAYS_THERE = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}
 # Frame, total, decisions, facts, procedures, episodes, and what no section has a claim to.
 TOTALS = [
     ("conversation", 3000, 450, 450, 0, 0, 0),
@@ -52,9 +52,15 @@ def test_every_frame_has_its_total_and_its_shares(
     assert (found.total, found.spare, dict(found.shares)) == (total, spare, ALWAYS_THERE | flexible)
     plan = layered(BUILT_IN, frame)
     shares = allocate(total, [*(section.share for section in plan.sections), Share(weight=plan.spare)])
-    order = ["identity", "censors", "frame", "focus", *FLEXIBLE, "calibration"]
+    order = ["identity", "user", "user_facts", "censors", "frame", "focus", *FLEXIBLE, "calibration"]
     assert [section.name for section in plan.sections] == order
-    assert list(shares) == [found.shares[name] for name in order] + [spare]
+    by_name = dict(zip(order, shares[:-1], strict=True))
+    # The user's two sections have a floor, which comes first; the rest is split by weight.
+    assert by_name["frame"] == 0
+    assert by_name["user"] == by_name["user_facts"] >= 40
+    assert sum(shares) == total
+    for one in (*FLEXIBLE, "identity", "censors", "focus", "calibration"):
+        assert abs(by_name[one] - found.shares[one]) <= 80 * found.shares[one] / total + 1
 
 
 def test_the_layers_of_the_default_sum_to_more_than_its_total_and_so_shrink() -> None:
@@ -223,7 +229,9 @@ def test_frames_of_ones_own_come_from_a_file(tmp_path: Path) -> None:
         context = engine.assemble("Review the pull request, it fails", frame="auto")
         assert (context.trace.frame, context.trace.budget) == ("review", 3200)
         assert engine.assemble("x", frame="review").trace.budget == 4000
-        assert "## Current Approach: Task\nWork." in engine.assemble("x").text
+        engine.remember("The worker retries three times.")
+        assert "## Current Approach: Task\nWork." in engine.assemble("worker", frame="task").text
+        assert "Current Approach" not in engine.assemble("worker").text
 
 
 def test_frames_of_ones_own_come_as_values() -> None:

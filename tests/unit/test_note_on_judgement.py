@@ -63,22 +63,14 @@ def test_the_note_says_in_one_sentence_how_well_the_agent_judges(
         assert str(told).startswith(f"Of 12 decisions {scored}: {leaning}")
 
 
-def test_too_few_to_say_is_said_and_nothing_of_nothing() -> None:
+def test_the_note_stands_only_once_it_has_something_to_say() -> None:
     with opened() as engine:
         assert note(engine) is None
         engine.remember("Chose Redis.", kind="decision", outcome="pending", confidence=0.5)
-        engine.remember("Chose Postgres.", kind="decision", outcome="success")
-        assert note(engine) is None  # One is awaited, and nobody gave the other a confidence.
-        engine.remember_many(decided(1))
-        assert note(engine) == (
-            "1 decision has both a confidence and an outcome; with fewer than 10, it is too early to say how "
-            "well you judge."
-        )
+        engine.remember_many(decided(FEWEST - 1))
+        assert note(engine) is None  # One is awaited, and of too few nothing can be said.
+        engine.remember("Chose Postgres.", kind="decision", outcome="success", confidence=0.9)
         assert note(engine) == engine.calibration().advice
-        engine.remember_many(decided(FEWEST - 1)[1:])
-        assert str(note(engine)).startswith("9 decisions have")
-        engine.remember_many(decided(FEWEST)[FEWEST - 1 :])
-        assert str(note(engine)).startswith("Of 10 decisions")
 
 
 def test_what_the_agent_noted_itself_stands_below_and_alone_where_there_is_too_little_to_say() -> None:
@@ -150,15 +142,16 @@ def test_another_agents_decisions_say_nothing_of_this_one(tmp_path: Path) -> Non
 def test_the_note_counts_inside_the_total_and_leaves_where_there_is_no_room() -> None:
     with opened(*decided(12)) as engine:
         shown = 0
-        for budget in range(200):
+        for budget in range(0, 500, 3):
             context = engine.assemble("Which caches?", budget=budget)
             assert engine._session.counter.count(context.text) == context.tokens <= budget
             shown += "## Note" in context.text
             use = next(use for use in context.trace.sections if use.name == "calibration")
             assert (use.used > 0) == ("## Note" in context.text)
             left_out = [one.text for one in context.trace.notes if one.code == "text_left_out"]
-            assert ("The text of section 'calibration' did not fit." in left_out) == (use.used == 0)
-        assert 0 < shown < 200
+            if context.trace.entries:
+                assert ("The text of section 'calibration' did not fit." in left_out) == (use.used == 0)
+        assert 0 < shown < 167
 
 
 def test_a_replay_has_the_note_of_then(tmp_path: Path) -> None:

@@ -223,6 +223,12 @@ class Plan:
                     f"count of alike ones of 1 or more; it has levels {section.levels}, limit "
                     f"{section.limit} and each {section.each}."
                 )
+            if Level.EXCERPT in section.levels:
+                raise InvalidPlan(
+                    f"Section {section.name!r} of plan {self.name!r} can't have level {Level.EXCERPT}: it is "
+                    "made during packing, where only a part of a full text fits. Choose from full, summary and "
+                    "micro."
+                )
         if self.counts_content and self.counts_renditions:
             raise InvalidPlan(f"Plan {self.name!r} counts contents and renditions. Let it count one of them.")
         if self.spare < 0:

@@ -346,7 +346,7 @@ class _Packer:
                 self._try(block, choice, self._under_ceiling(block, left), _levels(block, choice))
         self._deepen(every, _left(blocks, budget))
         self._cut(every, blocks, budget)
-        if any(block.shown for block in blocks):
+        if any(block.choices for block in blocks):
             for block in blocks:
                 most = budget if block.section.advises else int(_OWN_WORDS * budget)
                 self._write_text(block, min(_left(blocks, budget), most))

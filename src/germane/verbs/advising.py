@@ -5,7 +5,6 @@ Level: verbs.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from germane.model.judgement import Judgement
@@ -15,7 +14,7 @@ from germane.model.trace import Note
 from germane.ranking.calibration import FEWEST
 from germane.verbs.session import Session
 
-__all__ = ["advised", "judgement_of", "sought_for", "split_off", "told_sections"]
+__all__ = ["advised", "judgement_of", "sought_for", "split_off"]
 
 
 def sought_for(session: Session, plan: Plan, where: Filter) -> tuple[Slice, ...]:
@@ -49,36 +48,25 @@ def judgement_of(session: Session, where: Filter, *, found: Found | None = None)
         return error
 
 
-def advised(
-    plan: Plan, judgement: Judgement | Exception | None, *, told: Collection[str]
-) -> tuple[Plan, tuple[Note, ...]]:
+def advised(plan: Plan, judgement: Judgement | Exception | None) -> tuple[Plan, tuple[Note, ...]]:
     """The plan with one sentence as the text of each section that `advises`.
 
-    Without any decision that has a confidence and an outcome there is none; that there are too few is only
-    said in sections that have nothing else to say, which `told` names are not. Where the decisions couldn't
-    be read the section stays without, and a note says so.
+    Where fewer than ten decisions have a confidence and an outcome there is nothing to say yet. Where the
+    decisions couldn't be read the section stays without, and a note says so.
     """
-    advising = [section for section in plan.sections if section.advises]
     if isinstance(judgement, Exception):
         why = f"could not be told how decisions turned out: {type(judgement).__name__}: {judgement}"
         return plan, tuple(
-            Note(code="section_failed", text=f"Section {section.name!r} {why}") for section in advising
+            Note(code="section_failed", text=f"Section {section.name!r} {why}")
+            for section in plan.sections
+            if section.advises
         )
-    if judgement is None or not judgement.count:
+    if judgement is None or judgement.count < FEWEST:
         return plan, ()
     sections = tuple(
-        replace(section, text=judgement.advice)
-        if section.advises and (judgement.count >= FEWEST or section.name not in told)
-        else section
-        for section in plan.sections
+        replace(section, text=judgement.advice) if section.advises else section for section in plan.sections
     )
     return replace(plan, sections=sections), ()
-
-
-def told_sections(plan: Plan, found: Found) -> frozenset[str]:
-    """The sections for which memories were found."""
-    gathering = [section for section in plan.sections if section.gathers]
-    return frozenset(section.name for section, part in zip(gathering, found.slices, strict=False) if part)
 
 
 def _advises(plan: Plan) -> bool:

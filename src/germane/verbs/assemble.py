@@ -26,11 +26,11 @@ from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.emptiness import nothing_then
 from germane.ranking.order import in_order
-from germane.verbs.advising import advised, sought_for, split_off, told_sections
+from germane.verbs.advising import advised, sought_for, split_off
 from germane.verbs.associating import associated
 from germane.verbs.checks import checked_words, settled
 from germane.verbs.framing import Framed, Framing, framed
-from germane.verbs.isolating import failures
+from germane.verbs.isolating import failures, found_apart
 from germane.verbs.learned import Taught
 from germane.verbs.of_domain import gathered_limit, within_domain
 from germane.verbs.question import Asked, of_no_topic, query_of, understand
@@ -85,7 +85,7 @@ def assemble(
     if gate is None and scorer is None and not spaces:
         found = _with_rest(session, asked, framing, found)
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
-    plan, unadvised = advised(framing.plan, judgement, told=told_sections(framing.plan, found))
+    plan, unadvised = advised(framing.plan, judgement)
     told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
     request = Request(
         plan=plan,
@@ -117,8 +117,8 @@ def assemble(
 def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) -> Found:
     """What was found, and where all current memories fit the budget whole, those that it left out as well.
 
-    By meaning everything is found, by words only what has one of them. In so small a store leaving a memory out
-    gains nothing; what the question didn't find has no signal, and so comes last.
+    By meaning everything is found, by words only what has one of them. In so small a store leaving a memory
+    out gains nothing; what the question didn't find has no signal, and so comes last.
     """
     gathered = sum(map(len, found.slices))
     if framing.plan.roll_over is not RollOver.BEST or not (framing.searches and found.by_relevance):
@@ -130,9 +130,9 @@ def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) ->
         replace(part, order=Order.IMPORTANT, limit=found.admitted, where=part.where or asked.where)
         for part in _slices(framing.plan, asked.where)
     )
-    every = session.store.search(session.agent, Query(filter=asked.where, slices=slices))
+    every = found_apart(session.store, session.agent, Query(filter=asked.where, slices=slices))
     whole = sum(one.memory.renditions.full.tokens + _SHORTEST_WHOLE for part in every.slices for one in part)
-    if every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
+    if every.failed or every.stamp != found.stamp or whole + _SHORTEST_WHOLE * len(sections) > framing.budget:
         return found
     parts = []
     for section, here, rest in zip(sections, found.slices, every.slices, strict=True):

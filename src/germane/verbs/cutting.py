@@ -229,8 +229,7 @@ def _packed(
     """What stood in a context in its plan's sections once more, with the scores that it had."""
     plan = whole.plan
     if any(section.advises for section in plan.sections):
-        told = {section for section, _ in whole.stood}
-        plan, _ = advised(plan, judgement_of(session, where), told=told)
+        plan, _ = advised(plan, judgement_of(session, where))
     plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]
     kinds = {kind for section in plan.sections for kind in section.required_kinds}

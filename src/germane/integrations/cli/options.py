@@ -178,9 +178,7 @@ Sources = Annotated[
     bool,
     typer.Option("--sources/--no-sources", help="End facts, decisions and episodes with a short source."),
 ]
-Ids = Annotated[
-    bool, typer.Option("--ids", help="End each item with a short id that `germane show` takes.")
-]
+Ids = Annotated[bool, typer.Option("--ids", help="End each item with a short id that `germane show` takes.")]
 FramesFile = Annotated[
     Path | None,
     typer.Option("--frames", metavar="FILE", help="Further frames, a TOML file with a table for each."),
