@@ -139,6 +139,14 @@ def test_a_heading_of_a_decision_may_have_nothing_below_it(kind: str) -> None:
             assert memory.renditions.full.text
 
 
+@pytest.mark.parametrize("kind", [kind.name for kind in BUILT_IN])
+@pytest.mark.parametrize("content", ["===", "...", "*", "```", "![]()", "<b>", "# #"])
+def test_what_is_no_prose_is_shown_at_every_level_too(kind: str, content: str) -> None:
+    made = renditions_of(BUILT_IN.require(kind), {"content": content}, O200K)
+    assert made.micro.text
+    assert made.summary.text
+
+
 def test_a_procedure_lists_its_steps() -> None:
     fields = {"content": "How to deploy", "name": "Deploy", "steps": ["branch", "review", "merge"]}
     made = renditions_of(BUILT_IN.require("procedure"), fields, O200K)

@@ -104,6 +104,9 @@ def renditions_of(
     argued = kind.lifecycle == "decision"
     summary = full if plain else _within(kind.summary, summary_values, SUMMARY_TOKENS, counter, argued=argued)
     micro = _within(kind.micro, micro_values, MICRO_TOKENS, counter, one_line=True)
+    # A template of parts of the content, such as its headline, is empty where the content has none of them.
+    summary = summary or shorten(full, SUMMARY_TOKENS, counter)
+    micro = micro or shorten(_one_line(full), MICRO_TOKENS, counter)
     return Renditions(
         micro=Rendition(text=micro, tokens=counter.count(micro)),
         summary=Rendition(text=summary, tokens=counter.count(summary)),
