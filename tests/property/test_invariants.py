@@ -74,6 +74,7 @@ PIECES = [
     "\u202e",
     "a" * 300,
 ]
+LEVELS = [(Level.MICRO, Level.SUMMARY, Level.FULL), (Level.FULL,), (Level.SUMMARY, Level.MICRO)]
 texts = st.lists(st.sampled_from(PIECES) | st.text(max_size=20), min_size=1, max_size=25).map(" ".join)
 contents = texts.filter(lambda text: any(each.isprintable() and not each.isspace() for each in text))
 drafts = st.builds(
@@ -110,7 +111,7 @@ def plans(draw: st.DrawFn) -> Plan:
             share=Share(weight=draw(st.integers(0, 5)), ceiling=draw(st.none() | st.integers(0, 500))),
             order=draw(st.none() | st.sampled_from(Order)),
             limit=draw(st.integers(1, 50)),
-            levels=draw(st.sampled_from([tuple(Level), (Level.FULL,), (Level.SUMMARY, Level.MICRO)])),
+            levels=draw(st.sampled_from(LEVELS)),
             overflow=draw(st.sampled_from(Overflow)),
             items=draw(st.none() | st.integers(1, 3)),
             own_heading=draw(st.booleans()),
@@ -125,6 +126,12 @@ def plans(draw: st.DrawFn) -> Plan:
         roll_over=draw(st.sampled_from(RollOver)),
         gate=draw(st.booleans()),
     )
+
+
+def test_a_plan_refuses_a_level_that_is_made_during_packing() -> None:
+    section = Section(name="facts", heading="", share=Share(weight=1), levels=(Level.FULL, Level.EXCERPT))
+    with pytest.raises(germane.InvalidPlan, match=r"'facts' of plan 'mine' can't have level excerpt"):
+        Plan(name="mine", sections=(section,))
 
 
 def opened(memories: Sequence[Draft], *, agent: str = "a", semantic: bool = False) -> Engine:
