@@ -77,6 +77,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "Validating", "Attested", "Evidence", "Living", "Experience", "Multilingual", "Sharing",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
+    "Rankings of your own": ("fuse_ranks", "fuse_scores", "Fused"),
     "Token counters": ("get_counter", "register_counter"),
     "Errors": tuple(
         name for name in germane.__all__

@@ -290,7 +290,7 @@ def test_eval(tmp_path: Path) -> None:
 
 
 def test_demo(tmp_path: Path) -> None:
-    value = run("demo", "--budget", "400", "--project", str(tmp_path), "--json").json()
+    value = run("demo", "--budget", "500", "--project", str(tmp_path), "--json").json()
 
     assert list(value) == fields("`germane demo`")
     assert [list(context) for context in value["contexts"]] == [fields("`germane assemble`")]
