@@ -107,7 +107,7 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
     """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
     limit = spendable(request.budget, request.counter)
     if _might_all_fit(request, found, sections, limit):
-        everything = [Gated(kept=(*gated.kept, *gated.dropped)) for gated in sections]
+        everything = [Gated(kept=(*gated.kept, *gated.dropped), unsure=gated.unsure) for gated in sections]
         out = frozenset(one.memory.ref for gated in sections for one in gated.dropped)
         context, whole = _packed(request, found, everything, required, limit=limit, late=out)
         if whole:
@@ -286,7 +286,9 @@ def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], li
 
     All current memories have to be gathered for it. A gate that the caller asked for drops all the same.
     """
-    if request.gate is not None or found.admitted * _SHORTEST > limit:
+    if request.plan.roll_over is not RollOver.BEST or request.gate is not None:
+        return False
+    if found.admitted * _SHORTEST > limit:
         return False
     if not any(len(gated.dropped) for gated in sections):
         return False

@@ -42,7 +42,7 @@ def remember_commits(engine: Engine, count: int) -> list[str]:
     return [one.memory.id for one in engine.remember_many(drafts)]
 
 
-@pytest.mark.parametrize("how", [Scoped(), Scoped(degrade=False), Scoped(backfill=False), "scoped_exact"])
+@pytest.mark.parametrize("how", [Scoped(), Scoped(degrade=False), Scoped(backfill=False), "scoped_estimate"])
 @pytest.mark.parametrize("budget", [0, 30, 60, 90, 200, 2000])
 def test_in_the_scoped_plans_commits_take_only_what_others_leave(how: Scoped | str, budget: int) -> None:
     shown = []
@@ -53,7 +53,7 @@ def test_in_the_scoped_plans_commits_take_only_what_others_leave(how: Scoped | s
             engine.remember(long, kind="adr", scope="task:T-1")
             remember_commits(engine, commits)
             context = engine.assemble("", plan=how, task="T-1", budget=budget)
-            assert context.tokens <= budget or how == "scoped_exact"
+            assert context.tokens <= budget or how == "scoped_estimate"
             kinds = [item.memory.kind for item in context.items]
             assert kinds == sorted(kinds, key=lambda kind: kind == "commit")
             shown.append([(i.memory.content, i.level) for i in context.items if i.memory.kind != "commit"])

@@ -86,10 +86,10 @@ def test_pinned_memories_stand_in_every_context(engine: Engine) -> None:
     engine.remember("Always answer in metres", kind="fact", pinned=True)
     other = engine.remember("The office is in Ghent", kind="fact")
     engine.remember("Redis is a cache", kind="fact")
-    context = engine.assemble("redis", budget=500)
+    context = engine.assemble("redis", budget=500, gate=True)
     assert "metres" in context.text
     assert "Ghent" not in context.text
-    assert "Ghent" in engine.assemble("redis", budget=500, pins=[other.id]).text
+    assert "Ghent" in engine.assemble("redis", budget=500, pins=[other.id], gate=True).text
     assert "metres" in engine.assemble("redis", budget=500, plan="relevance").text
     with pytest.raises(germane.BudgetTooSmall):
         engine.assemble("redis", budget=3)
@@ -111,7 +111,8 @@ def test_an_empty_answer_says_why(engine: Engine) -> None:
     assert engine.recall("redis").emptiness is Emptiness.NOTHING_RELEVANT
     assert engine.recall("office", tags=["people"]).emptiness is Emptiness.FILTERED
     assert engine.recall("office", tags=["office"]).emptiness is None
-    assert engine.assemble("redis").trace.emptiness is Emptiness.NOTHING_RELEVANT
+    assert engine.assemble("redis", gate=True).trace.emptiness is Emptiness.NOTHING_RELEVANT
+    assert engine.assemble("redis").trace.emptiness is None  # All memories fit.
     assert engine.assemble("office", budget=2).trace.emptiness is Emptiness.OVER_BUDGET
 
 

@@ -92,7 +92,7 @@ def test_a_list_is_recognised_under_a_heading_of_its_own() -> None:
 
 
 def test_a_phrase_is_found_across_lines_bullets_and_fences() -> None:
-    context = "## Notes\n- The boiler was cheaper by\n  400 euros.\n  \\## Why\n  - List<int> and \\<b>bold"
+    context = "## Notes\n- The boiler was cheaper by\n  400 euros.\n  \\## Why\n  - List<int> and < b>bold"
     assert holds_phrase(context, "cheaper by 400 Euros")
     assert holds_phrase(context, "cheaper by\n\n400 euros. ## Why - List<int>") is False
     assert holds_phrase(context, "400 euros.\n## Why\n- List<int> and <b>bold")

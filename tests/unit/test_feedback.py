@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 import germane
 import germane.aio
 from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
+from germane.kinds import BUILT_IN
 from germane.model.change import Insert, Judge
+from germane.plans.relevance import relevance
 from germane.stores.relational.experience.learning import MOST_JUDGED
 from germane.stores.sqlite import SqliteStore
 from germane.testing.builders import make_memory
@@ -43,8 +46,12 @@ def engine() -> Engine:
     return filled(opened(clock=FixedClock(NOW, timedelta(seconds=1))))
 
 
+# What a use changes beside the weights, such as how often a memory was used, takes no part here.
+UNBOOSTED = replace(relevance(BUILT_IN), boosts=False)
+
+
 def asked(engine: Engine, query: str = "redis caching latency") -> Context:
-    return engine.assemble(query, plan="relevance", budget=200)
+    return engine.assemble(query, plan=UNBOOSTED, budget=200)
 
 
 def account(context: Context) -> tuple[str, int, Trace]:

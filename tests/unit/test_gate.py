@@ -225,7 +225,7 @@ def test_a_weak_best_match_is_flagged() -> None:
 
 def test_the_account_names_what_the_gate_left_out() -> None:
     with opened(ANSWER, *GROCERIES, embedder=StaticEmbedder()) as engine:
-        context = engine.assemble("When are the backups of billing made?", budget=4000)
+        context = engine.assemble("When are the backups of billing made?", budget=4000, gate=True)
         assert [item.memory.content for item in context.items] == [ANSWER]
         out = [entry for entry in context.trace.entries if entry.reason is Reason.NOT_RELEVANT]
         assert sorted(entry.label for entry in out) == sorted(GROCERIES)
@@ -238,8 +238,23 @@ def test_the_account_names_what_the_gate_left_out() -> None:
 def test_pinned_memories_bypass_the_gate() -> None:
     with opened(ANSWER, *GROCERIES, embedder=StaticEmbedder()) as engine:
         pinned = next(one for one in engine.memories() if one.content == GROCERIES[0])
-        context = engine.assemble("When are the backups of billing made?", budget=4000, pins=[pinned.id])
+        context = engine.assemble(
+            "When are the backups of billing made?", budget=4000, pins=[pinned.id], gate=True
+        )
         assert {item.memory.content for item in context.items} == {ANSWER, GROCERIES[0]}
+
+
+def test_nothing_is_left_out_while_all_memories_fit() -> None:
+    for embedder in (StaticEmbedder(), None):
+        with opened(ANSWER, *GROCERIES, embedder=embedder) as engine:
+            question = "When are the backups of billing made?"
+            context = engine.assemble(question, budget=400)
+            assert {item.memory.content for item in context.items} == {ANSWER, *GROCERIES}
+            assert context.items[0].memory.content == ANSWER
+            # Where they compete for tokens, what has nothing to do with the question stays out.
+            assert [item.memory.content for item in engine.assemble(question, budget=60).items] == [ANSWER]
+            if embedder is not None:
+                assert len(engine.assemble(question, budget=60, gate=False).items) > 1
 
 
 def test_a_plan_decides_whether_it_has_a_gate() -> None:

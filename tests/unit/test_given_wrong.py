@@ -228,7 +228,8 @@ def test_a_question_is_put_to_what_a_filter_admits() -> None:
         (lambda e: e.recall("x", kinds=[5]), "kinds=5 is int; a text"),
         (lambda e: e.recall("x", limit=2**63), r"limit=9223372036854775808 is out of range: .* 64 bits"),
         (lambda e: e.recall("x", limit="10"), "limit='10' is str; pass a whole number"),
-        (lambda e: e.recall("x", since="2026-01-01"), "since='2026-01-01' is str; pass an aware datetime"),
+        (lambda e: e.recall("x", since="no such time"), "since='no such time' names no time"),
+        (lambda e: e.recall("x", since=2026), "since=2026 is int; pass an aware datetime"),
         (
             lambda e: e.recall("x", since=datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))),
             r"since='0001-01-01T00:00:00\+01:00' lies outside the years 1 to 9999",

@@ -81,7 +81,7 @@ def long(kind: str, count: int, *, about: str = "Redis") -> list[Draft]:
     ]
 
 
-def test_what_is_left_goes_by_priority_and_of_equals_to_the_earlier_section() -> None:
+def test_what_a_section_does_not_need_goes_to_the_best_of_any_section() -> None:
     frame = Frame(
         name="mine",
         description="",
@@ -89,39 +89,29 @@ def test_what_is_left_goes_by_priority_and_of_equals_to_the_earlier_section() ->
         budget=2700,
         shares=(("decisions", 0), ("facts", 0), ("procedures", 600), ("episodes", 0)),
     )
-    drafts = [*long("decision", 40), *long("fact", 40), *long("episode", 4)]
-    with opened(drafts) as engine:
+    with opened([*long("decision", 40), *long("fact", 40), *long("episode", 4)]) as engine:
         context = engine.assemble("Redis", frame=frame)
         used = {use.name: use for use in context.trace.sections}
-        # Nobody has a share; episodes come first, all four of them, then decisions, and nothing is left.
-        assert [used[name].included for name in ("episodes", "facts", "procedures")] == [4, 0, 0]
-        assert 0 < used["decisions"].included < 40
-        # It is filled as a share is: the next one is a summary if it fits, else a micro.
-        context = engine.assemble("Redis", frame=frame, budget=2620)
-        levels = [item.level for item in context.items if item.section == "decisions"]
-        assert levels == [Level.SUMMARY] * (len(levels) - 1) + [Level.MICRO]
+        # There is no procedure. Episodes have the greatest priority in this frame, and all four come in.
+        assert (used["episodes"].included, used["procedures"].included) == (4, 0)
+        assert min(used["decisions"].included, used["facts"].included) > 0
+        assert context.tokens > 0.9 * 2700
+        best = sorted(context.items, key=lambda item: -item.score)
+        assert [item.level for item in best[:4]] == [Level.FULL] * 4
 
 
-def test_what_is_left_after_that_makes_micros_to_summaries_again_by_priority() -> None:
-    frame = Frame(
-        name="mine",
-        description="",
-        priorities=(("decisions", 0.4), ("facts", 0.6)),
-        budget=2500,
-        shares=(("decisions", 200), ("facts", 200)),
-    )
+def test_a_larger_budget_lengthens_the_best_before_weaker_ones_come_in() -> None:
     with opened([*long("decision", 6), *long("fact", 6)]) as engine:
-        summaries = {}
-        # With a rising total all come in, and then facts grow before decisions do.
-        for budget in (700, 800, 900, 1000, 1100, 2500):
-            context = engine.assemble("Redis", frame=frame, budget=budget)
-            summaries[budget] = [
-                sum(item.level is Level.SUMMARY for item in context.items if item.section == section)
-                for section in ("facts", "decisions")
-            ]
-        assert all(facts >= decisions for facts, decisions in summaries.values())
-        assert any(facts == 6 > decisions for facts, decisions in summaries.values())
-        assert summaries[2500] == [6, 6]
+        every, whole = len(engine.memories()), 0
+        for budget in (500, 900, 1400, 2000, 3000, 4500):
+            context = engine.assemble("Redis", frame="decision", budget=budget)
+            ranked = sorted(context.trace.entries, key=lambda entry: -entry.score)
+            levels = [entry.level for entry in ranked if entry.section in FLEXIBLE]
+            assert levels[0] is Level.FULL
+            assert context.tokens > 0.9 * min(budget, 4400)
+            assert levels.count(Level.FULL) >= whole
+            whole = levels.count(Level.FULL)
+        assert whole == every
 
 
 def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
@@ -161,7 +151,7 @@ def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
         ("episode", "episodes", 2, {"tags": ("cache",)}, {"tags": ("queue", "cache")}),
     ],
 )
-def test_no_more_than_so_many_of_one_thing_stand_in_a_section(
+def test_of_one_thing_only_so_many_come_before_what_differs(
     kind: str, section: str, most: int, alike: dict[str, Any], other: dict[str, Any]
 ) -> None:
     drafts = [
@@ -176,14 +166,15 @@ def test_no_more_than_so_many_of_one_thing_stand_in_a_section(
     drafts += [Draft(content="Redis stands beside it.", kind=kind, **other)]
     drafts += [Draft(content=f"Redis and nothing else {place}.", kind=kind) for place in range(4)]
     with opened(drafts) as engine:
-        context = engine.assemble("Redis")
-        told = [text for text in shown(context, section) if "number" in text]
-        assert sorted(told) == [f"Redis is told of, number {place}." for place in range(most)]
-        assert len(shown(context, section)) == most + 5
-        assert set(excluded(context).values()) == {Reason.ALIKE}
+        # Where there is room for all, all are there.
+        assert len(shown(engine.assemble("Redis"), section)) == len(drafts)
+        for budget in range(60, 400, 10):
+            texts = shown(engine.assemble("Redis", budget=budget), section)
+            told = sum("number" in text for text in texts)
+            assert told <= most or len(texts) - told == 5
         # What is pinned stands there all the same.
         last = next(memory for memory in engine.memories() if "number 7" in memory.content)
-        assert last.content in shown(engine.assemble("Redis", pins=[last.id]), section)
+        assert last.content in shown(engine.assemble("Redis", budget=100, pins=[last.id]), section)
 
 
 def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
@@ -191,11 +182,15 @@ def test_a_section_without_room_is_left_out_and_nothing_is_cut_inside() -> None:
         whole = {
             rendition.text
             for memory in engine.memories()
-            for rendition in (memory.renditions.micro, memory.renditions.summary)
+            for rendition in (memory.renditions.micro, memory.renditions.summary, memory.renditions.full)
         }
         for budget in range(0, 700, 7):
-            context = engine.assemble("Redis", budget=budget)
-            assert all(item.text.removeprefix("- ") in whole for item in context.items)
+            context = engine.assemble("Redis", budget=budget, dates=False)
+            for item in context.items:
+                text = item.text.removeprefix("- ")
+                # An excerpt of a text that is one long sentence ends with a word.
+                cut = text.removesuffix("…").strip()
+                assert text in whole or (item.level is Level.EXCERPT and item.memory.content.startswith(cut))
             for use in context.trace.sections:
                 heading = use.heading in context.text.splitlines()
                 assert heading == (use.used > 0)

@@ -126,7 +126,8 @@ def test_a_question_that_names_nothing_is_answered_by_the_newest() -> None:
 def test_a_time_in_the_question_is_said_not_to_count() -> None:
     with opened() as engine:
         put(engine, "The cache was moved.")
-        (note,) = engine.recall("What about the cache in May 2026?", ranker="hybrid").notes
+        notes = engine.recall("What about the cache in May 2026?", ranker="hybrid").notes
+    (note,) = [one for one in notes if one.code == "ranker"]
     assert note.text.endswith("The time that the question names doesn't count.")
 
 

@@ -116,9 +116,11 @@ def test_the_headings_stand_in_the_notes_order() -> None:
     assert levels["censors"] == levels["calibration"] == short
 
 
-def test_no_layer_that_relevance_fills_shows_a_whole_text_in_either_plan() -> None:
-    for plan in (newton_exact(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))):
-        assert all(Level.FULL not in section.levels for section in plan.sections if section.order is None)
+def test_only_the_strict_plan_keeps_whole_texts_out_of_what_relevance_fills() -> None:
+    strict, default = newton_exact(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))
+    assert all(Level.FULL not in section.levels for section in strict.sections if section.order is None)
+    gathering = [section for section in default.sections if section.gathers]
+    assert all(section.levels == (Level.FULL, Level.SUMMARY, Level.MICRO) for section in gathering)
 
 
 def test_a_micro_is_a_line_of_twenty_tokens_and_a_summary_has_a_hundred() -> None:

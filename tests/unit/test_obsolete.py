@@ -57,7 +57,7 @@ def test_a_newer_version_and_a_named_record_replace_what_was_before() -> None:
     assert obsolete_label(first) == "superseded"
 
 
-@pytest.mark.parametrize("plan", ["layered", "relevance", "scoped", "scoped_exact"])
+@pytest.mark.parametrize("plan", ["layered", "relevance", "scoped", "scoped_estimate"])
 @pytest.mark.parametrize("budget", [150, 4000])
 def test_every_plan_labels_what_no_longer_holds(engine: Engine, plan: str, budget: int) -> None:
     context = engine.assemble("Where is the queue?", budget=budget, plan=plan)

@@ -26,7 +26,10 @@ def test_the_others_are_built_and_the_trace_says_what_failed() -> None:
         context = engine.assemble("What about Redis?")
         assert [item.section for item in context.items] == ["identity", "censors", "decisions", "episodes"]
         failed = [note.text for note in context.trace.notes if note.code == "section_failed"]
-        assert failed == ["Section 'facts' could not be searched and is empty: OSError: disk on fire"]
+        assert failed == [
+            f"Section {name!r} could not be searched and is empty: OSError: disk on fire"
+            for name in ("user_facts", "facts")
+        ]
         assert "Note  Section 'facts'" in context.explain()
 
 
@@ -40,9 +43,8 @@ def test_a_time_in_the_question_makes_no_difference() -> None:
     with opened("fact") as engine:
         context = engine.assemble("What about Redis in May 2026?")
         assert "Chose Redis" in context.text
-        assert [note.code for note in context.trace.notes if note.code == "section_failed"] == [
-            "section_failed"
-        ]
+        failed = [note.text for note in context.trace.notes if note.code == "section_failed"]
+        assert len(failed) == 2  # Facts, and facts about the user.
 
 
 @pytest.mark.parametrize("kind", ["censor", "identity"])
@@ -112,16 +114,16 @@ def test_the_focus_holds_twenty_and_what_has_least_to_do_with_the_question_leave
         assert [str(entry.reason) for entry in context.trace.excluded] == ["limit"] * 3
 
 
-def test_profile_facts_stand_beside_who_the_agent_is_and_answer_questions_too() -> None:
+def test_what_is_known_of_the_user_stands_apart_and_answers_questions_too() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember("Celsius, never Fahrenheit.", kind="preference", importance=9)
         engine.remember("Ana runs operations.", kind="person")
         engine.remember("Ask before deleting.", kind="rule")
         engine.remember("I am newton.", kind="identity", importance=0)
         context = engine.assemble("anything at all")
-        assert context.text.split("\n\n")[0] == (
-            "## Identity\n- I am newton.\n- Ask before deleting.\n- Ana runs operations.\n"
-            "- Celsius, never Fahrenheit."
+        assert context.text == (
+            "## Identity\n- I am newton.\n\n## About the user\n- Celsius, never Fahrenheit.\n"
+            "- Ana runs operations.\n\n## Active Constraints\n- Ask before deleting."
         )
         assert [one.memory.kind for one in engine.recall("Who is Ana?")] == ["person"]
         assert "Ana" in engine.assemble("Who is Ana?", plan="relevance").text

@@ -323,7 +323,6 @@ def _entry_shape(entry: Entry) -> Shape:
         "kind": entry.kind,
         "scope": entry.scope,
         "created_at": _moment(entry.created_at),
-        "updated_at": _moment(entry.updated_at),
         "source": entry.source,
         "section": entry.section,
         "label": entry.label,

@@ -102,7 +102,7 @@ class Entry:
     tokens were missing for that smallest level, where the budget was the reason. `label` is the
     beginning of the memory's shortest rendition, for people. `agent` is whose memory it is: the one
     that asked, or a space. `memory_id` is the memory's id, and `id@n` for a version that isn't the current
-    one; `version` is the number of the version. `scope`, the times and `source` are those of the memory.
+    one; `version` is the number of the version. `scope`, `created_at` and `source` are those of the memory.
     """
 
     memory_id: str
@@ -119,7 +119,6 @@ class Entry:
     version: int = 1
     scope: str = ""
     created_at: datetime | None = None
-    updated_at: datetime | None = None
     source: str | None = None
 
     @property

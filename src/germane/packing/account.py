@@ -71,7 +71,6 @@ def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
         kind=memory.kind,
         scope=str(memory.scope),
         created_at=memory.created_at,
-        updated_at=memory.updated_at,
         source=memory.source,
         section=section,
         score=ranked.score,

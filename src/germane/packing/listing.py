@@ -350,7 +350,6 @@ class _Account:
             kind=one.memory.kind,
             scope=str(one.memory.scope),
             created_at=one.memory.created_at,
-            updated_at=one.memory.updated_at,
             source=one.memory.source,
             section=self.section.name,
             score=one.score,

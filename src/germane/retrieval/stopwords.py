@@ -21,7 +21,7 @@ _WORDS = """
     mightnt mustnt neednt aint im ive id youre youve theyre theyve whats whos wheres hows thats
     and or but if because as until while although though unless whether since
     of at by for with about against between among into onto through during before after above below to from
-    up down in out on off over under within without toward towards upon per via along around across
+    up in out on off over under within without toward towards upon per via along around across
     s t d m ll re ve o eg ie e.g i.e etc
     please tell know let lets okay ok yes hi hello mention mentioned
     happen happens happened happening

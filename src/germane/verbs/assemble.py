@@ -121,7 +121,9 @@ def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) ->
     out gains nothing; what the question didn't find has no signal, and so comes last.
     """
     gathered = sum(map(len, found.slices))
-    if framing.plan.roll_over is not RollOver.BEST or not (framing.searches and found.by_relevance):
+    if framing.plan.roll_over is not RollOver.BEST or asked.vector is not None:
+        return found
+    if not (framing.searches and found.by_relevance):
         return found
     if gathered >= found.admitted or found.admitted * _SHORTEST_WHOLE > framing.budget or found.failed:
         return found
