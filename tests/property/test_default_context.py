@@ -1,0 +1,175 @@
+"""The default call over random stores, budgets and questions: how it fills a budget, and what more budget does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import germane
+from germane import BudgetTooSmall, Context, Draft, Engine, Level, Reason
+from germane.demo import DEMO_NOW, demo_questions, load_demo
+from germane.evaluation import Records
+from germane.evaluation.records import open_records
+from germane.tokens import get_counter
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+ROOT = Path(__file__).parents[2]
+WORDS = [
+    "cache",
+    "redis",
+    "postgres",
+    "queue",
+    "worker",
+    "deploy",
+    "billing",
+    "invoice",
+    "token",
+    "search",
+    "index",
+    "latency",
+    "backup",
+]
+KINDS = ("fact", "decision", "episode", "procedure", "note", "preference", "person")
+
+sentences = st.lists(st.sampled_from(WORDS), min_size=3, max_size=12).map(
+    lambda words: " ".join(words).capitalize() + "."
+)
+drafts = st.builds(
+    Draft,
+    content=st.lists(sentences, min_size=1, max_size=25).map(" ".join),
+    kind=st.sampled_from(KINDS),
+    importance=st.floats(0, 10),
+    created_at=st.integers(0, 400).map(lambda days: NOW - timedelta(days=days)),
+)
+stores = st.lists(drafts, min_size=1, max_size=25, unique_by=lambda draft: draft.content)
+questions = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def opened(memories: Sequence[Draft]) -> Engine:
+    engine = germane.open(":memory:", agent="a", clock=lambda: NOW)
+    engine.remember_many(memories)
+    return engine
+
+
+def shown(context: Context) -> dict[str, Level]:
+    return {item.memory.id: item.level for item in context.items}
+
+
+@settings(max_examples=40)
+@given(memories=stores, question=questions, budget=st.integers(400, 6000))
+def test_at_most_a_tenth_of_a_budget_stays_free_while_anything_is_shortened_or_out(
+    memories: Sequence[Draft], question: str, budget: int
+) -> None:
+    with opened(memories) as engine:
+        context = engine.assemble(question, budget=budget)
+        shortened = [item for item in context.items if item.level is not Level.FULL]
+        lacking = [
+            one for one in context.trace.excluded if one.reason in (Reason.OVER_BUDGET, Reason.STOPPED)
+        ]
+        # What is known of the user beyond its share waits for a question that has to do with it.
+        lacking = [one for one in lacking if one.section not in ("user", "user_facts")]
+        if shortened or lacking:
+            assert context.tokens >= 0.9 * budget
+
+
+@settings(max_examples=25)
+@given(memories=stores, question=questions, budgets=st.lists(st.integers(60, 4000), min_size=2, max_size=6))
+def test_the_value_shown_never_falls_by_a_line_with_a_larger_budget(
+    memories: Sequence[Draft], question: str, budgets: Sequence[int]
+) -> None:
+    """Value is relevance times the tokens shown. A longer text that comes in may end another one's line."""
+    with opened(memories) as engine:
+        before, line = 0.0, 0.0
+        for budget in sorted(budgets):
+            items = engine.assemble(question, budget=budget).items
+            values = [item.score * item.tokens for item in items]
+            line = max([line, *values])
+            assert sum(values) >= before - line
+            before = max(before, sum(values))
+
+
+@settings(max_examples=25)
+@given(memories=stores, question=questions)
+def test_everything_is_shown_whole_where_it_fits(memories: Sequence[Draft], question: str) -> None:
+    with opened(memories) as engine:
+        context = engine.assemble(question, budget=20_000)
+        assert set(shown(context)) == {memory.id for memory in engine.memories()}
+        assert set(shown(context).values()) <= {Level.FULL}
+
+
+@settings(max_examples=25)
+@given(condition=sentences, budget=st.integers(10, 400), others=stores)
+def test_what_blocks_is_shown_whole_or_the_shortfall_is_named(
+    condition: str, budget: int, others: Sequence[Draft]
+) -> None:
+    block = Draft(
+        content=f"Export customer data {'to another region ' * 12}unless {condition}",
+        kind="censor",
+        metadata={"action": "block"},
+    )
+    with opened([block, *others]) as engine:
+        try:
+            context = engine.assemble("export", budget=budget)
+        except BudgetTooSmall as error:
+            assert error.needed > budget
+            assert engine.assemble("export", budget=error.needed).tokens <= error.needed
+        else:
+            assert condition.rstrip(".") in context.text
+
+
+def test_an_empty_store_gives_an_empty_text() -> None:
+    with germane.open(":memory:") as engine:
+        for frame in (None, "task", "decision", "auto"):
+            context = engine.assemble("Should we use Redis?", frame=frame)
+            assert (context.text, context.tokens) == ("", 0)
+
+
+def test_a_frame_speaks_only_where_it_is_named_and_little() -> None:
+    with germane.open(":memory:") as engine:
+        for number in range(40):
+            engine.remember(f"Redis fact {number}: the cache of part {number} answers in {number} ms.")
+        for frame in ("task", "decision", "debug"):
+            context = engine.assemble("Should we use Redis?", frame=frame, budget=2000)
+            use = next(use for use in context.trace.sections if use.name == "frame")
+            assert 0 < use.used <= 100
+            assert f"## Current Approach: {frame.capitalize()}" in context.text
+            without = engine.assemble("Should we use Redis?", frame=frame, budget=2000, guidance=False)
+            assert "Current Approach" not in without.text
+        assert "Current Approach" not in engine.assemble("Should we use Redis?", budget=2000).text
+        assert "Current Approach" in engine.assemble("Should we use Redis?", guidance=True).text
+
+
+@pytest.mark.parametrize("budgets", [(500, 1000, 2000, 4000, 8000), (700, 1500, 3000, 6000)])
+def test_more_budget_loses_no_memory_of_the_demo_that_was_whole(budgets: Sequence[int]) -> None:
+    with germane.open(":memory:", agent="newton", clock=lambda: DEMO_NOW) as engine:
+        load_demo(engine)
+        for asked in demo_questions():
+            assert lost(engine, asked.question, budgets) == []
+
+
+def test_more_budget_loses_hardly_any_record_of_this_project_that_was_whole() -> None:
+    """Two short notes of 26 questions give way to one long record that has just become short enough."""
+    lines = (ROOT / "bench/data/decisions.jsonl").read_text(encoding="utf-8").splitlines()
+    records = Records(source=ROOT / "docs/decisions")
+    counter = get_counter("o200k")
+    engine = open_records(records, now=NOW, embedder=germane.StaticEmbedder(), counter=counter)
+    with engine:
+        gone = [lost(engine, json.loads(line)["question"], (500, 1000, 2000, 4000, 8000)) for line in lines]
+    assert sum(map(len, gone)) <= 2
+
+
+def lost(engine: Engine, question: str, budgets: Sequence[int]) -> list[str]:
+    """The memories that are whole at a budget and missing at a larger one."""
+    whole: set[str] = set()
+    gone: set[str] = set()
+    for budget in budgets:
+        levels = shown(engine.assemble(question, budget=budget))
+        gone |= whole - levels.keys()
+        whole |= {name for name, level in levels.items() if level is Level.FULL}
+    return sorted(gone)
