@@ -59,9 +59,14 @@ def test_auto_and_ones_own_frames_and_what_was_said(tmp_path: Path) -> None:
     asked = run(
         "assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file), db=db
     )
-    assert "## Current Approach: Review" in asked.out
-    assert "6379" in asked.out
+    assert asked.out.startswith("## Known Information\n- Redis runs on port 6379. (")
     assert "Taken for: review" in asked.err
+    guided = run(
+        *("assemble", "Which pull request moved Redis?", "--frame", "auto", "--frames", str(file)),
+        "--guidance",
+        db=db,
+    )
+    assert guided.out == f"## Current Approach: Review\nReading.\n\n{asked.out}"
     said = run("assemble", "Redis", "--conversation", str(talk), "--json", db=db).json()
     assert [entry["reason"] for entry in said["trace"]["entries"]] == ["said"]
     assert (said["trace"]["frame"], said["trace"]["frame_confidence"], said["trace"]["budget"]) == (

@@ -75,14 +75,14 @@ def test_assemble(db: Path) -> None:
         (
             """\
 ## Relevant Memories
-- Postgres runs on port 5433.\
+- Postgres runs on port 5433. (2020-02-01)\
 """,
-            14,
+            22,
         )
     )
     assert [
         (item["section"], item["level"], item["tokens"], item["text"]) for item in value["items"]
-    ] == snapshot([("memories", "full", 10, "- Postgres runs on port 5433.")])
+    ] == snapshot([("memories", "full", 18, "- Postgres runs on port 5433. (2020-02-01)")])
 
 
 def test_explain(db: Path) -> None:
@@ -93,7 +93,8 @@ def test_explain(db: Path) -> None:
     assert [list(section) for section in trace["sections"]] == [fields("Section")]
     assert [list(entry) for entry in trace["entries"]] == [fields("Entry"), fields("Entry")]
     for entry in trace["entries"]:
-        assert entry.pop("score") == pytest.approx(sum(entry.pop("parts").values()))
+        # Both are rounded to six digits.
+        assert entry.pop("score") == pytest.approx(sum(entry.pop("parts").values()), abs=2e-6)
     assert trace["entries"] == snapshot(
         [
             {
@@ -101,12 +102,15 @@ def test_explain(db: Path) -> None:
                 "version": 1,
                 "agent": "default",
                 "kind": "fact",
+                "scope": "global",
+                "created_at": "2020-02-01T00:00:00+00:00",
+                "source": None,
                 "section": "memories",
                 "label": "Postgres runs on port 5433.",
                 "included": True,
                 "level": "full",
                 "reason": None,
-                "tokens": 10,
+                "tokens": 18,
                 "short_by": 0,
             },
             {
@@ -114,13 +118,16 @@ def test_explain(db: Path) -> None:
                 "version": 1,
                 "agent": "default",
                 "kind": "decision",
+                "scope": "global",
+                "created_at": "2020-01-01T00:00:00+00:00",
+                "source": None,
                 "section": "memories",
                 "label": "Chose Postgres over ChromaDB [success, 0.85 confidence]",
                 "included": False,
                 "level": None,
                 "reason": "over_budget",
-                "tokens": 25,
-                "short_by": 10,
+                "tokens": 26,
+                "short_by": 19,
             },
         ]
     )
@@ -130,7 +137,7 @@ def test_explain(db: Path) -> None:
                 "name": "memories",
                 "heading": "## Relevant Memories",
                 "share": 30,
-                "used": 15,
+                "used": 23,
                 "flowed": 0,
                 "included": 1,
                 "excluded": 1,

@@ -31,12 +31,12 @@ def questions(db: Path) -> list[str]:
 
 def test_turn_by_turn_only_a_new_context_is_printed(db: Path) -> None:
     first = said("Should we use Postgres for storage?", db=db)
-    assert "## Current Approach: Decision" in first.out
+    assert "Taken for: decision" in first.err
     assert "Chose Postgres over ChromaDB" in first.out
     assert first.err.splitlines()[-2:] == snapshot(
         [
             "There was no context yet.",
-            "113 of 8,000 tokens (o200k); memories: 2 in, 0 left out.",
+            "98 of 8,000 tokens (o200k); memories: 4 in, 0 left out.",
         ]
     )
     for goes_on in ("And Postgres?", "ok, thanks", "Storage with Postgres, yes?"):
@@ -44,7 +44,7 @@ def test_turn_by_turn_only_a_new_context_is_printed(db: Path) -> None:
         assert (kept.out, kept.err.startswith("The context before still serves.")) == ("", True)
     assert said("Postgres?", db=db).err == snapshot("The context before still serves. Likeness 1.00.\n")
     switched = said("The backup job fails with an error.", db=db)
-    assert "## Current Approach: Debug" in switched.out
+    assert "Taken for: debug" in switched.err
     assert "second disk" in switched.out
     assert "Something else is being done now." in switched.err
     assert questions(db) == ["The backup job fails with an error.", "Should we use Postgres for storage?"]
@@ -68,7 +68,7 @@ def test_the_context_to_hold_it_against_can_be_named(db: Path) -> None:
 def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
     said("Which port has Postgres?", db=db)
     acting = said("Which port has Postgres?", "--acting", db=db)
-    assert "## Current Approach: Decision" in acting.out
+    assert run("ledger", "list", "--json", db=db).json()[0]["frame"] == "decision"
     assert "A decision is about to be acted on." in acting.err
     smaller = said("Which port has Postgres?", "--acting", "--room", "90", db=db)
     assert "The context before was larger than its room." in smaller.err

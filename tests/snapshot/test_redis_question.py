@@ -114,7 +114,6 @@ HEADINGS = snapshot(
     [
         "## Identity",
         "## Active Constraints",
-        "## Current Approach: Decision",
         "## Current Focus",
         "## Relevant Past Decisions",
         "## Known Information",
@@ -132,24 +131,20 @@ EXPECTED = snapshot(
 - **Never:** Bringing in a service before its running cost is known — the message broker cost a night and solved nothing
 - **Careful:** Deciding with a single option on the table — nothing to compare with, nothing to learn from
 
-## Current Approach: Decision
-Choosing between alternatives whose consequences last.
-Consider:
-- What is to be optimised?
-- What was decided before, and how did it turn out?
-- Which constraints hold?
-
 ## Current Focus
 - Laying out how Newton stores and serves what it remembers.
 
 ## Relevant Past Decisions
-- Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence] — one system to back up and to watch; one pool of connections
-- Start on SQLite and migrate to Postgres once the load asks for it [success, 0.80 confidence] — the storage layer was abstract from the first day, so the migration hurt nobody
-- Turn Qdrant down and stay with pgvector [success, 0.82 confidence] — simple to run beats fast on paper
+- Keep vectors in Postgres with pgvector and drop the separate ChromaDB [success, 0.85 confidence]
+  Reasons: one system to back up and to watch; one pool of connections (2026-05-24)
+- Start on SQLite and migrate to Postgres once the load asks for it [success, 0.80 confidence]
+  Reasons: the storage layer was abstract from the first day, so the migration hurt nobody (2026-06-23)
+- Turn Qdrant down and stay with pgvector [success, 0.82 confidence]
+  Reasons: simple to run beats fast on paper (2026-07-23)
 
 ## Known Information
-- Redis is one more service to run, to watch and to back up.
-- Newton's compose file starts three services: newton, postgres and the dashboard.
+- Redis is one more service to run, to watch and to back up. (2026-09-21)
+- Newton's compose file starts three services: newton, postgres and the dashboard. (2026-10-21)
 
 ## Procedure: Architecture decision
 - Weigh a change of architecture
@@ -158,11 +153,27 @@ Consider:
 - Write the decision and the confidence down before building.
 
 ## Past Experience
-- Storage architecture — Two hours with Tim on storage: Postgres with pgvector won over several caching services. (2 h)
+- Two hours with Tim on storage: Postgres with pgvector won over several caching services. (2026-05-24)
 
 ## Note
 Of 11 decisions 100% came true (Brier score 0.016): you are under-confident by 12%; trust your analysis more.\
 """
+)
+
+
+GUIDANCE = """\
+## Current Approach: Decision
+Choosing between alternatives whose consequences last.
+Consider:
+- What is to be optimised?
+- What was decided before, and how did it turn out?
+- Which constraints hold?
+
+"""
+DECIDED = ("ChromaDB", "pgvector", "migrate to Postgres")
+NOISE = (
+    *("lunch", "stand-up", "plant", "daughter", "meeting room", "football"),
+    *("chairs", "grey", "the years", "invoices", "the fair", "badges", "gardener", "hotline"),
 )
 
 
@@ -176,7 +187,7 @@ def _engine() -> Iterator[Engine]:
 
 
 def test_the_context_of_the_redis_question(engine: Engine) -> None:
-    context = engine.assemble(QUESTION, frame="auto")
+    context = engine.assemble(QUESTION, frame="auto", gate=True)
 
     assert (context.trace.frame, context.trace.budget) == ("decision", 12_000)
     assert context.tokens < 2000
@@ -185,13 +196,31 @@ def test_the_context_of_the_redis_question(engine: Engine) -> None:
     assert headings == HEADINGS
 
 
+def test_the_frame_asks_its_questions_where_guidance_is_wanted(engine: Engine) -> None:
+    told = engine.assemble(QUESTION, frame="auto", gate=True, guidance=True).text
+    before, _, after = told.partition(GUIDANCE)
+    assert after.startswith("## Current Focus")
+    assert before + after == EXPECTED
+
+
 def test_noise_stays_out_and_what_was_decided_is_in(engine: Engine) -> None:
-    text = engine.assemble(QUESTION, frame="auto").text
-    assert all(word in text for word in ("ChromaDB", "pgvector", "migrate to Postgres"))
+    text = engine.assemble(QUESTION, frame="auto", gate=True).text
+    assert all(word in text for word in DECIDED)
     assert "Architecture decision" in text
-    noise = ["lunch", "stand-up", "plant", "daughter", "meeting room", "football"]
-    noise += ["chairs", "grey", "the years", "invoices", "the fair", "badges", "gardener", "hotline"]
-    assert [word for word in noise if word in text.casefold()] == []
+    assert [word for word in NOISE if word in text.casefold()] == []
+
+
+def test_where_everything_fits_noise_comes_last_in_its_section(engine: Engine) -> None:
+    context = engine.assemble(QUESTION, frame="auto")
+    judged = engine.assemble(QUESTION, frame="auto", gate=True)
+    assert context.trace.excluded == ()
+    for section in ("decisions", "facts", "procedures", "episodes"):
+        shown = [item.memory.id for item in context.items if item.section == section]
+        first = [item.memory.id for item in judged.items if item.section == section]
+        assert shown[: len(first)] == first
+        noise = [item for item in context.items if item.section == section][len(first) :]
+        assert all(item.memory.content not in judged.text for item in noise)
+    assert all(word in context.text.casefold() for word in NOISE)
 
 
 def test_the_note_as_it_stands_is_there_by_name(engine: Engine) -> None:
