@@ -1,4 +1,4 @@
-"""The default call over random stores, budgets and questions: how it fills a budget, and what more budget does."""
+"""The default call over random stores and questions: how it fills a budget, and what more budget does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import germane
 from germane import BudgetTooSmall, Context, Draft, Engine, Level, Reason
 from germane.demo import DEMO_NOW, demo_questions, load_demo
+from germane.embedders.static import StaticEmbedder
 from germane.evaluation import Records
 from germane.evaluation.records import open_records
 from germane.tokens import get_counter
@@ -158,7 +159,7 @@ def test_more_budget_loses_hardly_any_record_of_this_project_that_was_whole() ->
     lines = (ROOT / "bench/data/decisions.jsonl").read_text(encoding="utf-8").splitlines()
     records = Records(source=ROOT / "docs/decisions")
     counter = get_counter("o200k")
-    engine = open_records(records, now=NOW, embedder=germane.StaticEmbedder(), counter=counter)
+    engine = open_records(records, now=NOW, embedder=StaticEmbedder(), counter=counter)
     with engine:
         gone = [lost(engine, json.loads(line)["question"], (500, 1000, 2000, 4000, 8000)) for line in lines]
     assert sum(map(len, gone)) <= 2

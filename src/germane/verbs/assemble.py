@@ -78,12 +78,12 @@ def assemble(
     asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
     how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": guidance}
     framing = framed(session, query, dated=asked.question.when is not None, **how)
-    plan = framing.plan.showing(dates=dates, sources=sources, ids=ids)
-    framing = replace(framing, plan=_settled(plan, now))
+    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(shown, now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
-    if gate is None and scorer is None and not spaces:
-        found = _with_rest(session, asked, framing, found)
+    ungated = gate is None and scorer is None and not spaces
+    found = _with_rest(session, asked, framing, found) if ungated else found
     taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
     plan, unadvised = advised(framing.plan, judgement)
     told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
@@ -110,7 +110,12 @@ def assemble(
     )
     context = _assembled(session, request, found, alone=not spaces)
     when = asked.question.when or where.when if framing.searches else None
-    notes = (*context.trace.notes, *_of_another_time(context, framing.plan, found, when))
+    return _noted(context, framing.plan, found, where=where, when=when)
+
+
+def _noted(context: Context, plan: Plan, found: Found, *, where: Filter, when: TimeRange | None) -> Context:
+    """The context with the caller's filter in its trace, and a note where nothing is of the time asked for."""
+    notes = (*context.trace.notes, *_of_another_time(context, plan, found, when))
     return replace(context, trace=replace(context.trace, where=where, notes=notes))
 
 
