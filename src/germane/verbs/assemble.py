@@ -78,13 +78,13 @@ def assemble(
     asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
     how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": guidance}
     framing = framed(session, query, dated=asked.question.when is not None, **how)
-    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
-    framing = replace(framing, plan=_settled(shown, now))
+    looks = {"dates": dates, "sources": sources, "ids": ids}
+    framing = replace(framing, plan=_settled(framing.plan.showing(**looks), now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
-    ungated = gate is None and scorer is None and not spaces
-    found = _with_rest(session, asked, framing, found) if ungated else found
-    taught = _taught(session, found, framing.plan) if scorer is None and not spaces else Taught()
+    plain = scorer is None and not spaces
+    found = _with_rest(session, asked, framing, found) if plain and gate is None else found
+    taught = _taught(session, found, framing.plan) if plain else Taught()
     plan, unadvised = advised(framing.plan, judgement)
     told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
     request = Request(
@@ -108,13 +108,12 @@ def assemble(
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
-    context = _assembled(session, request, found, alone=not spaces)
     when = asked.question.when or where.when if framing.searches else None
-    return _noted(context, framing.plan, found, where=where, when=when)
+    return _noted(_assembled(session, request, found, alone=not spaces), framing.plan, found, where, when)
 
 
-def _noted(context: Context, plan: Plan, found: Found, *, where: Filter, when: TimeRange | None) -> Context:
-    """The context with the caller's filter in its trace, and a note where nothing is of the time asked for."""
+def _noted(context: Context, plan: Plan, found: Found, where: Filter, when: TimeRange | None) -> Context:
+    """The context with the caller's filter in its trace, and a note where nothing is of that time."""
     notes = (*context.trace.notes, *_of_another_time(context, plan, found, when))
     return replace(context, trace=replace(context.trace, where=where, notes=notes))
 
