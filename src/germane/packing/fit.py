@@ -13,6 +13,7 @@ contexts: rank order is the default because longer items carry more evidence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -45,6 +46,7 @@ _BREADTH = 0.25
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
+_CUT_INSIDE = re.compile(r"\S…$")
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
 _FEW = 40
@@ -163,9 +165,16 @@ def _note_replaced(blocks: Sequence[Block]) -> None:
 
 
 def _levels(block: Block, choice: Choice) -> Sequence[Level]:
-    """The levels at which a candidate may be shown, longest first."""
-    shorter = [level for level in block.levels if level is not Level.FULL] if choice.replaced else ()
-    return shorter or block.levels
+    """The levels at which a candidate may be shown, longest first.
+
+    One line that ends inside a sentence tells a reader too little of what relevance brought.
+    """
+    levels = block.levels
+    if choice.replaced:
+        levels = [level for level in levels if level is not Level.FULL] or levels
+    if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
+        levels = [level for level in levels if level is not Level.MICRO] or levels
+    return levels
 
 
 def _claim_order(choice: Choice) -> tuple[float, float, float]:
@@ -329,7 +338,8 @@ class _Packer:
         queue = _in_rank_order(blocks)
         queued = {id(choice) for _, choice in queue}
         rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
-        every = [*rest, *queue]
+        advice = [pair for pair in rest if pair[0].section.advises]
+        every = [*(pair for pair in rest if not pair[0].section.advises), *queue, *advice]
         for block in blocks:
             # Words that a floor is set aside for don't wait for what is left.
             self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))

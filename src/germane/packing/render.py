@@ -52,6 +52,7 @@ _CONTROLS = re.compile(
 _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
+_HEADING = regex.compile(r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)#{1,6}\s+(?![#=\-`~>|])(\S.*)$")
 _OWN_BULLET = regex.compile(r"^[-*+]\s+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
 _SUSPECT = re.compile(
@@ -161,7 +162,13 @@ def _fenced(line: str) -> str:
     # Each rule is tried before it is applied: matching is several times faster than replacing. A space breaks
     # a marker where a backslash before it would not: tokenizers find theirs in any surroundings.
     if _BLOCK_START.match(line):
-        line = _BLOCK_START.sub(r"\1\\", line)
+        heading = _HEADING.match(line)
+        if heading is None:
+            line = _BLOCK_START.sub(r"\1\\", line)
+        else:
+            # Bold reads as a heading to a person, and opens no section.
+            text = heading[2]
+            line = f"{heading[1]}{text if '**' in text else f'**{text}**'}"
     if "<" in line:
         line = _TAG.sub("< ", line)
     if "[" in line:
