@@ -348,7 +348,7 @@ class _Packer:
                 continue  # Advice has no claim: it stands where nothing else needs its tokens.
             self._claim(block, min(block.share - block.used, _left(blocks, budget)))
         self._widen(queue, int(_BREADTH * _left(blocks, budget)))
-        self._deepen(every, _left(blocks, budget))
+        self._deepen(every[: len(every) - len(advice)], _left(blocks, budget))
         self._fill_up(queue, blocks, budget)
         for block, choice in rest:
             if choice.line is None and choice.reason is not _DUPLICATE:
@@ -430,14 +430,17 @@ class _Packer:
             left -= block.used - before
 
     def _cut(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
-        """Cut texts to what is left, while that is more than a tenth of the budget, best memories first."""
+        """Cut texts to what is left, while that is more than a tenth of the budget, best memories first.
+
+        A line that ends inside a sentence is shown after all: it says more than the tokens that stay free.
+        """
         for block, choice in queue:
             left = self._under_ceiling(block, _left(blocks, budget))
             if left <= budget // 10:
                 return
             if choice.passed_over:
                 choice.wait()
-                self._try(block, choice, left, _levels(block, choice))
+                self._try(block, choice, left, _levels(block, choice) if choice.replaced else block.levels)
             self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
     def _excerpt(self, block: Block, choice: Choice, room: int) -> None:

@@ -53,6 +53,7 @@ _BLOCK_START = regex.compile(
     r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)(?=#{1,6}(?:\s|$)|=+\s*$|-+\s*$|`{3,}|~{3,}|(?:[_*]\s*){3,}$|>|\|)"
 )
 _HEADING = regex.compile(r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)#{1,6}\s+(?![#=\-`~>|])(\S.*)$")
+_CODE_FENCE = regex.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)*(?:`{3,}|~{3,})")
 _OWN_BULLET = regex.compile(r"^[-*+]\s+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
 _SUSPECT = re.compile(
@@ -102,7 +103,13 @@ def fence(text: str) -> list[str]:
         # Nearly every memory: one line, with nothing in it that the rules below would change.
         return [text.rstrip()] if text.strip() else []
     lines = [_CONTROLS.sub(" ", line).rstrip() for line in _LINE_ENDS.split(text)]
-    return [_fenced(line) for line in lines if line.strip()]
+    shown, in_code = [], False
+    for line in lines:
+        if line.strip():
+            code = _CODE_FENCE.match(line) is not None
+            shown.append(_fenced(line, in_code=in_code))
+            in_code = in_code is not code
+    return shown
 
 
 def inline(text: str) -> str:
@@ -158,11 +165,12 @@ def short_source(source: str | None) -> str:
     return named if len(named) <= _LONGEST_SOURCE else ""
 
 
-def _fenced(line: str) -> str:
+def _fenced(line: str, *, in_code: bool) -> str:
     # Each rule is tried before it is applied: matching is several times faster than replacing. A space breaks
     # a marker where a backslash before it would not: tokenizers find theirs in any surroundings.
     if _BLOCK_START.match(line):
-        heading = _HEADING.match(line)
+        # A comment in code is no heading.
+        heading = None if in_code else _HEADING.match(line)
         if heading is None:
             line = _BLOCK_START.sub(r"\1\\", line)
         else:

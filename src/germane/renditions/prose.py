@@ -225,13 +225,20 @@ def passages_of(text: str) -> Iterator[Passage]:
             continue
         if what is _Line.HEADING:
             section = shown.strip(" :*_")
-            leads = _under(leads, int(mark), shown.strip(" *_"))
+            leads = _under(leads, int(mark), _unwrapped(shown))
             continue
         linked = what in (_Line.TEXT, _Line.ITEM) and _only_links(raw, references=references)
         yield Passage(shown, "link" if linked else _FORMS[what], section, leads, mark)
         leads, empty = (), False
     if empty and leads:
         yield Passage(leads[-1][1], leads=leads[:-1])
+
+
+def _unwrapped(text: str) -> str:
+    """A heading without the emphasis around the whole of it; marks inside it stay."""
+    text = text.strip()
+    bare = text.strip("*_")
+    return bare.strip() if text[:1] in ("*", "_") and text[-1:] == text[:1] and "*" not in bare else text
 
 
 def _under(leads: tuple[tuple[int, str], ...], level: int, title: str) -> tuple[tuple[int, str], ...]:
