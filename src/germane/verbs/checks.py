@@ -23,7 +23,6 @@ from germane.model.names import is_tenant
 from germane.model.query import Filter, TimeRange
 from germane.model.recalled import own_text
 from germane.protocols import Clock
-from germane.retrieval.when import parse_moment
 
 __all__ = [
     "MAX_CONTENT",
@@ -313,6 +312,8 @@ def checked_time(value: object, *, name: str, clock: Clock) -> datetime:
     """A time in UTC: an aware one, or the beginning of what a text names, as "last week", by the clock."""
     if not isinstance(value, str):
         return checked_moment(value, name=name)
+    from germane.retrieval.when import parse_moment  # noqa: PLC0415 - Seldom is a time given in words.
+
     moment = parse_moment(checked_text(value, name=name), now=as_utc(clock(), name="clock"))
     if moment is None:
         raise InvalidInput(
