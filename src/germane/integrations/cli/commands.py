@@ -29,7 +29,9 @@ class Command(NamedTuple):
 
 COMMANDS: Mapping[str, Command] = {
     "remember": Command(
-        "remembering", "Store a memory. The same one said again is counted, not doubled.", counts=True
+        "remembering",
+        "Store a memory. The same one said again is counted, not doubled, and gets what is new.",
+        counts=True,
     ),
     "recall": Command("recalling", "The memories that have most to do with a question, best first."),
     "assemble": Command(
