@@ -83,15 +83,14 @@ def test_an_empty_answer_says_why_on_the_error_stream(db: Path) -> None:
 
 
 def test_assemble_prints_the_text_alone(db: Path) -> None:
-    ran = run("assemble", "Which database?", "--budget", "300", "--frame", "decision", db=db)
-    whole = run(
-        *("assemble", "Which database?", "--budget", "300", "--frame", "decision", "--json"), db=db
-    ).json()
+    asked = ("assemble", "Which database?", "--budget", "1000", "--frame", "decision")
+    ran = run(*asked, db=db)
+    whole = run(*asked, "--json", db=db).json()
 
     assert ran.out == whole["text"] + "\n"
-    assert whole["tokens"] <= 300
+    assert whole["tokens"] <= 1000
     assert "## Current Approach: Decision" in ran.out
-    assert f"{whole['tokens']:,} of 300 tokens (o200k)" in ran.err
+    assert f"{whole['tokens']:,} of 1,000 tokens (o200k)" in ran.err
 
 
 def test_assemble_replays_at_a_given_moment(db: Path) -> None:
@@ -108,8 +107,8 @@ def test_assemble_replays_at_a_given_moment(db: Path) -> None:
 def test_a_pinned_memory_stands_in_the_context(db: Path) -> None:
     pinned = id_of(db, "検索")
 
-    without = run("assemble", "Postgres", "--json", db=db).json()
-    ran = run("assemble", "Postgres", "--pin", pinned[-8:], "--json", db=db).json()
+    without = run("assemble", "Postgres", "--gate", "--json", db=db).json()
+    ran = run("assemble", "Postgres", "--gate", "--pin", pinned[-8:], "--json", db=db).json()
 
     assert pinned not in [item["id"] for item in without["items"]]
     assert pinned in [item["id"] for item in ran["items"]]
@@ -394,13 +393,13 @@ def test_eval_asks_about_records_and_about_the_demo(tmp_path: Path) -> None:
     about = run(
         "eval", str(file), "--records", str(records), "--budgets", "200", "--baselines", "none", "--json"
     )
-    demo = run("eval", "--demo", "--budgets", "1000", "--baselines", "bm25", "--json")
+    demo = run("eval", "--demo", "--budgets", "2000", "--baselines", "bm25", "--json")
     neither = run("eval")
 
     assert [one["answer_recall"] for one in about.json()["results"]] == [1.0]
     assert demo.json()["data"]["questions"] == 12
     assert demo.json()["data"]["evidence_ids"]["missing"] == []
-    assert demo.json()["results"][0]["evidence_recall"] > 0.8
+    assert demo.json()["results"][0]["evidence_recall"] > 0.9
     assert (neither.code, "--demo" in neither.err) == (2, True)
 
 

@@ -35,13 +35,15 @@ def test_the_demo_keeps_each_budget_and_says_the_same_again(tmp_path: Path) -> N
 
     assert [context["trace"]["budget"] for context in first["contexts"]] == [8000, 2000, 500]
     assert all(context["tokens"] <= context["trace"]["budget"] for context in first["contexts"])
-    assert "Redis" in first["contexts"][2]["text"]
+    assert "Redis" in first["contexts"][1]["text"]
+    # What blocks stands in full, whatever the budget.
+    assert first["contexts"][2]["text"].count("- **Never:** ") == 7
     assert (second["loaded"], second["contexts"]) == (0, first["contexts"])
     assert first["project"] is None
 
 
 def test_it_shows_text_bars_and_explanation(tmp_path: Path) -> None:
-    ran = run("demo", "--project", str(tmp_path), "--budget", "500")
+    ran = run("demo", "--project", str(tmp_path), "--budget", "1000")
 
     assert ran.code == 0
     assert "## Relevant Past Decisions" in ran.out

@@ -26,7 +26,7 @@ def db(tmp_path: Path) -> Path:
 
 def shown(db: Path, command: str) -> tuple[Path, list[str]]:
     """A file with the JSON of a command, and the ids that it shows."""
-    ran = run(command, "redis", "--json", db=db)
+    ran = run(command, "redis", *(["--gate"] if command != "recall" else []), "--json", db=db)
     file = db.parent / f"{command}.json"
     file.write_text(ran.out, encoding="utf-8")
     found = ran.json()
@@ -64,7 +64,7 @@ def test_learning_is_switched_and_reset(db: Path) -> None:
 def test_an_answer_says_itself_what_was_used(db: Path) -> None:
     unrecorded = run("observe", "It caches sessions.", db=db)
     assert (unrecorded.code, "germane assemble --record" in " ".join(unrecorded.err.split())) == (2, True)
-    run("assemble", "redis", "--record", db=db)
+    run("assemble", "redis", "--gate", "--record", db=db)
     (one,) = run("ledger", "list", "--json", db=db).json()
 
     looked = run("observe", "It caches sessions.", "--dry-run", db=db)

@@ -373,7 +373,7 @@ def test_a_store_of_before_keeps_notes_once_it_is_migrated(postgres_database: st
     germane.migrate_store(postgres_database)
     with psycopg.connect(postgres_database, autocommit=True) as raw:
         raw.execute("DROP TABLE erasures")
-        raw.execute("DROP FUNCTION note_erasure")
+        raw.execute("DROP FUNCTION note_erasure, sweep_commits")
         raw.execute("DELETE FROM migrations WHERE number >= 3")
     assert germane.store_status(postgres_database).due == 0
     assert "0003_erasures.sql" in germane.migrate_store(postgres_database)

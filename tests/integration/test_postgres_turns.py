@@ -107,7 +107,7 @@ def test_an_id_that_is_taken_is_named_and_nothing_of_the_write_is_stored(by_way:
     first, other, new = (make_memory(text) for text in ("First.", "Other.", "New."))
     by_way.apply("tester", [Insert(memory=first)])
     taken = make_memory("Something else.", id=first.id)
-    with pytest.raises(InvalidInput, match=f"The id '{first.id}' is taken by another memory"):
+    with pytest.raises(InvalidInput, match=f"The id '{first.version_id}' is taken by another memory"):
         by_way.apply("tester", [Insert(memory=other), Insert(memory=taken)])
     by_way.apply("tester", [Insert(memory=new)])
     assert {each.content for each in by_way.find("tester", Filter())} == {"First.", "New."}
