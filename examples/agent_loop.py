@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import germane
 from germane.testing.fakes import FixedClock
 
-BUDGET = 180
+BUDGET = 120
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ScriptedModel:
     def answer(self, system: str, message: str, shortened: list[str], result: str | None) -> ToolCall | str:
         if result is None and shortened:
             return ToolCall(name="expand", memory_id=shortened[0])
-        source = "the whole record" if result else "the summary"
+        source = "the whole record" if result else "what was shown"
         return f"(having read {source}, {len(system.split())} words of context) Re: {message}"
 
 
@@ -52,7 +52,8 @@ def turn(engine: germane.Engine, model: ScriptedModel, message: str) -> str:
 
 def is_short(item: germane.Item) -> bool:
     """Whether the memory says more than what is shown of it."""
-    return item.memory.renditions.at(item.level).tokens < item.memory.renditions.full.tokens
+    renditions = item.memory.renditions
+    return item.level is germane.Level.EXCERPT or renditions.at(item.level).tokens < renditions.full.tokens
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ MEMORIES = [
 def main() -> None:
     with germane.open(":memory:", agent="newton") as engine:
         engine.remember_many(MEMORIES)
-        context = engine.assemble("Should we use Redis for caching?", budget=160, frame="decision")
+        context = engine.assemble("Should we use Redis for caching?", budget=160)
     print(context.text)
     print()
     print(f"{context.tokens} tokens, and never more than 160.")
