@@ -101,7 +101,7 @@ def test_nothing_is_written_to_the_store(stored: Stored, tmp_path: Path) -> None
 def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:
     ledger = {"question": "What is the migration plan of the ledger?", "evidence": ["ledger.md"]}
     path = lines(tmp_path, [*QUESTIONS, ledger])
-    found = losses(path, budget=60, configuration=LEXICAL, stored=stored)
+    found = losses(path, budget=30, configuration=LEXICAL, stored=stored)
     stages = {each.number: [piece.stage for piece in each.lost] for each in found.questions}
     assert stages[3] == []
     assert stages[4] == [Stage.NOT_ADMITTED]
@@ -124,7 +124,7 @@ def test_what_the_gate_kept_out_is_named_so(stored: Stored, tmp_path: Path) -> N
     }
     path = lines(tmp_path, [asked])
     gated = losses(
-        path, budget=2000, configuration=Configuration(embedder="none", plan="layered"), stored=stored
+        path, budget=300, configuration=Configuration(embedder="none", plan="layered"), stored=stored
     )
     assert [(one.evidence, one.stage) for one in gated.questions[0].lost] == [("adr/1", Stage.GATED)]
 
