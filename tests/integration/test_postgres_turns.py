@@ -29,7 +29,7 @@ _MOST_TURNS = {
     "append to a conversation": 4,
     "record an assembly": 3,
     "remember in a space": 5,
-    "touch in a shared set": 5,
+    "touch in a shared set": 6,
 }
 
 _MOST_TURNS_TO_READ = {
@@ -39,7 +39,7 @@ _MOST_TURNS_TO_READ = {
     "look at a working set": 2,
     "look at a shared set": 3,
     "add to a working set": 9,
-    "add to a shared set": 13,
+    "add to a shared set": 14,
     "evict from a working set": 10,
 }
 

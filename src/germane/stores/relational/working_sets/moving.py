@@ -138,11 +138,15 @@ class Moving:
 
     def _move_one(self, working_set: int, name: str, change: Touch | Leave | Pin) -> None:
         num = self._current(change.memory_id)
-        known = num and self.run("held_entry", working_set=working_set, num=num).fetchone()
+        if num is None:
+            raise NotHeld(change.memory_id, name, self.owner)
+        entry = self.run("held_entry", working_set=working_set, num=num)
+        asked = self.run("memory_to_hold", num=num)
+        known = entry.fetchone()
         if not known:
             raise NotHeld(change.memory_id, name, self.owner)
         num, pinned = known
-        raw = self.id_of(num)
+        raw: bytes = asked.fetchone()[0]
         if isinstance(change, Touch):
             place = self.note(working_set, MoveKind.TOUCH, raw, at=change.at)
             at = microseconds(change.at, name="at")

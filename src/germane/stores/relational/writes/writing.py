@@ -211,9 +211,10 @@ class Writing:
         chain = chain_of(asked, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
         before_num = chain[-1].num
-        stored = dict(self._records([before_num, *nums_of(same_text)]))
-        check_continues(memory, stored.pop(before_num))
-        for same in stored.values():
+        if chain[0].id != row_id(memory.id, 1):
+            check_continues(memory, self._load(before_num))
+        alike = [num for num in nums_of(same_text) if num != before_num]
+        for _, same in self._records(alike) if alike else ():
             if same.id != memory.id:
                 raise InvalidInput(
                     f"The revised text of {memory.id!r} is what memory {same.id!r} says already. "
@@ -401,11 +402,11 @@ class Writing:
 
     def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
         # A memory without a head was merged into another one, which stands for it.
-        last = self._load(chain[-1].num)
-        head = last.superseded_by or last.version_id
+        last = chain[-1]
         _, version = split_id(memory_id)
-        if last.superseded_by is not None or version not in (0, last.version):
-            raise StaleRevision(memory_id, head)
+        if not last.is_head or version not in (0, last.number):
+            now = self._load(last.num)
+            raise StaleRevision(memory_id, now.superseded_by or now.version_id)
 
     def _run(self, query: str, values: dict[str, Any]) -> Rows:
         return self.connection.run(query, values)
