@@ -30,10 +30,8 @@ from germane.packing.render import session_of
 
 __all__ = ["fit"]
 
-
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
-
 
 _Waiting: TypeAlias = tuple[Block, Choice]
 """A candidate with the section that it would stand in."""
@@ -348,6 +346,7 @@ class _Packer:
                 continue  # Advice has no claim: it stands where nothing else needs its tokens.
             self._claim(block, min(block.share - block.used, _left(blocks, budget)))
         self._widen(queue, int(_BREADTH * _left(blocks, budget)))
+        self._answer(queue, _left(blocks, budget))
         self._deepen(every[: len(every) - len(advice)], _left(blocks, budget))
         self._fill_up(queue, blocks, budget)
         for block, choice in rest:
@@ -383,10 +382,16 @@ class _Packer:
             left -= self._prefix(claiming, claim)
         self._prefix(in_time, left)
 
+    def _answer(self, queue: Sequence[_Waiting], room: int) -> None:
+        """Show the best candidate where the room for breadth held none, before anything else gets longer."""
+        asked = [pair for pair in queue if pair[0].section.order is None]
+        if asked and all(choice.line is None for _, choice in asked):
+            block, choice = asked[0]
+            if not self._try(block, choice, self._under_ceiling(block, room), _levels(block, choice)):
+                choice.wait()
+
     def _prefix(self, queue: Sequence[_Waiting], room: int) -> int:
-        """Show candidates in order, as briefly as will do, up to the first that doesn't fit; the tokens
-        used.
-        """
+        """Show candidates in order, briefly, up to the first that doesn't fit; the tokens used."""
         left = room
         for block, choice in queue:
             if choice.line is not None or choice.reason is not None:
@@ -468,11 +473,7 @@ class _Packer:
         return room if ceiling is None else max(0, min(room, ceiling - block.used))
 
     def _try(self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None) -> bool:
-        """Show a memory at the longest of these levels that fits, else of those that the overflow rule
-        allows.
-
-        Returns whether it is shown.
-        """
+        """Show a memory at the longest level that fits, of these or of its section's; whether it is shown."""
         section = block.section
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
