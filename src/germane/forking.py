@@ -13,10 +13,11 @@ from __future__ import annotations
 import _frozen_importlib
 import _imp
 import inspect
+import logging  # noqa: F401 - A fork takes its lock too, after ours only where it registered before us.
 import os
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from threading import Condition, Lock, get_ident, local
 from typing import Any, Final, TypeVar
@@ -24,7 +25,7 @@ from weakref import WeakMethod, WeakSet
 
 from germane.errors import StoreUnavailable
 
-__all__ = ["Gate", "check_unforked", "gated", "renewed"]
+__all__ = ["Gate", "awaited", "check_unforked", "gated", "renewed"]
 
 _PATIENCE: Final = 5.0
 """Seconds that a fork waits for calls of stores to end."""
@@ -33,6 +34,7 @@ _LOOK_AGAIN: Final = 0.001
 
 Store = TypeVar("Store", bound=type)
 Lockable = TypeVar("Lockable")
+Held = TypeVar("Held", bound=AbstractContextManager[Any])
 
 
 def renewed(lock: Lockable) -> Lockable:
@@ -42,6 +44,16 @@ def renewed(lock: Lockable) -> Lockable:
     """
     with _GUARD:
         _LOCKS.add(lock)
+    return lock
+
+
+def awaited(lock: Held) -> Held:
+    """A lock that a fork waits for: whoever holds it runs code of others, which has locks of its own.
+
+    What it guards must call no store and import nothing of germane.
+    """
+    with _GUARD:
+        _AWAITED.append(lock)
     return lock
 
 
@@ -160,13 +172,15 @@ def _file_at(location: str) -> tuple[int, int]:
 
 
 class _Fork(local):
-    """The gates that this thread holds while it forks, each with whether it is clear."""
+    """What this thread holds while it forks: gates, each with whether it is clear, and awaited locks."""
 
     held: dict[Gate, bool] | None = None
+    locks: tuple[Any, ...] = ()
 
 
 _GATES: Final[WeakSet[Gate]] = WeakSet()
 _LOCKS: Final[WeakSet[Any]] = WeakSet()
+_AWAITED: Final[list[Any]] = []
 _TORN: Final[set[tuple[int, int]]] = set()
 _GUARD: Final = Lock()
 _fork: Final = _Fork()
@@ -183,10 +197,13 @@ def _wait_for_imports(deadline: float) -> None:
 
 
 def _is_importing() -> bool:
-    """Whether another thread is looking for a module or running it: it has that module's lock meanwhile."""
+    """Whether another thread is looking for a module or running it, or about to.
+
+    It has that module's lock meanwhile, which lives as long as somebody uses it.
+    """
     with suppress(Exception):  # What Python doesn't show can't be waited for, and must not hinder a fork.
         locks = [known() for known in list(getattr(_frozen_importlib, "_module_locks", {}).values())]
-        return any(getattr(lock, "owner", None) not in (None, get_ident()) for lock in locks)
+        return any(lock is not None and getattr(lock, "owner", None) != get_ident() for lock in locks)
     return False
 
 
@@ -194,35 +211,52 @@ def _before() -> None:
     deadline = time.monotonic() + _PATIENCE
     held = _fork.held = {}
     while True:
+        # A module that is imported may register locks, so imports end before registering does.
+        _fork.locks = _taken(deadline)
+        _wait_for_imports(deadline)
         _GUARD.acquire()
         # Stores may be opened while others are waited for.
         new = [gate for gate in _GATES if gate not in held]
         if not new:
-            break  # Nothing is added from here on, until the fork is over.
-        _GUARD.release()
+            return  # Nothing is added from here on, until the fork is over.
+        _let_in()
         for gate in new:
             gate.hold()
         held.update((gate, gate.clear(deadline)) for gate in new)
-    _wait_for_imports(deadline)
+
+
+def _taken(deadline: float) -> tuple[Any, ...]:
+    """The awaited locks that nobody holds by the deadline, now held by this thread."""
+    with _GUARD:
+        wanted = list(_AWAITED)
+    return tuple(lock for lock in wanted if lock.acquire(timeout=max(0.0, deadline - time.monotonic())))
+
+
+def _let_in() -> None:
+    """Let others import, register and take the awaited locks again."""
+    _GUARD.release()
+    _imp.release_lock()
+    locks, _fork.locks = _fork.locks, ()
+    for lock in locks:
+        lock.release()
 
 
 def _after_in_parent() -> None:
-    _imp.release_lock()
-    _GUARD.release()
+    _let_in()
     held, _fork.held = _fork.held or {}, None
     for gate in held:
         gate.release()
 
 
 def _after_in_child() -> None:
-    held, _fork.held = _fork.held, None
+    held, _fork.held, _fork.locks = _fork.held, None, ()
     if held is None:
         _GUARD._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - As the standard library does.
     else:
         with suppress(RuntimeError):  # Some versions of Python have released it already.
             _imp.release_lock()
         _GUARD.release()
-    for lock in list(_LOCKS):
+    for lock in [*_LOCKS, *_AWAITED]:
         lock._at_fork_reinit()  # noqa: SLF001 - As above.
     for gate in list(_GATES):
         gate.renew(quiet=bool(held and held.get(gate)))

@@ -213,12 +213,14 @@ def obsolete_label(memory: Memory) -> str:
 
 def replaces(newer: Memory, older: Memory) -> bool:
     """Whether a memory stands in the place of another: as its newer version, or as the record it names."""
-    if older.superseded_by in (newer.id, newer.version_id):
+    if older.superseded_by is not None and older.superseded_by in (newer.id, newer.version_id):
         return True
     if older.id == newer.id and older.version < newer.version:
         return True
+    if newer.kind != older.kind or "number" not in newer.metadata:
+        return False
     named = re.search(r" by \D*(\d+)", obsolete_label(older))
-    number = newer.metadata.get("number") if newer.kind == older.kind else None
+    number = newer.metadata["number"]
     return named is not None and isinstance(number, int) and int(named[1]) == number
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall
-from germane.lifecycle import obsolete_label, replaces
+from germane.lifecycle import is_obsolete, replaces
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
@@ -155,11 +155,10 @@ def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
 
 def _note_replaced(blocks: Sequence[Block]) -> None:
     """Mark the candidates that another one replaces: they get no more room than their successors."""
-    memories = [choice.memory for block in blocks for choice in block.choices]
-    for block in blocks:
-        for choice in block.choices:
-            if obsolete_label(choice.memory):
-                choice.replaced = any(replaces(other, choice.memory) for other in memories)
+    choices = [choice for block in blocks for choice in block.choices]
+    obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
+    for choice in obsolete:
+        choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
 
 
 def _levels(block: Block, choice: Choice) -> Sequence[Level]:

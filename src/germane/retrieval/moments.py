@@ -17,7 +17,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any, TypeAlias
 
-from germane.forking import renewed
+from germane.forking import awaited
 
 __all__ = ["MONTH", "NUMBER", "WEEKDAY", "YEAR", "Span", "back_from", "days_back", "span_of"]
 
@@ -215,7 +215,8 @@ def _parsed(text: str, now: datetime) -> Span | None:
     return _asked(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
 
 
-_PARSING = renewed(Lock())
+# `dateparser` has locks of its own, which a child would inherit as they are.
+_PARSING = awaited(Lock())
 
 
 # A parse takes about a millisecond, and what is asked has been written in one of a few ways by now.

@@ -183,7 +183,7 @@ def _assembled(session: Session, request: Request, found: Found, *, alone: bool)
     if not (alone and request.gated):
         return context
     # Where everything fits, the gate drops nothing; which section it would empty, it says where it does.
-    shows_all = request.gate is None and not context.trace.excluded
+    shows_all = request.gate is None and not any(use.excluded for use in context.trace.sections)
     judged = assemble_context(replace(request, gate=True), found) if shows_all else context
     more = associated(session, request, found, judged)
     if more is None:

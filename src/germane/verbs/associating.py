@@ -121,10 +121,18 @@ def _empty(request: Request, found: Found, context: Context) -> list[Section]:
         for section, part in zip(gathering, found.slices, strict=True)
         if section.associates and part and not shown[section.name]
     ]
-    if not empty:
-        return []
-    relevant = {entry.section for entry in context.trace.entries if entry.reason is not Reason.NOT_RELEVANT}
-    return [section for section in empty if section.name not in relevant]
+    return [section for section in empty if not _has_relevant(section, context)]
+
+
+def _has_relevant(section: Section, context: Context) -> bool:
+    """Whether anything passed the gate for a section: what did comes first among its entries."""
+    start = 0
+    for use in context.trace.sections:
+        count = use.included + use.excluded
+        if use.name == section.name:
+            return count > 0 and context.trace.entries[start].reason is not Reason.NOT_RELEVANT
+        start += count
+    return False
 
 
 def _seeds(context: Context) -> Sequence[Memory]:
