@@ -1,4 +1,4 @@
-"""Contexts of the default call as a person read them: of the demo, of real projects, of four kinds of dialogue.
+"""Contexts of the default call as they were read: of the demo, of real projects, of four kinds of dialogue.
 
 To write them anew, set GERMANE_WRITE_CONTEXTS=1, and read the difference before it is committed.
 """
@@ -60,7 +60,9 @@ def check(name: str, engine: Engine, question: str, budget: int) -> None:
 def dialogue(sample: str) -> Iterator[Engine]:
     with germane.open(":memory:", agent=sample, clock=lambda: NOW) as engine:
         import_source(engine, str(HERE / "conversations.json"))
-        others = [memory for memory in engine.memories() if not (memory.source or "").startswith(f"{sample}/")]
+        others = [
+            memory for memory in engine.memories() if not (memory.source or "").startswith(f"{sample}/")
+        ]
         for memory in others:
             engine.purge(memory.id, confirm=True)
         yield engine
