@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from threading import Event, Thread
 
@@ -16,6 +18,7 @@ import pytest
 
 import germane
 from germane import Engine, GermaneError
+from germane.retrieval import moments
 from germane.testing.fakes import HashEmbedder
 
 pytestmark = [
@@ -186,3 +189,56 @@ def test_a_fork_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
     finally:
         sys.path.remove(str(tmp_path))
         sys.modules.pop("slow_to_import", None)
+
+
+def test_a_fork_waits_for_a_library_that_another_thread_is_in() -> None:
+    """Its locks are its own, so that a child would wait for one that nobody releases."""
+    timezones = pytest.importorskip("dateparser.timezone_parser")
+    entered = Event()
+
+    def parse() -> None:
+        with moments._PARSING, timezones._tz_regexes_lock:
+            entered.set()
+            time.sleep(0.3)
+
+    with germane.open(":memory:", embedder=None):
+        parsing = Thread(target=parse)
+        parsing.start()
+        entered.wait()
+        assert forked(quickly(lambda: moments._asked("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As it is asked.
+        parsing.join()
+
+
+FIRST = """
+import os, threading, time
+import germane
+with germane.open(":memory:", embedder=None):
+    import logging
+    importing = threading.Thread(target=__import__, args=("slow_to_import",))
+    importing.start()
+    time.sleep(0.05)
+    began = time.monotonic()
+    child = os.fork()
+    if not child:
+        __import__("slow_to_import")
+        os._exit(0)
+    waited = time.monotonic() - began
+    assert waited < 4, waited
+    assert os.waitpid(child, 0)[1] == 0
+    importing.join()
+"""
+
+
+def test_a_fork_waits_for_a_module_that_takes_the_lock_of_logging(tmp_path: Path) -> None:
+    """A fork takes that lock as well; it has to do so after it has waited, or nothing goes on."""
+    module = tmp_path / "slow_to_import.py"
+    module.write_text("import logging, time\ntime.sleep(0.3)\nlogging.getLogger('slow')\n", encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FIRST],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
