@@ -44,7 +44,7 @@ _BREADTH = 0.25
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
-_CUT_INSIDE = re.compile(r"\S…$")
+_CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
 _FEW = 40
