@@ -55,12 +55,12 @@ def test_every_frame_has_its_total_and_its_shares(
     order = ["identity", "user", "user_facts", "censors", "frame", "focus", *FLEXIBLE, "calibration"]
     assert [section.name for section in plan.sections] == order
     by_name = dict(zip(order, shares[:-1], strict=True))
-    # The user's two sections have a floor, which comes first; the rest is split by weight.
+    # Constraints and the two sections about the user have a floor, which comes first.
     assert by_name["frame"] == 0
     assert by_name["user"] == by_name["user_facts"] >= 40
     assert sum(shares) == total
-    for one in (*FLEXIBLE, "identity", "censors", "focus", "calibration"):
-        assert abs(by_name[one] - found.shares[one]) <= 80 * found.shares[one] / total + 1
+    for one in (*FLEXIBLE, "identity", "focus", "calibration"):
+        assert abs(by_name[one] - found.shares[one]) <= 120 * found.shares[one] / total + 3
 
 
 def test_the_layers_of_the_default_sum_to_more_than_its_total_and_so_shrink() -> None:

@@ -55,7 +55,9 @@ _HEADINGS: tuple[tuple[str, str, int, Alike | None, int], ...] = (
 )
 _DATED = ("decisions", "facts", "episodes")
 _ABOUT_USER = "## About the user"
-_HALF_OF_USER = Share(weight=ALWAYS["user"] // 2, floor=40)
+_FLOOR = 40
+"""Tokens that a section of standing memories may claim of the smallest budget: about two of them."""
+_HALF_OF_USER = Share(weight=ALWAYS["user"] // 2, floor=_FLOOR)
 """Kinds about the user and facts whose subject is the user are two sections under one heading."""
 _UNKNOWN_PRIORITY = 0.5
 _CARED_FOR = 0.8
@@ -156,7 +158,12 @@ def layered(
                 kinds=kinds.in_section("facts"),
                 where=Filter(subject=USER),
             ),
-            replace(always("censors", "## Active Constraints", kinds), priority=3.0, limit=_CONSTRAINTS),
+            replace(
+                always("censors", "## Active Constraints", kinds),
+                priority=3.0,
+                limit=_CONSTRAINTS,
+                share=Share(weight=ALWAYS["censors"], floor=_FLOOR),
+            ),
             frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
             *_flexible(kinds, frame, budget.shares, intent),
