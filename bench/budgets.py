@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import mean
 
 import germane.demo
-from germane import BudgetTooSmall, Context, Item, Reason
+from germane import BudgetTooSmall, Context, Item, Level, Reason
 from germane.evaluation import Configuration, Records
 from germane.evaluation.asked import Asked, Material
 from germane.evaluation.configuration import BUNDLED, GermaneReader
@@ -219,7 +219,7 @@ def _idle(reader: GermaneReader, context: Context, asked: Asked, held: Sequence[
 
 def _is_whole(item: Item) -> bool:
     renditions = item.memory.renditions
-    return renditions.at(item.level).text == renditions.full.text
+    return item.level is not Level.EXCERPT and renditions.at(item.level).text == renditions.full.text
 
 
 if __name__ == "__main__":

@@ -5,17 +5,42 @@ Level: packing (imports ranking and model). What a fit has chosen is read of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from germane.lifecycle import is_obsolete, replaces
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section
 from germane.model.trace import Ranked, Reason
 from germane.packing.lines import Ladder, Line
 from germane.ranking.deferred import Ranking, memories_of
 
-__all__ = ["Block", "Choice", "Fitted", "LeftOut", "empty_blocks"]
+__all__ = [
+    "Block",
+    "Choice",
+    "Fitted",
+    "LeftOut",
+    "Waiting",
+    "brief_levels",
+    "claim_order",
+    "empty_blocks",
+    "in_rank_order",
+    "in_sequence",
+    "is_turn",
+    "is_whole",
+    "levels_of",
+    "note_out",
+    "note_replaced",
+]
+
+
+_HARDLY_LONGER = 1.3
+"""A text that is so little longer than its summary is shown whole where the summary would do."""
+_CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
+_NEAR_BEST = 0.7
+"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +130,10 @@ class Block:
             self.seen.add(text)
 
 
+Waiting: TypeAlias = tuple[Block, Choice]
+"""A candidate with the section that it would stand in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
     """The outcome of a fit: one block per section of the plan, in the plan's order."""
@@ -167,3 +196,119 @@ def _choices(
         for choice in choices:
             choice.late = choice.memory.ref in late
     return choices
+
+
+def in_rank_order(blocks: Sequence[Block]) -> list[Waiting]:
+    """What has to do with the question in all sections, best first, then what comes late.
+
+    Of equal scores the newer comes first, then the greater id.
+    """
+    waiting = [
+        (block, choice)
+        for block in blocks
+        for choice in block.choices
+        if block.section.order is None or choice.score > 0
+    ]
+    waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
+    waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
+    return waiting
+
+
+def note_replaced(blocks: Sequence[Block]) -> None:
+    """Mark the candidates that another one replaces: they get no more room than their successors."""
+    choices = [choice for block in blocks for choice in block.choices]
+    obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
+    for choice in obsolete:
+        choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
+
+
+def levels_of(block: Block, choice: Choice) -> Sequence[Level]:
+    """The levels at which a candidate may be shown, longest first.
+
+    One line that ends inside a sentence tells a reader too little of what relevance brought.
+    """
+    levels = block.levels
+    if choice.replaced:
+        levels = [level for level in levels if level is not Level.FULL] or levels
+    if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
+        levels = [level for level in levels if level is not Level.MICRO] or levels
+    return levels
+
+
+def claim_order(choice: Choice) -> tuple[float, float, float]:
+    """What has to do with the question first, then the more important, then the nearer in meaning."""
+    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
+    return -choice.score, -choice.memory.importance, -nearness
+
+
+def is_turn(memory: Memory) -> bool:
+    """Whether a memory is a turn of dialogue: something that somebody said in a session."""
+    return memory.scope.name == "session" and "speaker" in memory.metadata
+
+
+def is_whole(block: Block) -> bool:
+    """Whether all of a section's candidates are shown at full length."""
+    return all(
+        choice.reason is Reason.DUPLICATE or (choice.line is not None and choice.line.level is Level.FULL)
+        for choice in block.choices
+    )
+
+
+def in_sequence(queue: Sequence[Waiting]) -> list[Waiting]:
+    """The order in which candidates come in: the best, then those near it, then all others in rank order.
+
+    Those near the best take turns by their sections' shares, so that each section shows some of its best.
+    """
+    if not queue:
+        return []
+    near: list[Waiting] = []
+    others: list[Waiting] = []
+    least = _NEAR_BEST * queue[0][1].score
+    for pair in queue[1:]:
+        choice = pair[1]
+        near_best = not choice.late and pair[0].section.order is None and choice.score >= least
+        (near if near_best else others).append(pair)
+    ahead = [queue[0]]
+    used = {id(queue[0][0]): _brief_tokens(*queue[0])}
+    lines: dict[int, list[Waiting]] = {}
+    for pair in near:
+        lines.setdefault(id(pair[0]), []).append(pair)
+    for waiting in lines.values():
+        waiting.reverse()
+    while lines:
+        name, waiting = min(
+            lines.items(),
+            key=lambda of: (
+                (used.get(of[0], 0) + _brief_tokens(*of[1][-1])) / max(1, of[1][-1][0].section.share.weight)
+            ),
+        )
+        pair = waiting.pop()
+        used[name] = used.get(name, 0) + _brief_tokens(*pair)
+        ahead.append(pair)
+        if not waiting:
+            del lines[name]
+    return [*ahead, *others]
+
+
+def _brief_tokens(block: Block, choice: Choice) -> int:
+    return choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
+
+
+def note_out(block: Block, choice: Choice, left: int) -> None:
+    """Note why a candidate whose turn never came is out, and how many tokens its shortest level lacked."""
+    choice.tokens = min(choice.memory.renditions.at(level).tokens for level in levels_of(block, choice))
+    choice.short_by = max(0, choice.tokens - left)
+    choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
+
+
+def brief_levels(block: Block, choice: Choice) -> Sequence[Level]:
+    """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
+    renditions = choice.memory.renditions
+    if choice.replaced:
+        return levels_of(block, choice)[:1]
+    if (
+        Level.SUMMARY not in block.levels
+        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+    ):
+        return block.levels[:1]
+    return (Level.SUMMARY,)

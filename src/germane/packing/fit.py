@@ -13,18 +13,30 @@ contexts: rank order is the default because longer items carry more evidence.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall
-from germane.lifecycle import is_obsolete, replaces
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
-from germane.packing.blocks import Block, Choice, Fitted, empty_blocks
+from germane.packing.blocks import (
+    Block,
+    Choice,
+    Fitted,
+    Waiting,
+    brief_levels,
+    claim_order,
+    empty_blocks,
+    in_rank_order,
+    in_sequence,
+    is_turn,
+    is_whole,
+    levels_of,
+    note_out,
+    note_replaced,
+)
 from germane.packing.lines import Ladder, Line
 from germane.packing.render import session_of
 
@@ -33,24 +45,16 @@ __all__ = ["fit"]
 # Asked for with every candidate. On Python 3.11 finding a member in its enum takes as long as a call.
 _OVER_BUDGET, _DUPLICATE, _STOPPED = Reason.OVER_BUDGET, Reason.DUPLICATE, Reason.STOPPED
 
-_Waiting: TypeAlias = tuple[Block, Choice]
-"""A candidate with the section that it would stand in."""
-
-_HARDLY_LONGER = 1.3
-"""A text that is so little longer than its summary is shown whole where the summary would do."""
 _BREADTH = 0.25
 """The share of a budget that brings candidates in before any is lengthened.
 
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
-_CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
 _FEW = 40
 """Tokens; about the shortest line of a memory with its day and source."""
-_NEAR_BEST = 0.7
-"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
 _OWN_WORDS = 0.05
 """The share of a budget that a section's own text may take where sections are filled by value."""
 
@@ -137,62 +141,6 @@ def _left(blocks: Sequence[Block], budget: int) -> int:
     return budget - sum(block.used for block in blocks)
 
 
-def _in_rank_order(blocks: Sequence[Block]) -> list[_Waiting]:
-    """What has to do with the question in all sections, best first, then what comes late.
-
-    Of equal scores the newer comes first, then the greater id.
-    """
-    waiting = [
-        (block, choice)
-        for block in blocks
-        for choice in block.choices
-        if block.section.order is None or choice.score > 0
-    ]
-    waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
-    waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
-    return waiting
-
-
-def _note_replaced(blocks: Sequence[Block]) -> None:
-    """Mark the candidates that another one replaces: they get no more room than their successors."""
-    choices = [choice for block in blocks for choice in block.choices]
-    obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
-    for choice in obsolete:
-        choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
-
-
-def _levels(block: Block, choice: Choice) -> Sequence[Level]:
-    """The levels at which a candidate may be shown, longest first.
-
-    One line that ends inside a sentence tells a reader too little of what relevance brought.
-    """
-    levels = block.levels
-    if choice.replaced:
-        levels = [level for level in levels if level is not Level.FULL] or levels
-    if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
-        levels = [level for level in levels if level is not Level.MICRO] or levels
-    return levels
-
-
-def _claim_order(choice: Choice) -> tuple[float, float, float]:
-    """What has to do with the question first, then the more important, then the nearer in meaning."""
-    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
-    return -choice.score, -choice.memory.importance, -nearness
-
-
-def _brief(block: Block, choice: Choice) -> Sequence[Level]:
-    """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
-    renditions = choice.memory.renditions
-    if choice.replaced:
-        return _levels(block, choice)[:1]
-    if (
-        Level.SUMMARY not in block.levels
-        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
-    ):
-        return block.levels[:1]
-    return (Level.SUMMARY,)
-
-
 def _unknown(_: Memory, __: Level) -> int:
     return 0
 
@@ -249,7 +197,9 @@ class _Packer:
                     lines = self._lines(block.section, choice, (Level.FULL,) if choice.whole else None)
                     line = min(lines, key=lambda line: line.tokens, default=None)
                     if line is not None:
-                        self._place(block, choice, line, self._heading(block, choice))
+                        self._place(
+                            block, choice, line, self._heading(block, choice, block.shown, block.sessions)
+                        )
                         named.append(choice.memory.ref)
         needed = sum(block.used for block in blocks)
         if needed > budget:
@@ -320,137 +270,147 @@ class _Packer:
             block.flowed = max(block.flowed, block.used - block.share)
 
     def by_value(self, blocks: Sequence[Block], budget: int) -> None:
-        """Fill all sections together: first breadth, then depth, then what is left, best candidates first.
+        """Fill all sections together, so that a larger budget shows all that a smaller one showed.
 
-        Sections that are shown whatever the question claim their shares. A quarter of the rest brings
-        candidates in, each at the shortest level that carries its point: every section's best within its
-        share of that part, then the best of all. What is left lengthens them in rank order, before weaker
-        candidates come in, and sections take what is left beyond their shares.
+        Sections that are shown whatever the question claim their shares. The other candidates come in as a
+        prefix of one order that doesn't depend on the budget: as many as a quarter of what is left holds,
+        each at the shortest level that carries its point, or as many as all of it holds whole, if those are
+        more. Then what is shown is lengthened in rank order, and texts are cut to what is left at the end.
         """
+        note_replaced(blocks)
+        queue = in_rank_order(blocks)
+        queued = {id(choice) for _, choice in queue}
         always = sorted(
             (block for block in blocks if block.section.order is not None),
             key=lambda block: -block.section.priority,
         )
-        _note_replaced(blocks)
-        queue = _in_rank_order(blocks)
-        queued = {id(choice) for _, choice in queue}
         rest = [(block, choice) for block in always for choice in block.choices if id(choice) not in queued]
         advice = [pair for pair in rest if pair[0].section.advises]
-        every = [*(pair for pair in rest if not pair[0].section.advises), *queue, *advice]
+        standing = [pair for pair in rest if not pair[0].section.advises]
         for block in blocks:
             # Words that a floor is set aside for don't wait for what is left.
             self._write_text(block, min(block.section.share.floor, _left(blocks, budget)))
+        claimed = 0
         for block in always:
-            if block.section.advises:
-                continue  # Advice has no claim: it stands where nothing else needs its tokens.
-            self._claim(block, min(block.share - block.used, _left(blocks, budget)))
-        self._widen(queue, int(_BREADTH * _left(blocks, budget)))
-        self._answer(queue, _left(blocks, budget))
-        self._deepen(every[: len(every) - len(advice)], _left(blocks, budget))
-        self._fill_up(queue, blocks, budget)
-        for block, choice in rest:
-            if choice.line is None and choice.reason is not _DUPLICATE:
-                left = 0 if block.section.bounded else _left(blocks, budget)
-                self._try(block, choice, self._under_ceiling(block, left), _levels(block, choice))
-        self._deepen(every, _left(blocks, budget))
-        self._cut(every, blocks, budget)
+            if not block.section.advises:  # Advice stands where nothing else needs its tokens.
+                self._claim(block, min(block.share - block.used, _left(blocks, budget)))
+                claimed += block.used if is_whole(block) else max(block.used, block.share)
+        open_ = sum(block.used for block in blocks if block.section.order is None)
+        sequence = in_sequence(queue)
+        free = [pair for pair in standing if not pair[0].section.bounded]
+        self._appear([*sequence, *free, *advice], max(0, budget - claimed - open_), blocks, budget)
+        self._deepen([*standing, *queue], _left(blocks, budget))
+        self._deepen(advice, _left(blocks, budget))
+        self._cut([*sequence, *standing], blocks, budget)
         if any(block.choices for block in blocks):
             for block in blocks:
                 most = budget if block.section.advises else int(_OWN_WORDS * budget)
                 self._write_text(block, min(_left(blocks, budget), most))
         for block in blocks:
             block.flowed = max(0, block.used - block.share)
+        for block, choice in [*queue, *rest]:
+            if choice.line is None and choice.reason is None:
+                note_out(block, choice, _left(blocks, budget))
 
     def _claim(self, block: Block, room: int) -> None:
         """Show what a section always shows within its share: what has to do with the question first."""
         end = block.used + room
-        choices = sorted(block.choices, key=_claim_order)
-        self._prefix([(block, choice) for choice in choices], room)
+        choices = sorted(block.choices, key=claim_order)
+        for choice in choices:
+            if not self._offer(block, choice, end - block.used, brief_levels(block, choice)):
+                break
         for choice in choices:
             self._lengthen(block, choice, end - block.used)
 
-    def _widen(self, queue: Sequence[_Waiting], room: int) -> None:
-        """Bring candidates in at the shortest level that carries their point, in rank order, as a prefix."""
-        in_time = [pair for pair in queue if not pair[1].late]
-        weights = {id(block): block.section.share.weight for block, _ in in_time if not block.section.order}
-        left = room
-        for key, weight in weights.items() if len(weights) > 1 else ():
-            claim = room * weight // max(1, sum(weights.values()))
-            least = _NEAR_BEST * in_time[0][1].score
-            claiming = [pair for pair in in_time if id(pair[0]) == key and pair[1].score >= least]
-            left -= self._prefix(claiming, claim)
-        self._prefix(in_time, left)
+    def _appear(self, sequence: Sequence[Waiting], room: int, blocks: Sequence[Block], budget: int) -> None:
+        """Show the leading candidates of a sequence, each briefly; with more room there are more of them."""
+        brief = self._reach(sequence, int(_BREADTH * room))
+        whole = self._reach(sequence, room - sum(brief.values()), brief=brief)
+        for place, (block, choice) in enumerate(sequence):
+            if choice.line is None and (not place or place in brief or place in whole):
+                left = self._under_ceiling(block, _left(blocks, budget))
+                self._offer(block, choice, left, brief_levels(block, choice))
+                self._offer(block, choice, left, levels_of(block, choice))
 
-    def _answer(self, queue: Sequence[_Waiting], room: int) -> None:
-        """Show the best candidate where the room for breadth held none, before anything else gets longer."""
-        asked = [pair for pair in queue if pair[0].section.order is None]
-        if asked and all(choice.line is None for _, choice in asked):
-            block, choice = asked[0]
-            if not self._try(block, choice, self._under_ceiling(block, room), _levels(block, choice)):
-                choice.wait()
+    def _reach(
+        self, sequence: Sequence[Waiting], room: int, *, brief: Mapping[int, int] | None = None
+    ) -> dict[int, int]:
+        """The leading candidates that fit into so many tokens, by place, and what each costs.
 
-    def _prefix(self, queue: Sequence[_Waiting], room: int) -> int:
-        """Show candidates in order, briefly, up to the first that doesn't fit; the tokens used."""
-        left = room
-        for block, choice in queue:
+        Without `brief` each is shown in brief. With it each is shown whole, and costs so much less where it
+        is shown in brief already. The first that is too long ends it, unless it is a turn of dialogue: then
+        others are shown whole in its place.
+        """
+        reached: dict[int, int] = {}
+        written: dict[int, tuple[int, set[str]]] = {}
+        for place, (block, choice) in enumerate(sequence):
             if choice.line is not None or choice.reason is not None:
                 continue
-            before = block.used
-            shown = self._try(block, choice, left, _brief(block, choice))
-            left -= block.used - before
-            if not shown and choice.passed_over:
-                choice.wait()
+            paid = 0 if brief is None else brief.get(place, 0)
+            level = (brief_levels(block, choice) if brief is None else levels_of(block, choice))[0]
+            session = session_of(block.section, choice.memory)
+            skips = brief is not None and is_turn(choice.memory)
+            if skips and self.at_least(choice.memory, level) - paid > room:
+                continue
+            line = self._line(block.section, choice, level, level, 0)
+            if line is None or not line.text:
+                continue
+            shown, sessions = written.get(id(block)) or (block.shown, set(block.sessions))
+            cost = line.tokens + self._heading(block, choice, shown, sessions) - paid
+            if cost > room:
+                if skips:
+                    continue
                 break
-        return room - left
+            room -= cost
+            reached[place] = cost
+            if session is not None:
+                sessions.add(session)
+            written[id(block)] = shown + 1, sessions
+        return reached
 
-    def _deepen(self, queue: Sequence[_Waiting], left: int) -> None:
+    def _deepen(self, queue: Sequence[Waiting], left: int) -> None:
         """Lengthen what is shown, in the order given."""
         for block, choice in queue:
             before = block.used
             self._lengthen(block, choice, self._under_ceiling(block, left))
             left -= block.used - before
 
-    def _fill_up(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
-        """Bring in what was left out, in rank order, at the longest level that fits.
+    def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[Block], budget: int) -> None:
+        """Use up what is left: longer excerpts of what is shown, then turns that fit and the next to come.
 
-        A turn of dialogue comes in whole or not at all. Past the first other memory that doesn't fit, others
-        come in only while more than a few tokens are free: so a larger budget seldom loses a memory to a
-        better one that has just become short enough.
+        Turns of dialogue come in whole. Of other texts the next one is cut to what is left, and one more
+        as long as that is over a tenth of the budget.
         """
-        left, stopped = _left(blocks, budget), False
-        few = min(budget // 10, _FEW)
-        for block, choice in queue:
-            if choice.line is not None or choice.reason is not None:
-                continue
-            before, turn = block.used, session_of(block.section, choice.memory) is not None
-            waits = stopped and not turn and left <= few
-            room = 0 if waits else self._under_ceiling(block, left)
-            if not self._passed_over(block, choice, room):
-                self._try(block, choice, room, block.levels[:1] if turn else _levels(block, choice))
-            if waits and choice.passed_over:
-                choice.short_by -= min(left, choice.short_by)
-                choice.reason = choice.reason if choice.short_by else _STOPPED
-            stopped = stopped or (choice.passed_over and not turn)
-            left -= block.used - before
-
-    def _cut(self, queue: Sequence[_Waiting], blocks: Sequence[Block], budget: int) -> None:
-        """Cut texts to what is left, while that is more than a tenth of the budget, best memories first.
-
-        A line that ends inside a sentence is shown after all: it says more than the tokens that stay free.
-        """
-        for block, choice in queue:
+        few, tried = budget // 10, False
+        for block, choice in sequence:
             left = self._under_ceiling(block, _left(blocks, budget))
-            if left <= budget // 10:
-                return
+            self._excerpt(block, choice, left)
+            turn = is_turn(choice.memory)
+            if turn and choice.line is None and self.at_least(choice.memory, Level.FULL) <= left:
+                self._offer(block, choice, left, block.levels[:1])
+        for block, choice in sequence:
+            left = self._under_ceiling(block, _left(blocks, budget))
+            turn = is_turn(choice.memory)
+            if choice.line is None and choice.reason is None and (left > few or not (tried or turn)):
+                tried = tried or not turn
+                self._offer(
+                    block, choice, left, levels_of(block, choice) if choice.replaced else block.levels
+                )
+                self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+
+    def _offer(self, block: Block, choice: Choice, room: int, levels: Sequence[Level]) -> bool:
+        """Show a memory at the longest of these levels that fits; else it waits, and the answer is False."""
+        if choice.line is None and choice.reason is None:
+            self._try(block, choice, room, levels)
             if choice.passed_over:
                 choice.wait()
-                self._try(block, choice, left, _levels(block, choice) if choice.replaced else block.levels)
-            self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
+                return False
+        return True
 
     def _excerpt(self, block: Block, choice: Choice, room: int) -> None:
         """Show more of a shortened memory's full text, if its next sentences fit."""
         line = choice.line
-        if line is None or line.level is Level.FULL or Level.FULL not in _levels(block, choice):
+        if line is None or line.level is Level.FULL or Level.FULL not in levels_of(block, choice):
             return
         longer = self.excerpt_of(block.section, choice.memory, line.tokens + room)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
@@ -477,7 +437,7 @@ class _Packer:
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return False
-        heading = 0 if block.plain and block.shown else self._heading(block, choice)
+        heading = self._heading(block, choice, block.shown, block.sessions)
         if choice.reason is _OVER_BUDGET and choice.tokens > room:
             # A pass before this one found no level short enough even for this room.
             choice.short_by = choice.tokens + heading - max(0, room)
@@ -523,7 +483,7 @@ class _Packer:
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
             return
-        levels = _levels(block, choice) if choice.replaced else None
+        levels = levels_of(block, choice) if choice.replaced else None
         for line in self._lines(block.section, choice, levels):
             if line.level is current.level:
                 return
@@ -547,19 +507,21 @@ class _Packer:
         block.note(line.body)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
-    def _heading(self, block: Block, choice: Choice) -> int:
-        """What the headings cost that this memory would be the first to stand under."""
+    def _heading(self, block: Block, choice: Choice, shown: int, sessions: Collection[str]) -> int:
+        """What the headings cost that this memory would be the first to stand under.
+
+        `shown` memories stand in its section already, and the dates of `sessions` are written there.
+        """
         section = block.section
         if section.own_heading:
             return self.heading_cost(section, choice.memory)
-        if block.shown and not section.by_session:
+        if shown and not section.by_session:
             return 0
-        cost = 0 if block.shown or block.shows_text else self.heading_cost(section, None)
+        cost = 0 if shown or block.shows_text else self.heading_cost(section, None)
         if section.by_session:
-            memory = choice.memory
-            session = session_of(section, memory)
-            if session is not None and session not in block.sessions:
-                cost += self.heading_cost(section, memory)
+            session = session_of(section, choice.memory)
+            if session is not None and session not in sessions:
+                cost += self.heading_cost(section, choice.memory)
         return cost
 
     def _lines(
