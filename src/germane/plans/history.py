@@ -24,7 +24,7 @@ HEADING = "## What Was Changed"
 
 _LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
 _CANDIDATES = 100
-_FEW_COMMITS = 3
+_FEW_COMMITS = 2
 """As many as an ordinary question shows at most: more would be a list of subjects that nobody asked for."""
 _TOKENS_OF_A_COMMIT = 40
 _NEWEST = 10

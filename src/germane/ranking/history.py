@@ -17,7 +17,7 @@ from germane.model.memory import Memory
 
 __all__ = ["asks_for_history", "history_factors", "rest_of_releases"]
 
-_ORDINARY, _ASKED, _RELEASED = -0.7, 0.3, 1.0
+_ORDINARY, _ASKED, _BY_AUTHOR, _RELEASED = -0.7, 0.3, 1.0, 1.0
 """What is added to the score of a commit or a release, in parts of it, by what a question asks for."""
 _READ = 2_000
 """Characters of a question that are read."""
@@ -29,6 +29,7 @@ _CHANGE = (
 _HISTORY = re.compile(
     r"\b(?:commits?|committed|git (?:log|blame|history)|history of|(?:change|commit|version) history"
     rf"|since when|when (?:did|was|were|has|have)\b.*\b{_CHANGE}|who\b.*\b{_CHANGE}"
+    rf"|what (?:did|has|have) (?:\w+ ){{1,3}}{_CHANGE}"
     r"|what(?:'s| has| have| was| were)?(?: been)? changed|what changes"
     r"|(?:last|latest|recent|recently) chang\w*"
     r"|how (?:did|has|have)\b.*\b(?:change|evolve)\w*)\b",
@@ -53,6 +54,9 @@ _TOPICLESS = re.compile(
 )
 """What a question on releases may say without naming a topic."""
 
+_NAMES = re.compile(r"(?:(?<=\bby )|(?<=\bdid )|(?<=\bfrom )|(?<=\bhas )|(?<=[^.!?] )(?=[^\W\d_a-z]))\w+")
+"""Words that may be an author's name: those after such words, and capitalised ones inside a sentence."""
+
 
 def asks_for_history(question: str) -> bool:
     """Whether a question asks when, by whom or how something was changed; English only."""
@@ -69,15 +73,19 @@ def rest_of_releases(question: str) -> str | None:
 def history_factors(memories: Iterable[Memory], question: str) -> dict[int, float]:
     """By the place of each commit, what is added to its score for being one, in parts of it.
 
-    The same for releases where the question asks for them.
+    It is more for those of an author whom a question on history names. The same for releases where the
+    question asks for them.
     """
-    places = {place: memory.kind for place, memory in enumerate(memories) if memory.kind in _WEIGHED}
-    if not places:
+    weighed = {place: memory for place, memory in enumerate(memories) if memory.kind in (COMMIT, CHANGELOG)}
+    if not weighed:
         return {}
-    factors = {COMMIT: _ASKED if asks_for_history(question) else _ORDINARY}
-    if rest_of_releases(question) is not None:
-        factors[CHANGELOG] = _RELEASED
-    return {place: factors[kind] for place, kind in places.items() if kind in factors}
-
-
-_WEIGHED = frozenset({COMMIT, CHANGELOG})
+    history, released = asks_for_history(question), rest_of_releases(question) is not None
+    names = {name.casefold() for name in _NAMES.findall(question[:_READ])} if history else frozenset[str]()
+    factors: dict[int, float] = {}
+    for place, memory in weighed.items():
+        if memory.kind == COMMIT:
+            by = names and not names.isdisjoint(str(memory.metadata.get("author")).casefold().split())
+            factors[place] = _BY_AUTHOR if by else _ASKED if history else _ORDINARY
+        elif released:
+            factors[place] = _RELEASED
+    return factors
