@@ -20,6 +20,7 @@ from germane.model.memory import Memory
 
 __all__ = [
     "BUILT_IN",
+    "CHANGELOG",
     "COMMIT",
     "PROFILE",
     "USER",
@@ -176,6 +177,9 @@ _CENSOR: Template = (Piece("**{constraint}:** ", fixed=True), Piece("{content}")
 _FACT: Template = (Piece("{about}: ", fixed=True), Piece("{content}"))
 _PROCEDURE_STEPS = Piece("\n{steps_lines}")
 
+CHANGELOG = "changelog"
+"""What one release changed."""
+
 COMMIT = "commit"
 """What was changed once. Histories hold thousands, so they come after every other kind."""
 
@@ -278,7 +282,7 @@ BUILT_IN = Kinds().with_kinds(
         ),
         _fact("fact", section="facts", priority=5),
         Kind(name="dependency", section="facts", priority=6),
-        Kind(name="changelog", section="episodes", priority=7),
+        Kind(name=CHANGELOG, section="episodes", priority=7),
         Kind(
             name="episode",
             section="episodes",
@@ -290,7 +294,7 @@ BUILT_IN = Kinds().with_kinds(
         Kind(name="calibration", section="calibration", priority=7),
         Kind(
             name=COMMIT,
-            section="episodes",
+            section="history",
             priority=9,
             micro=(Piece("{headline}"), Piece(" ({day})", fixed=True)),
             summary=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),

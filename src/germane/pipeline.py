@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
+from typing import Any
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
@@ -202,12 +203,14 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
     parts = [
         candidates
         if section.order is None
-        else [one for one in candidates if together and one.memory.ref not in required]
+        else [
+            one
+            for one in candidates
+            if together and section.order is Order.IMPORTANT and one.memory.ref not in required
+        ]
         for section, candidates in gathered
     ]
-    ranked = by_relevance(
-        parts, scoring, found=found, query=request.query, gated=request.gated, exempt=required
-    )
+    ranked = _by_relevance(request, found, parts, scoring, required)
     return [
         gated
         if section.order is None
@@ -216,6 +219,35 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         )
         for (section, candidates), gated in zip(gathered, ranked, strict=True)
     ]
+
+
+def _by_relevance(
+    request: Request,
+    found: Found,
+    parts: Sequence[Sequence[Candidate]],
+    scoring: Scoring,
+    required: frozenset[str],
+) -> list[Gated]:
+    """The sections ranked together, and apart from them those that get only left-over tokens.
+
+    Otherwise the latter would change the scores of the others, and what the gate leaves out. They show a weak
+    match only where nothing else matches.
+    """
+    sections = request.plan.sections
+    last = [section.leftover for section in sections]
+    asked: dict[str, Any] = {"found": found, "query": request.query, "gated": request.gated}
+    first = [() if later else part for later, part in zip(last, parts, strict=True)]
+    ranked = by_relevance(first, scoring, exempt=required, **asked)
+    if not any(later and len(part) for later, part in zip(last, parts, strict=True)):
+        return ranked
+    others = [part if later else () for later, part in zip(last, parts, strict=True)]
+    apart = by_relevance(others, scoring, exempt=required, **asked)
+    if any(gated.kept for gated, section in zip(ranked, sections, strict=True) if section.order is None):
+        apart = [
+            Gated(kept=(), dropped=(*gated.kept, *gated.dropped)) if gated.unsure else gated
+            for gated in apart
+        ]
+    return [two if later else one for later, one, two in zip(last, ranked, apart, strict=True)]
 
 
 def _rank_by_kind(request: Request, found: Found, how: KindsFirst) -> list[Gated]:

@@ -1,14 +1,16 @@
-"""Contexts of the default call as they were read: of the demo, of real projects, of four kinds of dialogue.
+"""Contexts of the default call as they were read: of the demo, of real projects and a history, of dialogue.
 
 To write them anew, set GERMANE_WRITE_CONTEXTS=1, and read the difference before it is committed.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,21 @@ OF_PROJECTS = (
     ("adr-kit==0.2.7", "What does the command line offer?", 800),
     ("adr-kit==0.2.7", "How are decision records validated?", 600),
 )
+OF_HISTORY = (
+    ("What changed last week?", 800),
+    ("When were commits given a kind of their own?", 300),
+    ("Which commits by Ann changed the ranking?", 400),
+    ("Which texts does the tutorial show?", 300),
+)
+NOTES = (
+    "The tutorial builds a store of ten memories and shows the context of three questions.",
+    "Packing fills all sections together: first breadth, then depth, then what is left.",
+    "The ranking adds what words say to what meaning says, each from 0 to 1.",
+    "Stores are files of SQLite, or tables of a PostgreSQL server.",
+    "A release is made from main by a tag, once all tests pass.",
+    "The reference pages are generated from docstrings.",
+)
+AUTHORS = ("Ann Peel", "Ben Oduya")
 OF_DIALOGUES = (
     ("friends", "What happened to Felix's ankle?", 150),
     ("friends", "Where does Hanna work now?", 120),
@@ -54,6 +71,23 @@ def check(name: str, engine: Engine, question: str, budget: int) -> None:
     if os.environ.get("GERMANE_WRITE_CONTEXTS"):
         file.write_text(page, encoding="utf-8")
     assert page == file.read_text(encoding="utf-8")
+
+
+def repository(folder: Path) -> Path:
+    """A repository of fixed commits of this project, with files of one letter and two made-up authors."""
+    stream = ""
+    for number, one in enumerate(json.loads((HERE / "commits.json").read_text(encoding="utf-8"))):
+        author = AUTHORS[number % len(AUTHORS)]
+        who = f"{author} <{author.split()[0].lower()}@example.org> {one['at']} +0000"
+        message = f"{one['subject']}\n\n{one['body']}".strip().encode()
+        stream += f"commit refs/heads/main\nauthor {who}\ncommitter {who}\n"
+        stream += f"data {len(message)}\n{message.decode()}\n"
+        stream += "".join(f"M 100644 inline {name}\ndata 1\nx\n" for name in one["files"]) + "\n"
+    git = ["git", "-C", str(folder)]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    subprocess.run([*git, "init", "--quiet", "--initial-branch=main"], check=True, env=own)
+    subprocess.run([*git, "fast-import", "--quiet"], input=stream.encode(), check=True, env=own)
+    return folder
 
 
 @contextmanager
@@ -105,3 +139,12 @@ def test_of_a_dialogue(sample: str, question: str, budget: int) -> None:
     with dialogue(sample) as engine:
         number = OF_DIALOGUES.index((sample, question, budget)) + 1
         check(f"dialogue_{number}", engine, question, budget)
+
+
+@pytest.mark.parametrize(("question", "budget"), OF_HISTORY)
+def test_of_a_history(tmp_path: Path, question: str, budget: int) -> None:
+    with germane.open(":memory:", clock=lambda: NOW + timedelta(days=3)) as engine:
+        import_source(engine, f"git:{repository(tmp_path)}")
+        for text in NOTES:
+            engine.remember(text, kind="note", subject="germane")
+        check(f"history_{OF_HISTORY.index((question, budget)) + 1}", engine, question, budget)

@@ -106,6 +106,8 @@ def test_a_commit_says_when_and_by_whom(engine: Engine) -> None:
         ("Who added the fence?", True),
         ("Which commits touched the parser?", True),
         ("What changed in the importer?", True),
+        ("What did Bob change in the importer?", True),
+        ("What did the cat eat?", False),
         ("What has been changed since May?", True),
         ("history of the working set", True),
         ("How has the ranking evolved?", True),
@@ -122,3 +124,118 @@ def test_questions_on_history_are_told_from_others(question: str, *, history: bo
 
 def test_a_long_question_is_read_in_bounded_time() -> None:
     assert not asks_for_history("when did who " * 50_000)
+
+
+def shown_without_commits(engine: Engine, question: str, budget: int) -> list[tuple[str, object]]:
+    context = engine.assemble(question, budget=budget)
+    assert context.tokens <= budget
+    return [(one.memory.content, one.level) for one in context.items if one.memory.kind != "commit"]
+
+
+@pytest.mark.parametrize("budget", [60, 150, 300, 500])
+@pytest.mark.parametrize("question", ["What is the retry limit?", "Why is the cache slow after a restart?"])
+def test_a_long_history_changes_nothing_else_in_an_ordinary_context(question: str, budget: int) -> None:
+    shown = []
+    for commits in (0, 3000):
+        with germane.open(":memory:", counter=WordCounter(), clock=lambda: NOW) as engine:
+            remember_notes(engine)
+            engine.remember_many(
+                {
+                    "content": f"Case {number}: the cache was slow after the restart of host {number}, since "
+                    f"its retry limit had been read from the wrong place. {'It was mended by hand. ' * 6}",
+                    "kind": "episode",
+                    "created_at": NOW - timedelta(days=400 + number),
+                }
+                for number in range(12)
+            )
+            remember_commits(engine, commits)
+            shown.append(shown_without_commits(engine, question, budget))
+    assert shown[0] == shown[1] != []
+
+
+def test_an_ordinary_context_ends_with_a_few_commits_at_most(engine: Engine) -> None:
+    notes = remember_notes(engine)
+    remember_commits(engine, 300)
+    context = engine.assemble("What is the retry limit?", budget=1000)
+    kinds = [item.memory.kind for item in context.items]
+    assert notes[0] == context.items[0].memory.id
+    assert kinds == sorted(kinds, key=lambda kind: kind == "commit")
+    assert kinds.count("commit") <= 2
+
+
+def test_all_that_was_asked_of_a_small_store_stands_beside_its_commits(engine: Engine) -> None:
+    notes = remember_notes(engine)
+    remember_commits(engine, 10)
+    context = engine.assemble("What is the retry limit?", budget=2000)
+    assert set(notes) <= {item.memory.id for item in context.items}
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which commits changed the retry limit?", "Who changed the retry limit?", "When was the limit changed?"],
+)
+def test_a_question_on_history_shows_many_commits_and_leaves_room(engine: Engine, question: str) -> None:
+    remember_notes(engine)
+    for number in range(40):
+        engine.remember(
+            f"Meeting {number}: Ben told why the retry limit was changed, and by whom.", kind="episode"
+        )
+    remember_commits(engine, 300)
+    context = engine.assemble(question, budget=600)
+    commits = sum(item.memory.kind == "commit" for item in context.items)
+    assert commits >= 6
+    assert len(context.items) - commits >= 6
+
+
+def test_what_changed_last_week_lists_the_commits_of_that_week(engine: Engine) -> None:
+    remember_notes(engine)
+    remember_commits(engine, 60)
+    context = engine.assemble("What changed last week?", budget=1000)
+    days = [item.memory.created_at for item in context.items if item.memory.kind == "commit"]
+    assert len(days) == 7
+    assert all(timedelta(days=5) < NOW - day < timedelta(days=13) for day in days)
+
+
+def test_commits_are_found_by_their_author_and_name_each_fact_once(engine: Engine) -> None:
+    engine.remember_many(
+        {
+            "content": f"Change the {topic} to {author.split()[0].lower()} {number}",
+            "kind": "commit",
+            "tags": ("commit",),
+            "source": f"git:{number:06}{author[:3]:_>6}",
+            "created_at": NOW - timedelta(days=number),
+            "metadata": {
+                "day": f"2026-10-{number + 10}",
+                "author": author,
+                "short": f"{number:06}{author[:3]:_>6}",
+            },
+        }
+        for author in ("Ann Peel", "Bob Ray", "Cy Dee")
+        for number, topic in enumerate(TOPICS)
+    )
+    context = engine.assemble("commits by Bob", budget=300)
+    authors = [item.memory.metadata["author"] for item in context.items]
+    assert authors[:5] == ["Bob Ray"] * 5
+    first = context.items[0]
+    (line,) = [line for line in context.text.splitlines() if first.memory.content in line]
+    for fact in ("author", "day", "short"):
+        assert line.count(str(first.memory.metadata[fact])) == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which commits by Bob changed the retry limit?", "commits by bob ray", "What did Bob change lately?"],
+)
+def test_the_commits_of_a_named_author_come_before_those_of_others(engine: Engine, question: str) -> None:
+    engine.remember_many(
+        {
+            "content": f"Change the {TOPICS[number % 2]} for case {number}",
+            "kind": "commit",
+            "created_at": NOW - timedelta(days=number),
+            "metadata": {"day": f"2026-10-{number + 10}", "author": author, "short": f"{number:012}"},
+        }
+        for place, author in enumerate(("Ann Peel", "Bob Ray", "Cy Dee"))
+        for number in range(8 * place, 8 * place + 8)
+    )
+    shown = engine.assemble(question, budget=400).items
+    assert [item.memory.metadata["author"] for item in shown][:4] == ["Bob Ray"] * 4

@@ -52,7 +52,17 @@ def test_every_frame_has_its_total_and_its_shares(
     assert (found.total, found.spare, dict(found.shares)) == (total, spare, ALWAYS_THERE | flexible)
     plan = layered(BUILT_IN, frame)
     shares = allocate(total, [*(section.share for section in plan.sections), Share(weight=plan.spare)])
-    order = ["identity", "user", "user_facts", "censors", "frame", "focus", *FLEXIBLE, "calibration"]
+    order = [
+        "identity",
+        "user",
+        "user_facts",
+        "censors",
+        "frame",
+        "focus",
+        *FLEXIBLE,
+        "history",
+        "calibration",
+    ]
     assert [section.name for section in plan.sections] == order
     by_name = dict(zip(order, shares[:-1], strict=True))
     # Constraints and the two sections about the user have a floor, which comes first.

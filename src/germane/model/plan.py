@@ -26,8 +26,8 @@ Repeats: TypeAlias = Literal["never", "across", "always"]
 Look: TypeAlias = tuple[bool, ...]
 """The options of a section that change the text of an item, as a key for what is cached of such texts."""
 
-Alike: TypeAlias = Literal["subject", "category", "tag"]
-"""What makes two memories of a section alike: subject, category (of their metadata) or first tag."""
+Alike: TypeAlias = Literal["subject", "category", "tag", "kind"]
+"""What makes two memories of a section alike: subject, category (of their metadata), first tag or kind."""
 
 
 class Overflow(StrEnum):

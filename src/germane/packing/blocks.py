@@ -144,12 +144,13 @@ class Fitted:
     @property
     def shows_all(self) -> bool:
         """Whether every candidate stands there at full length, but for those whose text stands there
-        already.
+        already. Sections that get only left-over tokens don't count.
         """
         return all(
             choice.reason is Reason.DUPLICATE
             or (choice.line is not None and choice.line.level is block.section.levels[0])
             for block in self.blocks
+            if not block.section.leftover
             for choice in block.choices
         )
 

@@ -2,13 +2,13 @@
 
 Level: packing. Pure: the same sections, budget and counter give the same choice.
 
-Three passes. What is required comes first, at its shortest or whole, and grows as its section's share
-allows; where a section's required memories need more than its share, the flexible sections lend
-it, the lowest priority first. Then each section fills its share in rank order by its overflow
-rule. Then what is left over flows where the plan sends it: to memories that were left out, then
-to longer levels of those that were not. A plan whose tokens flow to the best instead fills all sections
-together; see `_Packer.by_value`. An exact knapsack finds denser packings and worse
-contexts: rank order is the default because longer items carry more evidence.
+Three passes. What is required comes first, at its shortest or whole, and grows as its section's share allows;
+where a section's required memories need more than its share, the flexible sections lend it, the lowest
+priority first. Then each section fills its share in rank order by its overflow rule. Then what is left over
+flows where the plan sends it: to memories that were left out, then to longer levels of those that were not. A
+plan whose tokens flow to the best instead fills all sections together; see `_Packer.by_value`. An exact
+knapsack finds denser packings and worse contexts: rank order is the default because longer items carry more
+evidence.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from germane.errors import BudgetTooSmall
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
+from germane.model.query import Order
 from germane.model.trace import Ranked, Reason
 from germane.packing.allocate import allocate
 from germane.packing.blocks import (
@@ -109,21 +110,21 @@ def fit(
     for block, share in zip(blocks, _shares(plan, budget), strict=True):
         block.share = share
     lent = _lend(blocks)
-    if plan.roll_over is RollOver.BEST:
-        packer.by_value(blocks, budget)
-        return Fitted(blocks=tuple(blocks), lent=lent)
-    carried = 0
     every, blocks = blocks, [block for block in blocks if not block.section.leftover]
     room = budget - sum(block.used for block in every if block.section.leftover)
-    for block in blocks:
-        if plan.roll_over is RollOver.NEXT:
-            block.flowed += carried
-        packer.fill(block, block.share + block.flowed - block.used)
-        carried = block.share + block.flowed - block.used
-    if plan.roll_over is RollOver.PRIORITY:
-        packer.spread(blocks, room - sum(block.used for block in blocks))
-    if plan.backfill and precedence is not None:
-        packer.backfill(blocks, room, precedence)
+    if plan.roll_over is RollOver.BEST:
+        packer.by_value(blocks, room)
+    else:
+        carried = 0
+        for block in blocks:
+            if plan.roll_over is RollOver.NEXT:
+                block.flowed += carried
+            packer.fill(block, block.share + block.flowed - block.used)
+            carried = block.share + block.flowed - block.used
+        if plan.roll_over is RollOver.PRIORITY:
+            packer.spread(blocks, room - sum(block.used for block in blocks))
+        if plan.backfill and precedence is not None:
+            packer.backfill(blocks, room, precedence)
     for block in every:
         if block.section.leftover:
             packer.fill(block, budget - sum(each.used for each in every))
@@ -162,10 +163,9 @@ def _note_over(choice: Choice, levels: Sequence[Level]) -> None:
 
 
 def _lend(blocks: Sequence[Block]) -> int:
-    """Cover sections whose required memories exceed their share from the others' shares.
+    """Cover sections whose required memories exceed their share from the others' shares; the tokens lent.
 
-    The lowest priority lends first, and nobody lends what its own required memories use. Returns
-    the tokens lent.
+    The lowest priority lends first, and nobody lends what its own required memories use.
     """
     owed = lent = sum(max(0, block.used - block.share) for block in blocks)
     for block in blocks:
@@ -313,9 +313,10 @@ class _Packer:
                 note_out(block, choice, _left(blocks, budget))
 
     def _claim(self, block: Block, room: int) -> None:
-        """Show what a section always shows within its share: what has to do with the question first."""
+        """Show what a section always shows within its share, the important ones by the question first."""
         end = block.used + room
-        choices = sorted(block.choices, key=claim_order)
+        important = block.section.order is Order.IMPORTANT
+        choices = sorted(block.choices, key=claim_order) if important else block.choices
         for choice in choices:
             if not self._offer(block, choice, end - block.used, brief_levels(block, choice)):
                 break

@@ -14,13 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from germane.errors import InvalidPlan
-from germane.kinds import USER, Kinds
+from germane.kinds import CHANGELOG, USER, Kinds
 from germane.model.frame import Frame
 from germane.model.memory import Level
 from germane.model.plan import Alike, Plan, RollOver, Section, Share
 from germane.model.query import Filter, Order
 from germane.packing.allocate import allocate
 from germane.plans.complexity import Complexity, scaled
+from germane.plans.history import NO_PAST, Past, history, releases
 from germane.plans.intent import Intent, limit_of
 
 __all__ = [
@@ -128,11 +129,14 @@ def layered(
     complexity: Complexity = Complexity.USUAL,
     intent: Intent | None = None,
     guidance: bool = False,
+    past: Past = NO_PAST,
+    total: int | None = None,
 ) -> Plan:
     """The plan for these kinds in this frame, whose priorities multiply into scores.
 
     More is gathered of what an intent hints at. With `guidance` the frame's own words stand in the context,
-    as far as nothing else needs their tokens. Raises InvalidPlan.
+    as far as nothing else needs their tokens. `past` says what the question asks of commits and releases.
+    Raises InvalidPlan.
     """
     budget = budgeted(frame, complexity=complexity, intent=intent)
     return Plan(
@@ -166,7 +170,13 @@ def layered(
             ),
             frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
-            *_flexible(kinds, frame, budget.shares, intent),
+            *_flexible(kinds, frame, budget.shares, intent, past),
+            history(
+                kinds,
+                past,
+                weight=max(budget.shares["episodes"], _LOOKING_BACK),
+                budget=total or budget.total,
+            ),
             # It has its share, and of what others leave only what nothing else wants.
             replace(always("calibration", "## Note", kinds), priority=0.1, items=1, advises=True),
         ),
@@ -174,17 +184,23 @@ def layered(
 
 
 def _flexible(
-    kinds: Kinds, frame: Frame, shares: Mapping[str, int], intent: Intent | None
+    kinds: Kinds, frame: Frame, shares: Mapping[str, int], intent: Intent | None, past: Past
 ) -> tuple[Section, ...]:
-    """The sections that relevance fills. A look back takes in all that happened, much alike or not."""
+    """The sections that relevance fills. A look back takes in all that happened, much alike or not.
+
+    Releases that are asked for come before all else.
+    """
     priorities = dict(frame.priorities)
     hints = () if intent is None else intent.hints
     every = ("episodes",) if intent is not None and intent.looks_back else ()
-    return tuple(
+    before: tuple[Section, ...] = ()
+    if past.releases:
+        before = (releases(weight=2 * sum(shares[name] for name in FLEXIBLE), newest=past.newest),)
+    return before + tuple(
         Section(
             name=name,
             heading=heading,
-            kinds=kinds.in_section(name),
+            kinds=tuple(kind for kind in kinds.in_section(name) if not (before and kind == CHANGELOG)),
             share=Share(weight=shares[name]),
             limit=limit_of(name, limit, hints),
             priority=priorities.get(name, _UNKNOWN_PRIORITY) + (name in hints),

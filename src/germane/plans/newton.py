@@ -22,6 +22,7 @@ from germane.kinds import Kinds
 from germane.model.frame import DEFAULT_SHARES, Frame
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.plans.history import HISTORY
 from germane.plans.layered import always, check_sections, frame_section
 
 __all__ = ["LAYERS", "TOTAL", "newton_exact"]
@@ -63,7 +64,8 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
             Section(
                 name=name,
                 heading=heading,
-                kinds=kinds.in_section(name),
+                # The note knows no history of changes: it stands among what happened.
+                kinds=(*kinds.in_section(name), *(kinds.in_section(HISTORY) if name == "episodes" else ())),
                 share=Share(weight=LAYERS[name]),
                 limit=limit,
                 priority=priorities.get(name, _UNKNOWN_PRIORITY),

@@ -22,10 +22,10 @@ from germane.model.plan import Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Filter
 from germane.model.scope import Scope
 from germane.model.work import KindsFirst
+from germane.plans.history import HEADING, HISTORY
 
 __all__ = [
     "ESTIMATE",
-    "HISTORY",
     "PLAN_SETTINGS",
     "PROFILE_SETTINGS",
     "SCOPED",
@@ -35,9 +35,6 @@ __all__ = [
     "scoped",
     "with_history",
 ]
-
-HISTORY = "history"
-"""The section of commits."""
 
 DEFAULT_SHARES: Mapping[str, float] = {"global": 0.5, "task": 0.3, "path": 0.2}
 RECORDED_PRIORITIES: Mapping[str, int] = {
@@ -240,7 +237,7 @@ def with_history(plan: Plan, how: Scoped) -> Plan:
     levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
     history = Section(
         name=HISTORY,
-        heading="## What Was Changed",
+        heading=HEADING,
         kinds=(COMMIT,),
         share=Share(weight=0),
         levels=levels,

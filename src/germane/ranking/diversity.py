@@ -41,10 +41,13 @@ def of_each(
 
 
 def likeness(memory: Memory, alike: Alike) -> str | None:
-    """What a memory shares with those that it is like: its subject, its category or its first tag.
+    """What a memory shares with those that it is like: its subject, its category, its first tag or its
+    kind.
 
     By tags, what belongs to a session is like nothing.
     """
+    if alike == "kind":
+        return memory.kind
     if alike == "subject":
         return memory.subject.casefold() if memory.subject else None
     if alike == "tag":

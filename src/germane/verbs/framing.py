@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from germane.errors import InvalidInput, UnreadableSource
 from germane.model.frame import AUTO, Frame, FrameChoice
@@ -18,11 +18,13 @@ from germane.model.trace import Note
 from germane.plans.choosing import choose_frame
 from germane.plans.complexity import complexity_of
 from germane.plans.frames import frame_named, with_frames
+from germane.plans.history import Past
 from germane.plans.intent import Aim, Intent, read_intent
 from germane.plans.layered import budgeted, layered
 from germane.plans.newton import TOTAL, newton_exact
 from germane.plans.registry import FRAMED, plan_for
 from germane.protocols import FrameSelector
+from germane.ranking.history import asks_for_history, rest_of_releases
 from germane.retrieval.terms import query_terms
 from germane.retrieval.when import LONGEST_QUESTION
 from germane.verbs.checks import checked_count
@@ -117,25 +119,35 @@ def framed(
         return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
     if choice.by == "caller":
         intent = wants(session, text, dated=dated) if len(text) <= LONGEST_QUESTION else None
-        if intent is not None and intent.plain:
-            # Who names no topic has nothing to look for by words, whatever the frame is.
-            total = choice.frame.budget if budget is None else budget
-            chosen = layered(session.kinds, choice.frame, intent=intent, guidance=guidance)
-            return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
-        chosen = layered(session.kinds, choice.frame, guidance=guidance)
-        return Framed(plan=chosen, budget=choice.frame.budget if budget is None else budget, choice=choice)
+        # Who names no topic has nothing to look for by words, whatever the frame is.
+        intent = intent if intent is not None and intent.plain else None
+        total = choice.frame.budget if budget is None else budget
+        how: dict[str, Any] = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
+        chosen = layered(session.kinds, choice.frame, intent=intent, total=total, **how)
+        return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
     intent = wants(session, text, dated=dated)
     complexity = complexity_of(text)
     total = budgeted(choice.frame, complexity=complexity, intent=intent).total
-    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, guidance=guidance)
+    total = total if budget is None else budget
+    how = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, total=total, **how)
     said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
     hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
     notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
     if not intent.asks:
         what = _NOTHING_SAID[intent.aim]
         notes = (*notes, Note(code="nothing_asked", text=f"{what} names nothing to look for."))
-    return Framed(
-        plan=chosen, budget=total if budget is None else budget, choice=choice, intent=intent, notes=notes
+    return Framed(plan=chosen, budget=total, choice=choice, intent=intent, notes=notes)
+
+
+def _past(session: Session, text: str, intent: Intent | None, *, dated: bool) -> Past:
+    """What a text asks of the past. A time that it names says which releases are meant."""
+    rest = rest_of_releases(text)
+    return Past(
+        history=asks_for_history(text),
+        looks_back=intent is not None and intent.looks_back,
+        releases=rest is not None,
+        newest=rest is not None and not dated and not query_terms(rest, language=session.language),
     )
 
 

@@ -19,7 +19,7 @@ from germane.model.trace import Emptiness, Note, Question, Ranked
 from germane.protocols import Scorer
 from germane.ranking.emptiness import RECENCY, emptiness_of, nothing_then
 from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
-from germane.ranking.history import asks_for_history, history_factors
+from germane.ranking.history import asks_for_history, history_factors, rest_of_releases
 from germane.ranking.identifiers import identifiers_in
 from germane.ranking.learning import learned_note
 from germane.ranking.picking import Best
@@ -142,7 +142,7 @@ def _by_signals(asked: Asked) -> bool:
     replaced = Status.SUPERSEDED in asked.where.statuses
     # So have the text and the kind, where the question names an identifier or asks for history.
     text = asked.question.text
-    named = identifiers_in(text) or asks_for_history(text)
+    named = identifiers_in(text) or asks_for_history(text) or rest_of_releases(text) is not None
     return asked.question.order is None and not replaced and not named
 
 
