@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from germane.errors import InvalidInput, UnknownKind, shown
 from germane.lifecycle import LIFECYCLES, UNSTAGED
+from germane.model.forms import checked_fields
 from germane.model.memory import Memory
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+@checked_fields(least=(0, inf))
 class Piece:
     """A part of a rendition, with fields in braces.
 
@@ -87,6 +90,7 @@ def _task_first(memory: Memory) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Kind:
     """A kind of memory.
 
