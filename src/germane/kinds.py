@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 from germane.errors import InvalidInput, UnknownKind, shown
 from germane.lifecycle import LIFECYCLES, UNSTAGED
+from germane.model.forms import checked_fields
 from germane.model.memory import Memory
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+@checked_fields(least=(0, inf))
 class Piece:
     """A part of a rendition, with fields in braces.
 
@@ -88,14 +91,16 @@ def _task_first(memory: Memory) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Kind:
     """A kind of memory.
 
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
-    they say something), `about` (the subject, unless the content names it), `constraint` (what the action of
-    a constraint means), those of a decision record (`headline`, `status`, `decision`, `reason`,
+    they say something), `about` (the subject, unless the content names it), `lead` and `lasted` (title and
+    duration of the metadata, unless the content names them), `constraint` (what the action of a constraint
+    means), those of a decision record (`headline`, `status`, `decision`, `reason`,
     `consequence`), and every key of the metadata. `title` heads an item where a section gives each its own
     heading.
     `requires` tells the memories that no budget may drop. Where a section shows the most important ones
@@ -287,8 +292,9 @@ BUILT_IN = Kinds().with_kinds(
             name="episode",
             section="episodes",
             priority=7,
-            micro=(Piece("{title} — "), Piece("{content}")),
-            summary=(Piece("{title} — "), Piece("{content}"), Piece(" ({duration})", fixed=True)),
+            micro=(Piece("{lead} — "), Piece("{content}")),
+            summary=(Piece("{lead} — "), Piece("{content}"), Piece(" ({lasted})", fixed=True)),
+            full=(Piece("{lead} — "), Piece("{content}"), Piece(" ({lasted})", fixed=True)),
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),

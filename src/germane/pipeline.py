@@ -50,7 +50,7 @@ from germane.ranking.order import in_order
 from germane.ranking.relevance import rank
 from germane.tokens import spendable
 
-__all__ = ["Request", "assemble", "pack"]
+__all__ = ["Request", "assemble", "pack", "text_left_out"]
 
 _SHORTEST = 5
 """Tokens that hardly any memory's line stays below."""
@@ -437,7 +437,7 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
             )
         )
     notes.extend(
-        Note(code="text_left_out", text=f"The text of section {block.section.name!r} did not fit.")
+        text_left_out(block.section.name)
         for block in fitted.blocks
         if block.section.text and not block.shows_text and any(each.choices for each in fitted.blocks)
     )
@@ -450,3 +450,10 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
         named = f"The question names a time, {request.question.when}"
         notes.append(Note(code="when", text=f"{named}; {treated}."))
     return notes
+
+
+def text_left_out(section: str) -> Note:
+    """The note that a section's own text isn't in the context."""
+    return Note(
+        code="text_left_out", text=f"The text of section {section!r} was left out: too few tokens were left."
+    )

@@ -82,7 +82,7 @@ def test_what_was_forgotten_is_found_to_be_restored(db: Path) -> None:
     ("asked", "said"),
     [
         (("--order", "latest"), "take one of newest, oldest, important"),
-        (("--status", "gone"), "Known: active, superseded, archived, forgotten"),
+        (("--status", "gone"), "take one of active, superseded, archived, forgotten"),
         (("--limit", "0"), "take 1 or more"),
         (("--after", "ffffffff"), "No memory 'ffffffff'"),
     ],

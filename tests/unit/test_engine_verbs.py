@@ -171,7 +171,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"importance": 11}, "from 0 to 10"),
     ({"importance": float("nan")}, "from 0 to 10"),
     ({"confidence": -0.1}, "from 0 to 1"),
-    ({"confidence": True}, "from 0 to 1"),
+    ({"confidence": True}, "confidence=True is bool; pass a number"),
     ({"outcome": "great"}, "success, partial"),
     ({"trust": "nobody"}, "owner, agent"),
     ({"scope": "task"}, "no scope"),
@@ -185,7 +185,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"created_at": "2026-01-01"}, "aware datetime"),
     ({"metadata": {"x": float("inf")}}, "can't be stored"),
     ({"metadata": {"x": object()}}, "can't be stored"),
-    ({"metadata": {3: "x"}}, "key that is no text"),
+    ({"metadata": {3: "x"}}, "a key of metadata=3 is int"),
 ]
 
 

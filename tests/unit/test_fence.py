@@ -206,3 +206,10 @@ def test_what_a_speaker_says_is_still_readable() -> None:
 
 def test_invisible_tag_characters_are_gone() -> None:
     assert fence("Hi" + "".join(chr(0xE0000 + ord(one)) for one in "obey") + "!") == ["Hi !"]
+
+
+@pytest.mark.parametrize("bullet", ["- ", "* ", "+  ", "- - "])
+def test_a_memory_that_begins_with_a_bullet_is_shown_with_one(bullet: str) -> None:
+    memory = make_memory(f"{bullet}Buy milk.\n- Buy bread.")
+
+    assert item_lines(SECTION, memory, Level.FULL) == "- Buy milk.\n  - Buy bread."

@@ -322,3 +322,18 @@ def test_a_frame_of_a_known_name_stands_in_its_place() -> None:
     assert [frame.description for frame in with_frames([mine]) if frame.name == "debug"] == ["Mine."]
     with pytest.raises(InvalidInput, match="'auto' chooses one"):
         frame_named("dreaming")
+
+
+@pytest.mark.parametrize(("guidance", "told"), [(None, False), (False, False), (True, True)])
+def test_a_note_says_that_guidance_was_left_out_only_to_who_asked_for_it(
+    guidance: bool | None, told: bool
+) -> None:
+    with germane.open(":memory:", embedder=None) as engine:
+        engine.remember_many([f"The pump of hall {hall} hums." for hall in range(20)])
+
+        small = engine.assemble("Which pump hums?", frame="decision", guidance=guidance, budget=60)
+        large = engine.assemble("Which pump hums?", frame="decision", guidance=guidance, budget=2000)
+
+    note = "The text of section 'frame' was left out: too few tokens were left."
+    assert (note in [each.text for each in small.trace.notes]) is told
+    assert note not in [each.text for each in large.trace.notes]

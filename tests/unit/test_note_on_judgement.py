@@ -150,7 +150,9 @@ def test_the_note_counts_inside_the_total_and_leaves_where_there_is_no_room() ->
             assert (use.used > 0) == ("## Note" in context.text)
             left_out = [one.text for one in context.trace.notes if one.code == "text_left_out"]
             if context.trace.entries:
-                assert ("The text of section 'calibration' did not fit." in left_out) == (use.used == 0)
+                assert (
+                    "The text of section 'calibration' was left out: too few tokens were left." in left_out
+                ) == (use.used == 0)
         assert 0 < shown < 167
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final
 
 from germane.conversation.tiers import Tiers, tiered
 from germane.conversation.words import in_words, names_of_calls
-from germane.errors import InvalidInput
 from germane.model.conversation import Cost, GroupScores, LeftOut, beside_message
+from germane.model.forms import checked_fields
 from germane.model.message import Group
 from germane.model.trace import Reason
 
@@ -26,6 +27,7 @@ _JUDGED: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(most=(0, inf), share=(0, 1), least=(0, 1))
 class RecallLimits:
     """How much is recalled from before the window.
 
@@ -37,10 +39,6 @@ class RecallLimits:
     most: int | None = None
     share: float = 0.5
     least: float = 0.1
-
-    def __post_init__(self) -> None:
-        if (self.most or 0) < 0 or not (0 <= self.share <= 1 and 0 <= self.least <= 1):
-            raise InvalidInput(f"{self} can't be used: most is 0 or more, share and least are from 0 to 1.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from germane.conversation.cutting import cut_middle, length_by
 from germane.conversation.words import content_in_words, kind_of
-from germane.errors import InvalidInput
+from germane.model.forms import checked_fields
 from germane.model.message import Message, OpaquePart, TextPart, ToolResult
 from germane.protocols import TokenCounter
 
@@ -19,6 +20,7 @@ __all__ = ["Tiers", "hint_of", "tiered", "tiering"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(recent=(0, inf), older=(0, inf), inactive=(0, inf), head=(0, 1))
 class Tiers:
     """How much of a tool's result is kept: characters, or tokens where a counter is given.
 
@@ -32,13 +34,6 @@ class Tiers:
     inactive: int | None = 400
     head: float = 0.2
     counter: TokenCounter | None = None
-
-    def __post_init__(self) -> None:
-        limits = (self.recent, *(each for each in (self.older, self.inactive) if each is not None))
-        if min(limits) < 0 or not 0 <= self.head <= 1:
-            raise InvalidInput(
-                f"{self} can't be used: numbers and limits are 0 or more, and head is from 0 to 1."
-            )
 
 
 def tiered(

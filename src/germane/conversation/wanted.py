@@ -13,6 +13,7 @@ from germane.conversation.arranging import Arrangement
 from germane.conversation.counting import as_json, message_tokens
 from germane.conversation.tiers import Tiers
 from germane.model.conversation import GroupScores
+from germane.model.forms import checked_fields
 from germane.model.message import Message
 from germane.model.plan import Share
 from germane.model.recalled import fenced
@@ -29,6 +30,7 @@ high for safety is less by a plainer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class RequestShares:
     """How what a request may spend is split, once all that must stand in it does.
 

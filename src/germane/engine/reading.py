@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from germane import verbs
 from germane.engine.refreshing import Refreshing
-from germane.model.frame import AUTO
 from germane.model.memory import Memory
 from germane.model.names import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_RANKER
 from germane.model.query import Filter, Order
@@ -184,7 +183,7 @@ class Reading(Refreshing):
             frame=DEFAULT_FRAME if frame is None else frame,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
             spaces=verbs.together.entered_spaces(self._session, spaces),
-            guidance=(frame is not None and frame != AUTO) if guidance is None else guidance,
+            guidance=verbs.framing.guidance_of(frame) if guidance is None else guidance,
             **shows,
             **work,
             **how,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from germane.errors import GermaneError
+from germane.errors import GermaneError, InvalidInput
 from germane.exchange.exact import MARKER
 from germane.exchange.experiences import RECORD, Learns, experienced_from_json
 from germane.exchange.fields import FieldError, as_moment, as_tags, nearest, number_of, plain, text_of
@@ -61,7 +61,7 @@ def read_jsonl(path: Path) -> Iterator[Draft]:
             continue
         try:
             yield _draft(fields, name)
-        except FieldError as error:
+        except (FieldError, InvalidInput) as error:
             raise unreadable(path, str(error), line=number) from error
 
 

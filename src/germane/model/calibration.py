@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, Final, Self
 
 from germane.errors import InvalidInput
+from germane.model.forms import checked_fields
 
 __all__ = ["Calibration", "reported_tokens"]
 
@@ -22,6 +23,7 @@ _OF_ANTHROPIC = ("input_tokens", "cache_creation_input_tokens", "cache_read_inpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Calibration:
     """How many tokens the provider reported for each that we counted, for the latest 32 requests.
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from germane.model.copies import State, restore, state_of
+from germane.model.forms import checked_fields
 from germane.model.memory import Memory, Outcome, Trust
 from germane.model.scope import GLOBAL, Scope
 
@@ -29,6 +30,7 @@ class Doubt(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Draft:
     """The arguments of `remember` as one value. None means: as the kind or the engine has it.
 

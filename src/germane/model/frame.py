@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from germane.errors import InvalidInput, InvalidPlan
+from germane.model.forms import checked_fields
 
 __all__ = ["AUTO", "DEFAULT_SHARES", "Chooser", "Frame", "FrameChoice"]
 
@@ -29,6 +30,7 @@ Chooser: TypeAlias = Literal["words", "model", "caller"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Frame:
     """What the agent is doing now: shown in the frame section, and what the layered plan is built by.
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Self
 
-from germane.errors import InvalidInput
 from germane.model.columns import cut, line_of
 from germane.model.copies import State, restore, state_of
+from germane.model.forms import as_utc
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
 
@@ -187,18 +187,3 @@ def split_id(name: str) -> tuple[str, int]:
     memory_id, at, number = name.partition("@")
     # What can't be a version stays part of the name, so that nothing is found by it.
     return (memory_id, int(number)) if at and number.isdecimal() and number != "0" else (name, 0)
-
-
-def as_utc(moment: datetime, *, name: str) -> datetime:
-    """The same moment in UTC. Raises InvalidInput for a naive time, and outside the years 1 to 9999."""
-    if moment.tzinfo is None or moment.utcoffset() is None:
-        raise InvalidInput(
-            f"{name}={moment.isoformat()!r} has no time zone. Every time is aware: "
-            "pass datetime(..., tzinfo=timezone.utc), or add an offset such as +00:00."
-        )
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise InvalidInput(
-            f"{name}={moment.isoformat()!r} lies outside the years 1 to 9999 in UTC. Pass one within them."
-        ) from None

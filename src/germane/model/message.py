@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
-from germane.errors import InvalidInput, shown
+from germane.model.forms import checked_fields
 from germane.model.recalled import own_text
 
 __all__ = [
@@ -28,9 +28,6 @@ __all__ = [
     "ToolCall",
     "ToolResult",
 ]
-
-
-Word = TypeVar("Word", bound=StrEnum)
 
 
 class MessageRole(StrEnum):
@@ -56,6 +53,7 @@ class Provider(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class TextPart:
     """Text that was said. `recalled` marks what came from memory: it is never learned again as new.
 
@@ -70,6 +68,7 @@ class TextPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class OpaquePart:
     """A part that only its provider understands (an image, a thought), verbatim, as a JSON object.
 
@@ -84,6 +83,7 @@ ContentPart: TypeAlias = TextPart | OpaquePart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class ToolCall:
     """A call that the model made. `arguments` are text as it was given, mostly JSON.
 
@@ -98,6 +98,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class ToolResult:
     """What a call gave back. `is_error` is None where the provider doesn't say.
 
@@ -117,10 +118,10 @@ class ToolResult:
 
 
 Part: TypeAlias = TextPart | OpaquePart | ToolCall | ToolResult
-_PARTS = (TextPart, OpaquePart, ToolCall, ToolResult)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Message:
     """One message. Values of this class are never changed: `evolve` returns a changed copy.
 
@@ -146,14 +147,6 @@ class Message:
     hidden: bool = False
     form: str = ""
     extra: str = ""
-
-    def __post_init__(self) -> None:
-        if type(self.role) is not MessageRole:
-            object.__setattr__(self, "role", _word(MessageRole, self.role, name="role"))
-        if type(self.provider) is not Provider:
-            object.__setattr__(self, "provider", _word(Provider, self.provider, name="provider"))
-        if type(self.parts) is not tuple or not all(isinstance(part, _PARTS) for part in self.parts):
-            object.__setattr__(self, "parts", _parts(self.parts))
 
     def evolve(self, **changes: Any) -> Self:
         """A copy with the named fields changed."""
@@ -184,6 +177,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Group:
     """A prompt with all that answered it: selected whole or not at all.
 
@@ -221,22 +215,3 @@ class Messages(tuple[Message, ...]):  # noqa: SLOT001 - no tuple can have slots 
         made = super().__new__(cls, messages)
         made.groups = {}
         return made
-
-
-def _word(words: type[Word], value: object, *, name: str) -> Word:
-    try:
-        return words(str(value))
-    except ValueError:
-        known = ", ".join(words)
-        raise InvalidInput(f"{name}={shown(value)} of a message is unknown: take one of {known}.") from None
-
-
-def _parts(parts: object) -> tuple[Part, ...]:
-    if isinstance(parts, Iterable) and not isinstance(parts, str):
-        several = tuple(parts)
-        if all(isinstance(each, _PARTS) for each in several):
-            return several
-    raise InvalidInput(
-        f"parts={shown(parts)} of a message can't be used: pass a sequence of parts, such as "
-        "(germane.TextPart(text='…'),)."
-    )

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from typing import Literal, TypeAlias
 
 from germane.errors import InvalidPlan
+from germane.model.forms import checked_fields
 from germane.model.memory import Level
 from germane.model.query import Filter, Order
 from germane.model.work import KindsFirst
@@ -71,6 +73,7 @@ class Style(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Share:
     """A section's part of the total.
 
@@ -91,6 +94,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(items=(0, inf), priority=(0, inf), limit=(1, inf), each=(1, inf))
 class Section:
     """A named part of the output.
 
@@ -173,6 +177,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Plan:
     """A named list of sections in the order of the output, and how tokens flow between them.
 

@@ -6,14 +6,15 @@ Level: model (imports errors only).
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from math import inf, isfinite
 from typing import Any
 
 from germane.errors import InvalidInput
+from germane.model.forms import checked_fields
 from germane.model.learning import LearningState
 from germane.model.memory import Memory, Outcome, Status
 from germane.model.picking import Pick
@@ -38,6 +39,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class TimeRange:
     """From `since` (inclusive) until `until` (exclusive), both aware; None leaves an end open.
 
@@ -49,12 +51,6 @@ class TimeRange:
     until: datetime | str | None = None
 
     def __post_init__(self) -> None:
-        for name, end in (("since", self.since), ("until", self.until)):
-            if not isinstance(end, datetime | str | None):
-                raise InvalidInput(
-                    f"{name}={end!r} is {type(end).__name__}; pass an aware datetime, or a text such as "
-                    "'last week'."
-                )
         since, until = self.since, self.until
         if isinstance(since, datetime) and isinstance(until, datetime) and since >= until:
             raise InvalidInput(
@@ -101,6 +97,7 @@ def _said(end: datetime | str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(min_importance=(0, inf))
 class Filter:
     """Which memories may be found. An empty tuple or None doesn't restrict.
 
@@ -122,7 +119,7 @@ class Filter:
     scopes: tuple[Scope, ...] = ()
     subject: str | None = None
     source: str | None = None
-    metadata: Mapping[str, str | float | bool | None] | tuple[tuple[str, str], ...] = ()
+    metadata: Mapping[str, str | float | bool | None] | tuple[tuple[str, str], ...] | None = ()
     when: TimeRange | None = None
     min_importance: float | None = None
     pinned: bool | None = None
@@ -133,12 +130,6 @@ class Filter:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", _fields(self.metadata) if self.metadata else ())
-        for name in _SINGLE:
-            _check_single(getattr(self, name), name=name)
-        for name, read in _READ.items():
-            given = getattr(self, name)
-            if given:
-                object.__setattr__(self, name, _each(given, read, name=name))
 
     @property
     def whenever(self) -> Filter:
@@ -166,6 +157,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(information=(0, inf), least_cosine=(-1, 1))
 class Query:
     """One search. `terms` are the question's index terms, `vector` its embedding (unit length).
 
@@ -234,26 +226,6 @@ class Found:
     picked: bool = False
 
 
-def _each(values: Any, read: Callable[[Any], Any], *, name: str) -> tuple[Any, ...]:
-    """Several values, each read; one text alone is refused, since it would be read letter by letter."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput(f"{name}={values!r} is one value; pass a sequence, such as ({values!r},).")
-    try:
-        return tuple(map(read, values))
-    except InvalidInput:
-        raise
-    except ValueError as error:
-        raise InvalidInput(f"{name}={values!r}: {error}. Known: {', '.join(_KNOWN[name])}.") from None
-
-
-def _check_single(value: object, *, name: str) -> None:
-    """Refuse a value of a type that no memory has there: it would match nothing, or fail in a database."""
-    types, needed = _SINGLE[name]
-    # In Python a truth value is a number too.
-    if value is not None and (not isinstance(value, types) or isinstance(value, bool) != (bool in types)):
-        raise InvalidInput(f"{name}={value!r} is {type(value).__name__}; pass {needed}.")
-
-
 def _fields(given: Any) -> tuple[tuple[str, str], ...]:
     """Pairs in which 1 and True differ, as they do in JSON; from a mapping, or from such pairs."""
     try:
@@ -268,31 +240,6 @@ def _fields(given: Any) -> tuple[tuple[str, str], ...]:
                 f"metadata {name!r}: {value!r} can't be asked for. "
                 "Ask for a text, a number, True, False or None."
             )
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not isfinite(value):
             raise InvalidInput(f"metadata {name!r}: {value!r} is no number that is ever stored.")
     return tuple(sorted((name, json.dumps(value, ensure_ascii=False)) for name, value in metadata.items()))
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{value!r} in a filter is {type(value).__name__}; a text (str) is needed.")
-    return value
-
-
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "kinds": _text,
-    "tags": _text,
-    "scopes": Scope.parse,
-    "applies_to": Scope.parse,
-    "statuses": Status,
-    "without": Outcome,
-}
-_SINGLE: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "subject": ((str,), "a text"),
-    "source": ((str,), "a text"),
-    "when": ((TimeRange,), "a germane.TimeRange"),
-    "min_importance": ((int, float), "a number"),
-    "pinned": ((bool,), "True, False or None"),
-    "embedded": ((bool,), "True, False or None"),
-}
-_KNOWN: Mapping[str, type[StrEnum]] = {"statuses": Status, "without": Outcome}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from germane.errors import InvalidInput
+from germane.model.forms import checked_fields
 
 __all__ = ["GLOBAL", "Scope"]
 
@@ -16,6 +17,7 @@ _KNOWN = frozenset({"global", "task", "path", "session"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@checked_fields()
 class Scope:
     """A named place where a memory applies: `global`, or a name with a value such as `task:T-42`.
 

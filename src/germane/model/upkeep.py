@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from germane.model.forms import checked_fields
 from germane.model.stage import Stage
 
 __all__ = ["Reconcile", "Upkeep", "UpkeepStep", "UpkeepTask"]
@@ -51,6 +52,7 @@ class Upkeep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(confirm=(0, 1), supersede=(0, 1))
 class Reconcile:
     """From which cosine on a new fact confirms one that says the same, or replaces one of its subject."""
 

@@ -9,10 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from germane.model.forms import checked_fields
+
 __all__ = ["KindsFirst", "Work"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class KindsFirst:
     """How memories are ranked where their kind comes before all else.
 
@@ -30,6 +33,7 @@ class KindsFirst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(leanings=(-1, 1))
 class Work:
     """The paths that are worked on, what is known of changes, and how work turned out.
 

@@ -54,7 +54,7 @@ _BLOCK_START = regex.compile(
 )
 _HEADING = regex.compile(r"^(\s*(?:[-*+]\s+|\d+[.)]\s+)*)#{1,6}\s+(?![#=\-`~>|])(\S.*)$")
 _CODE_FENCE = regex.compile(r"^\s*(?:[-*+]\s+|\d+[.)]\s+)*(?:`{3,}|~{3,})")
-_OWN_BULLET = regex.compile(r"^[-*+]\s+")
+_OWN_BULLET = regex.compile(r"^(?:[-*+]\s+)+")
 # What the rules below look for beyond the start of a line; a text without any of it is left as it is.
 _SUSPECT = re.compile(
     r"[\x00-\x1f\x7f-\x9f\ufeff\u2028\u2029\u202a-\u202e\u2066-\u2069<\U000e0000-\U000e007f]"
@@ -131,7 +131,7 @@ def item_lines(section: Section, memory: Memory, level: Level, text: str | None 
     if section.own_heading:
         return "\n".join(_BULLET + _OWN_BULLET.sub("", line.strip()) for line in lines)
     first, *others = lines
-    return "\n".join([_BULLET + first.strip(), *[_INDENT + line for line in others]])
+    return "\n".join([_BULLET + _OWN_BULLET.sub("", first.strip()), *[_INDENT + line for line in others]])
 
 
 def item_label(section: Section, memory: Memory) -> str:

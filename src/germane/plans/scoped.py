@@ -99,6 +99,10 @@ PLAN_SETTINGS: Mapping[str, Check] = {
     "relevance": (_flag, "true or false"),
 }
 """What each setting of a plan or a profile has to be: what checks it, and what an error says it is."""
+_NOT_IN_A_FILE: Mapping[str, Check] = {
+    "name": (lambda value: isinstance(value, str), "a text"),
+    "estimate": (_flag, "true or false"),
+}
 
 
 def _check_values(value: Profile | Scoped, known: Mapping[str, Check], *, optional: bool) -> None:
@@ -157,7 +161,7 @@ class Scoped:
     task_types: Mapping[str, Profile] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check_values(self, PLAN_SETTINGS, optional=False)
+        _check_values(self, {**PLAN_SETTINGS, **_NOT_IN_A_FILE}, optional=False)
         _check_shares(self.shares, where=f"plan {self.name!r}")
         for what in ("boards", "columns", "task_types"):
             profiles = getattr(self, what)

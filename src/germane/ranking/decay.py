@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
+from germane.model.forms import checked_fields
 from germane.model.held import AgeBasis
 
 __all__ = ["Decay", "Shape"]
@@ -29,6 +30,7 @@ Shape: TypeAlias = Literal["hyperbolic", "exponential", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
 class Decay:
     """The weight of a memory by its age, from 1 when it is new towards 0.
 
@@ -42,25 +44,11 @@ class Decay:
     basis: AgeBasis = AgeBasis.CREATED
 
     def __post_init__(self) -> None:
-        if self.shape not in get_args(Shape):
-            raise InvalidInput(
-                f"Unknown decay shape {self.shape!r}. Known shapes: {', '.join(get_args(Shape))}."
-            )
-        if isinstance(self.hours, bool) or not isinstance(self.hours, int | float):
-            raise InvalidInput(
-                f"hours={self.hours!r} is no number. Give the age in hours that halves the weight."
-            )
-        if not (math.isfinite(self.hours) and self.hours > 0):
+        if not 0 < self.hours < math.inf:
             raise InvalidInput(
                 f"hours={self.hours} can't be the age that halves a weight. Give a finite number above 0, "
                 'or shape="none" for no decay.'
             )
-        try:
-            object.__setattr__(self, "basis", AgeBasis(self.basis))
-        except ValueError:
-            raise InvalidInput(
-                f"Unknown age basis {self.basis!r}. Known bases: {', '.join(AgeBasis)}."
-            ) from None
 
     def weight(self, age_hours: float) -> float:
         """The weight at an age in hours; an age below 0 counts as 0, since clocks can run backwards."""

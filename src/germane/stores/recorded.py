@@ -84,7 +84,7 @@ def _where(where: Filter) -> dict[str, Any]:
         "applies_to": [str(scope) for scope in where.applies_to],
         "subject": where.subject,
         "source": where.source,
-        "metadata": dict(where.metadata),
+        "metadata": dict(where.metadata or ()),
         "since": _text(when.start if when else None),
         "until": _text(when.end if when else None),
         "min_importance": where.min_importance,

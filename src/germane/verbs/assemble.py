@@ -21,7 +21,7 @@ from germane.model.query import Candidate, Filter, Found, Order, Query, Slice, T
 from germane.model.slate import Slate
 from germane.model.trace import Note, Reason
 from germane.packing.remembered import RememberedLines
-from germane.pipeline import Request
+from germane.pipeline import Request, text_left_out
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.emptiness import nothing_then
@@ -63,7 +63,7 @@ def assemble(
     scorer: Scorer | None = None,
     spaces: Sequence[Session] = (),
     conversation: str | Conversation | None = None,
-    guidance: bool = False,
+    guidance: bool | str = False,
     gate: bool | None = None,
     dates: bool = True,
     sources: bool = True,
@@ -76,7 +76,7 @@ def assemble(
     about last week must not lose the agent its constraints. What `conversation` contains is left out.
     """
     asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
-    how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": guidance}
+    how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": bool(guidance)}
     framing = framed(session, query, dated=asked.question.when is not None, **how)
     looks = {"dates": dates, "sources": sources, "ids": ids}
     framing = replace(framing, plan=_settled(framing.plan.showing(**looks), now))
@@ -109,7 +109,16 @@ def assemble(
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
     )
     when = asked.question.when or where.when if framing.searches else None
-    return _noted(_assembled(session, request, found, alone=not spaces), framing.plan, found, where, when)
+    context = _noted(_assembled(session, request, found, alone=not spaces), framing.plan, found, where, when)
+    # Guidance that comes with the name of a frame is shown if there is room, and nobody asked for it.
+    return context if guidance is True else _without_note(context, text_left_out("frame"))
+
+
+def _without_note(context: Context, note: Note) -> Context:
+    if note not in context.trace.notes:
+        return context
+    notes = tuple(each for each in context.trace.notes if each != note)
+    return replace(context, trace=replace(context.trace, notes=notes))
 
 
 def _noted(context: Context, plan: Plan, found: Found, where: Filter, when: TimeRange | None) -> Context:

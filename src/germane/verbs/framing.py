@@ -30,12 +30,20 @@ from germane.retrieval.when import LONGEST_QUESTION
 from germane.verbs.checks import checked_count
 from germane.verbs.session import Session
 
-__all__ = ["Framed", "Framing", "choice_of", "framed", "frames_of", "own_frames", "wants"]
+__all__ = ["Framed", "Framing", "choice_of", "framed", "frames_of", "guidance_of", "own_frames", "wants"]
 
 Framing: TypeAlias = str | Frame | FrameSelector
 """A frame by its name, as it is, or by who chooses it; "auto" is words, or the engine's own selector."""
 
 _NOTHING_SAID = {Aim.GREET: "A greeting", Aim.ACKNOWLEDGE: "An acknowledgement"}
+
+
+def guidance_of(frame: Framing | None) -> bool | str:
+    """Whether a frame's own words are shown where the caller says nothing of them.
+
+    Those of a frame that was named are shown if there is room for them, and no note says where there isn't.
+    """
+    return "named" if frame is not None and frame != AUTO else False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

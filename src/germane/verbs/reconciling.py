@@ -14,7 +14,6 @@ from germane.model.stage import Cause, Sign
 from germane.model.upkeep import Reconcile
 from germane.ranking.alike import could_be_same, normalised
 from germane.retrieval.terms import query_terms
-from germane.verbs.checks import checked_number
 from germane.verbs.embed import embed_texts, vectors_to_store
 from germane.verbs.living import move
 from germane.verbs.session import Session
@@ -29,8 +28,6 @@ _TRUST = {trust: place for place, trust in enumerate(Trust)}
 def rules_of(reconcile: bool | Reconcile) -> Reconcile | None:
     """The rules that a caller asks for; None for none. Raises InvalidInput."""
     if isinstance(reconcile, Reconcile):
-        for name in ("confirm", "supersede"):
-            checked_number(getattr(reconcile, name), 0, 1, name=name)
         return reconcile
     if not isinstance(reconcile, bool):
         raise InvalidInput(f"reconcile={reconcile!r} is no rule. Pass True, False or a germane.Reconcile.")

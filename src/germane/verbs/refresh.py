@@ -12,7 +12,7 @@ import numpy as np
 
 from germane.errors import EmbeddingFailed
 from germane.model.context import Context
-from germane.model.frame import AUTO, FrameChoice
+from germane.model.frame import FrameChoice
 from germane.model.plan import Plan
 from germane.model.query import Filter
 from germane.model.refreshed import Refreshed, RefreshReason
@@ -34,7 +34,7 @@ from germane.verbs.assembling import assemble
 from germane.verbs.checks import checked_count, checked_text
 from germane.verbs.cutting import cut, cut_recorded, is_guided
 from germane.verbs.embed import embed_texts
-from germane.verbs.framing import Framing, choice_of, frames_of, wants
+from germane.verbs.framing import Framing, choice_of, frames_of, guidance_of, wants
 from germane.verbs.recording import assemble_recorded
 from germane.verbs.session import Session
 
@@ -55,7 +55,7 @@ class _Asked:
     where: Filter
     counter: TokenCounter
     cold: bool
-    guidance: bool
+    guidance: bool | str
 
 
 def refresh(
@@ -92,7 +92,7 @@ def refresh(
         where=where,
         counter=counter,
         cold=cold,
-        guidance=frame != AUTO or (context is not None and is_guided(context)),
+        guidance=guidance_of(frame) or (context is not None and is_guided(context)),
     )
     if context is None:
         return Refreshed(
