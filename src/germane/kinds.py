@@ -98,9 +98,8 @@ class Kind:
     `section` names the section of the layered plan. `priority` orders kinds where a plan fills by
     kind (1 comes first). `micro`, `summary` and `full` word the renditions; their fields are
     `content`, `subject`, `outcome`, `confidence`, `standing` (outcome and confidence as far as
-    they say something), `about` (the subject, unless the content names it), `lead` and `lasted` (title and
-    duration of the metadata, unless the content names them), `constraint` (what the action of a constraint
-    means), those of a decision record (`headline`, `status`, `decision`, `reason`,
+    they say something), `about` (the subject, unless the content names it), `constraint` (what the action of
+    a constraint means), those of a decision record (`headline`, `status`, `decision`, `reason`,
     `consequence`), and every key of the metadata. `title` heads an item where a section gives each its own
     heading.
     `requires` tells the memories that no budget may drop. Where a section shows the most important ones
@@ -292,9 +291,8 @@ BUILT_IN = Kinds().with_kinds(
             name="episode",
             section="episodes",
             priority=7,
-            micro=(Piece("{lead} — "), Piece("{content}")),
-            summary=(Piece("{lead} — "), Piece("{content}"), Piece(" ({lasted})", fixed=True)),
-            full=(Piece("{lead} — "), Piece("{content}"), Piece(" ({lasted})", fixed=True)),
+            micro=(Piece("{title} — "), Piece("{content}")),
+            summary=(Piece("{title} — "), Piece("{content}"), Piece(" ({duration})", fixed=True)),
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),

@@ -258,18 +258,3 @@ def test_each_text_is_counted_once_for_the_renditions_of_a_memory() -> None:
         renditions_of(BUILT_IN.require("fact"), {"content": content}, Listening())
         assert content.strip() in counted
         assert len(counted) == len(set(counted))
-
-
-@pytest.mark.parametrize(
-    ("content", "full"),
-    [
-        ("We fixed the pump.", "Pump repair — We fixed the pump. (2 h)"),
-        ("pump repair: we fixed it in 2 h.", "pump repair: we fixed it in 2 h."),
-    ],
-)
-def test_an_episode_shows_its_title_and_duration_once_at_every_level(content: str, full: str) -> None:
-    fields = {"content": content, "title": "Pump repair", "duration": "2 h"}
-    made = renditions_of(BUILT_IN.require("episode"), fields, O200K)
-
-    assert made.full.text == made.summary.text == full
-    assert made.micro.text == full.removesuffix(" (2 h)")

@@ -89,9 +89,6 @@ def renditions_of(
         values |= _constraint(values)
     elif values.get("subject"):
         values["about"] = _about(values["subject"], values["content"])
-    for field, name in (("lead", "title"), ("lasted", "duration")):
-        told = values.get(name, "")
-        values[field] = "" if told.casefold() in values["content"].casefold() else told
     full = _fill(kind.full, values)
     full_tokens = counter.count(full)
     whole = Rendition(text=full, tokens=full_tokens)
