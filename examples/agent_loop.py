@@ -1,7 +1,7 @@
-"""An agent's loop: assemble under a budget, let the model ask for more, remember what came of it.
+"""An agent loop: assemble a context, let the model expand a memory, and remember the answer.
 
-The model here is a script, so that the program needs no key and says the same every time. Put a
-real one in its place: it is given a system text and a message, and answers with a text or a tool call.
+The model is a script, so the program needs no API key and its output is deterministic. Replace it with a
+real model that takes a system prompt and a message, and returns a text or a tool call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class ToolCall:
 
 
 class ScriptedModel:
-    """Asks for the whole of the first memory that it was shown in short, then answers."""
+    """Expands the first shortened memory, then answers."""
 
     def answer(self, system: str, message: str, shortened: list[str], result: str | None) -> ToolCall | str:
         if result is None and shortened:
@@ -32,9 +32,9 @@ class ScriptedModel:
 
 
 def turn(engine: germane.Engine, model: ScriptedModel, message: str) -> str:
-    """One turn: the context for the message, a tool call if the model wants one, the answer remembered."""
+    """Runs one turn: assemble a context, execute a tool call if there is one, remember the answer."""
     context = engine.assemble(message, budget=BUDGET)
-    # What can be expanded is told beside the context, as the values that the tool accepts.
+    # The ids of shortened memories are the valid arguments of the tool.
     shortened = [item.memory.id for item in context.items if is_short(item)]
     print(f"> {message}")
     print(f"  context: {context.tokens} of {BUDGET} tokens, {len(context.items)} memories")
@@ -51,7 +51,7 @@ def turn(engine: germane.Engine, model: ScriptedModel, message: str) -> str:
 
 
 def is_short(item: germane.Item) -> bool:
-    """Whether the memory says more than what is shown of it."""
+    """Return whether the context shows less than the full memory."""
     renditions = item.memory.renditions
     return item.level is germane.Level.EXCERPT or renditions.at(item.level).tokens < renditions.full.tokens
 

@@ -1,4 +1,4 @@
-"""Germane in an asyncio service: the same verbs with await, for several agents and requests at once."""
+"""An asyncio service with several agents and concurrent requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from germane import aio
 
 
 async def answer(path: Path, agent: str, question: str) -> str:
-    """What one request does. Each agent reads its own memories and no others."""
+    """Handle one request. Each agent reads only its own memories."""
     async with await aio.open(path, agent=agent) as engine:
         context = await engine.assemble(question, budget=100, plan="relevance")
     return f"{agent}: {context.tokens} tokens, {[item.memory.content for item in context.items]}"

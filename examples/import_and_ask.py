@@ -1,4 +1,4 @@
-"""Import what is there already, this project's own documentation, and ask it a question."""
+"""Import existing documents (this project's documentation) and query them."""
 
 from __future__ import annotations
 

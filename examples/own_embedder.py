@@ -1,6 +1,6 @@
-"""Bring an embedder: any function from texts to vectors, known by a name that is stored with them.
+"""Use your own embedder: any function from texts to vectors, with a name that is stored with the vectors.
 
-The function here counts letters, which is a poor idea of meaning but needs nothing installed.
+This function counts letters. It captures little meaning, but needs no other package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letters(texts: Sequence[str]) -> NDArray[np.float32]:
-    """One row for each text: how often it uses each letter."""
+    """Return one row of letter counts per text."""
     return np.array([[text.lower().count(letter) for letter in LETTERS] for text in texts], np.float32)
 
 

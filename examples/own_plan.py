@@ -1,7 +1,7 @@
-"""A plan of your own: which sections a context has, what each may use, and what happens at the end of it.
+"""Define a plan: its sections, their shares of the budget, and what happens when a section is full.
 
-This one serves a code review: the rules of the house must be there whole, decisions come next with
-two thirds of what is left, recent changes get the rest and are shown newest first.
+This plan is for code review. House rules are required in full. Decisions get two thirds of the remaining
+tokens, and recent changes get the rest, newest first.
 """
 
 from __future__ import annotations

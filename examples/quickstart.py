@@ -1,4 +1,4 @@
-"""The shortest useful program: remember a few things, ask for a context, read why it looks as it does."""
+"""The shortest useful program: store a few memories, assemble a context, and explain it."""
 
 from __future__ import annotations
 
