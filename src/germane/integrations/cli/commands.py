@@ -2,10 +2,9 @@
 
 Level: integrations (imports nothing of the package, so that `germane --help` loads no command).
 
-To add a command, write it as a function in a module beside this one, put it into that module's
-`COMMANDS` by its name, and give it a line below. Its module is imported when the command runs and
-not before; a test holds `says` against the first line of the function's docstring. A command of
-two words belongs to the group that its first word names, which needs a line in `GROUPS`.
+To add a command, write it as a function in a module beside this one, with `@command` and its name, and
+give it a line below, which begins its help. Its module is imported when the command runs and not before.
+A command of two words belongs to the group that its first word names, which needs a line in `GROUPS`.
 """
 
 from __future__ import annotations

@@ -5,31 +5,22 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from germane import InvalidInput
 from germane.integrations.cli import options
+from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.learning import read_shown, whole_ids
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    moment_of,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_text, warn, warn_empty
-from germane.integrations.shapes import context_shape
+from germane.integrations.cli.output import print_text, warn, warn_of_context, why_empty
 
 if TYPE_CHECKING:
     from germane import Context, Scoped
-
-__all__ = ["COMMANDS"]
 
 _BUDGET = 8000
 
@@ -60,8 +51,7 @@ _Scopes = Annotated[
     typer.Option("--scope", metavar="SCOPE", help="A scope of your own, such as team:core. Repeatable."),
 ]
 _Estimate = Annotated[
-    bool,
-    typer.Option("--estimate", help="Keep the budget by an estimate of contents: plan scoped_estimate."),
+    bool, typer.Option("--estimate", help="Keep the budget by an estimate of contents: plan scoped_estimate.")
 ]
 _TaskType = Annotated[
     str | None, typer.Option("--task-type", metavar="NAME", help="Settings of [scoped.task_types.NAME].")
@@ -99,7 +89,9 @@ _Write = Annotated[
 _Explain = Annotated[bool, typer.Option("--explain", help="Print instead what is in, what is not, and why.")]
 
 
+@command("context")
 def _context(
+    call: Call,
     query: _Query = "",
     *,
     task: _Task = None,
@@ -119,14 +111,10 @@ def _context(
     write: _Write = None,
     explain: _Explain = False,
     now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md."""
     how = _settings(config, root=root, estimate=estimate, board=board, column=column, task_type=task_type)
     paths, changed = _paths(path or (), root=root, git=git and not estimate)
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+    with call.open(now=now) as engine:
         context = engine.assemble(
             query,
             plan=how,
@@ -140,10 +128,12 @@ def _context(
         )
     if write is not None:
         _write(write, context)
-    _show(context, agent, form=form, explained=explain, written=write is not None, as_json=as_json)
+    _show(call, context, form=form, explained=explain, written=write is not None)
 
 
+@command("outcome")
 def _outcome(
+    call: Call,
     result: Annotated[
         _Result, typer.Argument(metavar="success|partial|failure", help="How the work turned out.")
     ],
@@ -162,24 +152,18 @@ def _outcome(
             "--memory", metavar="ID", help="One that helped or misled; without any, all shown. Repeatable."
         ),
     ] = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """Say how work turned out with what a context showed, so that the scoped plan learns from it."""
     shown = read_shown(context)
-    with open_to_change(database, agent) as engine:
+    with call.open(writes=True) as engine:
         told = engine.outcome(
             shown, str(result), memories=None if memory is None else whole_ids(memory, shown)
         )
-    if as_json:
-        print_json({"outcome": str(result), "memories": told.memories, "told": told.told})
-    else:
-        known = told.memories - told.told
-        print_text(
-            f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
-            + (f"; known already: {known}." if known else ".")
-        )
+    known = told.memories - told.told
+    call.answer(
+        {"outcome": result, "memories": told.memories, "told": told.told},
+        f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
+        + (f"; known already: {known}." if known else "."),
+    )
 
 
 def _settings(
@@ -245,13 +229,9 @@ def _write(file: Path, context: Context) -> None:
     warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
 
 
-def _show(
-    context: Context, agent: str, *, form: _Format, explained: bool, written: bool, as_json: bool
-) -> None:
-    if as_json:
-        print_json(context_shape(context))
+def _show(call: Call, context: Context, *, form: _Format, explained: bool, written: bool) -> None:
+    if call.prints(context):
         return
-    trace = context.trace
     if explained:
         print_text(context.explain().removesuffix("\n"))
         return
@@ -262,15 +242,4 @@ def _show(
             print_text(marked(context.text).removesuffix("\n"))
         elif context.text:
             print_text(context.text.removesuffix("\n"))
-    for note in trace.notes:
-        warn(f"Note: {note.text}")
-    if trace.emptiness is not None:
-        warn_empty(trace.emptiness, agent)
-    warn(
-        f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter}); "
-        f"memories: {len(trace.included)} in, {len(trace.excluded)} left out."
-    )
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"context": _context, "outcome": _outcome}
-"""The commands of this file by name."""
+    warn_of_context(context, *why_empty(context.trace.emptiness, call.agent))

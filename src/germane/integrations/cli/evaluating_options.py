@@ -10,25 +10,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "Ablate",
-    "Baselines",
-    "Budgets",
-    "Compared",
-    "DemoData",
-    "EmbedderName",
-    "HtmlFile",
-    "Limit",
-    "MinAll",
-    "MinRecall",
-    "Plans",
-    "Plot",
-    "QuestionFile",
-    "RecordsSource",
-    "Why",
-    "WhyMissing",
-]
-
 QuestionFile = Annotated[
     Path | None,
     typer.Argument(

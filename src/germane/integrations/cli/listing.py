@@ -5,26 +5,17 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 
 from germane import Filter, InvalidInput, Memory, Note, TimeRange
 from germane.integrations.cli import options
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    fields_of,
-    id_of,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_table, warn
-from germane.integrations.shapes import memory_shape
-from germane.model.columns import cut, line_of
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.output import label_of, print_table, warn
 from germane.model.explanation import short_id
-
-__all__ = ["COMMANDS"]
 
 _LABEL = 100
 _PAGE = 20
@@ -40,7 +31,9 @@ _Statuses = Annotated[
 ]
 
 
+@command("memories")
 def _memories(
+    call: Call,
     *,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
@@ -62,11 +55,7 @@ def _memories(
     after: Annotated[
         str | None, typer.Option("--after", metavar="ID", help="Go on after the memory that ended a page.")
     ] = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """The memories that there are, a page at a time, and how many."""
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
     # Words of the user's: the filter and the engine read them, and name those that there are.
@@ -81,12 +70,12 @@ def _memories(
         **{name: words for name, words in asked.items() if words},
     )
     ordered: Any = order
-    with open_to_read(database, agent) as engine:
+    with call.open() as engine:
         start = None if after is None else id_of(engine, after)
         found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
         total = engine.count(where)
         notes = engine.notes_on(where)
-    _print_page(found[:limit], total, notes, more=len(found) > limit, as_json=as_json)
+    _print_page(call, found[:limit], total, notes, more=len(found) > limit)
 
 
 def _time(since: str | None, until: str | None) -> TimeRange | None:
@@ -95,16 +84,9 @@ def _time(since: str | None, until: str | None) -> TimeRange | None:
     return TimeRange(since=since, until=until)
 
 
-def _print_page(
-    page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool, as_json: bool
-) -> None:
-    if as_json:
-        after = page[-1].ref if more else None
-        memories, said = (
-            [memory_shape(each) for each in page],
-            [{"code": one.code, "text": one.text} for one in notes],
-        )
-        print_json({"memories": memories, "total": total, "after": after, "notes": said})
+def _print_page(call: Call, page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool) -> None:
+    after = page[-1].ref if more else None
+    if call.prints({"memories": page, "total": total, "after": after, "notes": notes}):
         return
     for note in notes:
         warn(f"Note: {note.text}")
@@ -117,14 +99,10 @@ def _print_page(
                     each.kind,
                     str(each.scope),
                     f"{each.created_at:%Y-%m-%d}",
-                    cut(line_of(each.renditions.micro.text), _LABEL),
+                    label_of(each, _LABEL),
                 )
                 for each in page
             ],
         )
     rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"memories": _memories}
-"""The commands of this file by name."""

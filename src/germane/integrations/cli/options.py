@@ -6,54 +6,11 @@ Level: integrations.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "Agent",
-    "Budget",
-    "Confidence",
-    "Counter",
-    "CreatedAt",
-    "Database",
-    "Dates",
-    "Force",
-    "FrameName",
-    "FramesFile",
-    "Gate",
-    "Guidance",
-    "Ids",
-    "Importance",
-    "Json",
-    "KindFilter",
-    "KindName",
-    "MemoryText",
-    "Meta",
-    "MetaFilter",
-    "MinImportance",
-    "NamedFrame",
-    "Now",
-    "OutcomeName",
-    "Pinned",
-    "Pins",
-    "PlanName",
-    "QueryText",
-    "Reconciling",
-    "ScopeName",
-    "Scopes",
-    "Since",
-    "SourceFilter",
-    "SourceText",
-    "Subject",
-    "TagFilter",
-    "Tags",
-    "TalkFile",
-    "Target",
-    "TrustName",
-    "Until",
-    "WithSpaces",
-]
+from germane.integrations.cli.opening import DEFAULT_AGENT
 
 _TIME = "ISO 8601; without an offset it is UTC"
 _NAMED = "ISO 8601, in UTC without an offset, or words: last week, 3 days ago, May 2023"
@@ -72,10 +29,19 @@ Agent = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
+
+def any_agent(why: str) -> tuple[Any, str]:
+    """An `--agent` that every command takes and that makes no difference here, with its default."""
+    help_line = f"Makes no difference: {why}"
+    option = typer.Option("--agent", envvar="GERMANE_AGENT", metavar="NAME", help=help_line)
+    return Annotated[str, option], DEFAULT_AGENT
+
+
+ANY_AGENT = any_agent("it is about all agents.")
+
 Force = Annotated[bool, typer.Option("--force", help="Store it even if it is hardly worth keeping.")]
 Reconciling = Annotated[
-    bool,
-    typer.Option("--reconcile", help="A fact confirms a known one that says the same, or replaces one."),
+    bool, typer.Option("--reconcile", help="A fact confirms a known one that says the same, or replaces one.")
 ]
 Target = Annotated[
     str,
@@ -87,8 +53,7 @@ Target = Annotated[
 QueryText = Annotated[str, typer.Argument(metavar="QUERY", help="What it is about, in any words.")]
 
 KindFilter = Annotated[
-    list[str] | None,
-    typer.Option("--kind", metavar="KIND", help="Only memories of this kind. Repeatable."),
+    list[str] | None, typer.Option("--kind", metavar="KIND", help="Only memories of this kind. Repeatable.")
 ]
 TagFilter = Annotated[
     list[str] | None,
@@ -204,15 +169,13 @@ MemoryText = Annotated[
     str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from the standard input.")
 ]
 KindName = Annotated[
-    str,
-    typer.Option("--kind", metavar="KIND", help="What it is: note, fact, decision, procedure and so on."),
+    str, typer.Option("--kind", metavar="KIND", help="What it is: note, fact, decision, procedure and so on.")
 ]
 ScopeName = Annotated[
     str, typer.Option("--scope", metavar="SCOPE", help="Where it applies: global, task:T-42, path:src.")
 ]
 TrustName = Annotated[
-    str | None,
-    typer.Option("--trust", metavar="TRUST", help="Whose word it is: owner, agent or external."),
+    str | None, typer.Option("--trust", metavar="TRUST", help="Whose word it is: owner, agent or external.")
 ]
 SourceText = Annotated[str | None, typer.Option("--source", metavar="TEXT", help="Where the text came from.")]
 Pinned = Annotated[bool, typer.Option("--pinned", help="Mark it as one to be kept in view.")]
@@ -224,8 +187,7 @@ Subject = Annotated[
     str | None, typer.Option("--subject", metavar="TEXT", help="What or whom it is about, in a word or two.")
 ]
 Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag, such as storage:cache. Repeatable."),
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag, such as storage:cache. Repeatable.")
 ]
 Importance = Annotated[
     float | None, typer.Option("--importance", metavar="0-10", help="How much it matters; 1 if not said.")
