@@ -150,6 +150,7 @@ def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) ->
     function = function_of(name)
 
     assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].says
+    assert (function.__doc__ or "").count(COMMANDS[name].says) == 1
 
 
 def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed() -> None:

@@ -33,6 +33,7 @@ class Form(NamedTuple):
     made: Mapping[str, str | Callable[[Any], Any]] = {}
 
 
+_OF_A_MEMORY = ("version", "kind", "scope", "created_at", "updated_at", "source")
 _ID: dict[str, str | Callable[[Any], Any]] = {"id": "memory_id"}
 
 FORMS: Mapping[str, Form] = {
@@ -56,16 +57,7 @@ FORMS: Mapping[str, Form] = {
         "", {"priorities": lambda frame: dict(frame.priorities), "shares": lambda frame: dict(frame.shares)}
     ),
     "ImportReport": Form("written"),
-    "Item": Form(
-        "memory",
-        {
-            "id": "memory.ref",
-            **{
-                name: f"memory.{name}"
-                for name in ("version", "kind", "scope", "created_at", "updated_at", "source")
-            },
-        },
-    ),
+    "Item": Form("memory", {"id": "memory.ref", **{name: f"memory.{name}" for name in _OF_A_MEMORY}}),
     "LeftOut": Form("score"),
     "Lessons": Form(
         "",

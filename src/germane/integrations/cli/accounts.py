@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from germane.integrations.cli.command import Call, command
-from germane.integrations.cli.options import Now, Since
+from germane.integrations.cli.options import Now, Since, arg, opt
 from germane.integrations.cli.output import print_table, print_text
 from germane.integrations.cli.recorded import whole_assembly_id
 from germane.integrations.shapes import to_json
@@ -22,13 +22,9 @@ from germane.model.explanation import short_id, why_of
 if TYPE_CHECKING:
     from germane import Difference, LedgerEntry, Metrics, Replay
 
-_Id = Annotated[
-    str, typer.Argument(metavar="ID", help="An assembly, by its id or the beginning or end of it.")
-]
-_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many to list at most.")]
-_Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="Write the days as a picture (SVG) as well.")
-]
+_Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
+_Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]
+_Plot = Annotated[Path | None, opt("--plot FILE", "Write the days as a picture (SVG) as well.")]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_SPARKS = 60

@@ -19,7 +19,6 @@ from germane import GermaneError, InvalidInput, StoreError, __version__
 from germane.errors import shown
 from germane.integrations.cli.commands import COMMANDS, GROUPS
 from germane.integrations.cli.output import print_json, warn
-from germane.integrations.shapes import error_json
 
 __all__ = ["Commands", "app"]
 
@@ -128,6 +127,8 @@ class _UsageError(InvalidInput):
 
 def _report(error: GermaneError, *, as_json: bool) -> int:
     if as_json:
+        from germane.integrations.shapes import error_json  # noqa: PLC0415 - Only for programs.
+
         print_json(error_json(error))
     else:
         warn(f"germane: {error}", is_error=True)

@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane import Filter
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import fields_of, id_of, text_of
+from germane.integrations.cli.options import arg
 from germane.integrations.cli.output import print_text, warn_of_context, why_empty
 
 if TYPE_CHECKING:
     from germane import Context
 
-_Query = Annotated[
-    str, typer.Argument(metavar="[QUERY]", help="What it is about; without one the newest come first.")
-]
+_Query = Annotated[str, arg("[QUERY]", "What it is about; without one the newest come first.")]
 
 
 def _assembling(name: str, show: Callable[[Call, Context], None]) -> None:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane import InvalidInput, NotSaid, UnreadableSource
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
-from germane.integrations.cli.output import print_table, warn
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import print_table, print_text, warn
 from germane.integrations.shapes import to_json
 from germane.model.columns import cut, line_of
 
@@ -24,29 +23,14 @@ if TYPE_CHECKING:
 
 _LABEL = 90
 
-SessionName = Annotated[str, typer.Argument(metavar="SESSION", help="The name of the conversation.")]
-CounterName = Annotated[
-    str | None,
-    typer.Option("--counter", metavar="NAME", help="What counts tokens, a counter or a model's name."),
-]
-Query = Annotated[
-    str | None,
-    typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
-]
-_System = Annotated[str | None, typer.Option("--system", metavar="TEXT", help="What the system says.")]
-_Tools = Annotated[
-    Path | None, typer.Option("--tools", metavar="FILE", help="A JSON list of the provider's tools.")
-]
-_Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered.")
-]
-_Space = Annotated[
-    str | None,
-    typer.Option("--space", metavar="SPACE", help="Show this space's memory instead of the agent's own."),
-]
-_Cache = Annotated[
-    bool, typer.Option("--cache", help="With --json: mark what Anthropic's prompt cache shall keep.")
-]
+SessionName = Annotated[str, arg("SESSION", "The name of the conversation.")]
+CounterName = Annotated[str | None, opt("--counter NAME", "What counts tokens, a counter or a model's name.")]
+Query = Annotated[str | None, opt("--query TEXT", "What to recall, instead of the last prompt's topic.")]
+_System = Annotated[str | None, opt("--system TEXT", "What the system says.")]
+_Tools = Annotated[Path | None, opt("--tools FILE", "A JSON list of the provider's tools.")]
+_Memory = Annotated[str | None, opt("--memory PLAN", "Show memory by this plan, such as layered.")]
+_Space = Annotated[str | None, opt("--space SPACE", "Show this space's memory instead of the agent's own.")]
+_Cache = Annotated[bool, opt("--cache", "With --json: mark what Anthropic's prompt cache shall keep.")]
 
 
 @command("chat import")
@@ -54,22 +38,18 @@ def _import(
     call: Call,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines "
-            "such as `user: text`.",
+        arg(
+            "FILE...",
+            "Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines such"
+            " as `user: text`.",
         ),
     ],
     *,
     session: Annotated[
-        str | None,
-        typer.Option("--session", metavar="NAME", help="The conversation's name, instead of the file's."),
+        str | None, opt("--session NAME", "The conversation's name, instead of the file's.")
     ] = None,
     layout: Annotated[
-        str | None,
-        typer.Option(
-            "--provider", metavar="NAME", help="Whose layout it is; it is found out without this option."
-        ),
+        str | None, opt("--provider NAME", "Whose layout it is; it is found out without this option.")
     ] = None,
 ) -> None:
     """A transcript that was imported before and is longer now adds its new messages alone. One that
@@ -92,21 +72,20 @@ def _import(
                 done.append(
                     {"session": talk.session, "appended": len(added), "messages": len(talk.messages())}
                 )
-    lines = [
-        f"{one['session']}: {one['appended']:,} messages added, {one['messages']:,} in all." for one in done
-    ]
-    call.answer({"conversations": done}, "\n".join(lines))
+    if call.prints({"conversations": done}):
+        return
+    for one in done:
+        print_text(f"{one['session']}: {one['appended']:,} messages added, {one['messages']:,} in all.")
 
 
 @command("chat show")
 def _show(
     call: Call,
     session: Annotated[
-        str | None,
-        typer.Argument(metavar="[SESSION]", help="The conversation; without it, all of them are listed."),
+        str | None, arg("[SESSION]", "The conversation; without it, all of them are listed.")
     ] = None,
     *,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Hidden messages too.")] = False,
+    hidden: Annotated[bool, opt("--hidden", "Hidden messages too.")] = False,
 ) -> None:
     with call.open() as engine:
         if session is None:
@@ -130,12 +109,8 @@ def _window(
     call: Call,
     session: SessionName,
     *,
-    groups: Annotated[
-        int, typer.Option("--groups", metavar="N", help="How many of the last groups; 0 all, -1 none.")
-    ] = 0,
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="TOKENS", help="At most so many tokens.")
-    ] = None,
+    groups: Annotated[int, opt("--groups N", "How many of the last groups; 0 all, -1 none.")] = 0,
+    budget: Annotated[int | None, opt("--budget TOKENS", "At most so many tokens.")] = None,
     counter: CounterName = None,
 ) -> None:
     with call.open() as engine:
@@ -151,15 +126,9 @@ def _request(
     call: Call,
     session: SessionName,
     *,
-    provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="openai, openai-responses or anthropic.")
-    ] = "openai",
-    window: Annotated[
-        int, typer.Option("--window", metavar="TOKENS", help="The model's window, the answer included.")
-    ] = 200_000,
-    reserve: Annotated[
-        int, typer.Option("--reserve", metavar="TOKENS", help="What is kept free for the answer.")
-    ] = 8_000,
+    provider: Annotated[str, opt("--provider NAME", "openai, openai-responses or anthropic.")] = "openai",
+    window: Annotated[int, opt("--window TOKENS", "The model's window, the answer included.")] = 200_000,
+    reserve: Annotated[int, opt("--reserve TOKENS", "What is kept free for the answer.")] = 8_000,
     system: _System = None,
     tools: _Tools = None,
     memory: _Memory = None,

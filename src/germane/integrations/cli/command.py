@@ -17,13 +17,10 @@ from germane.integrations.cli.commands import COMMANDS
 from germane.integrations.cli.opening import DEFAULT_AGENT, check_is_there, chosen_embedder, moment_of
 from germane.integrations.cli.options import Agent, Database, Json
 from germane.integrations.cli.output import print_json, print_text
-from germane.integrations.cli.progress import progress_of
 from germane.stores.opening import location_of
 
 if TYPE_CHECKING:
     from germane import Embedder, Engine
-
-__all__ = ["Call", "command", "function_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -68,9 +65,13 @@ class Call(NamedTuple):
             record=record,
         )
 
-    def progress(self, what: str) -> AbstractContextManager[Callable[[int, int], None]]:
-        """How far a long piece of work is; nothing where the answer is JSON."""
-        return progress_of(what, quiet=self.as_json)
+    def progress(
+        self, what: str, *, tenths: bool = False
+    ) -> AbstractContextManager[Callable[[int, int], None]]:
+        """How far a long piece of work is, as `progress_of` tells it; nothing where the answer is JSON."""
+        from germane.integrations.cli.progress import progress_of  # noqa: PLC0415 - Only some commands.
+
+        return progress_of(what, quiet=self.as_json, tenths=tenths)
 
     def prints(self, value: Any, *, on_a_line: bool = False) -> bool:
         """Whether JSON was asked for; the value is then printed as that."""
@@ -111,17 +112,18 @@ def command(name: str, **others: Any) -> Callable[[F], F]:
 
 def function_of(name: str) -> Callable[..., Any]:
     """The function of a command with all of its options as typer reads them; its module must be imported."""
-    function, shared = _functions[name]
+    function, offered = _functions[name]
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     names = [each.name for each in own]
     added = [
         Parameter(each, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-        for each, (annotation, default) in shared.items()
+        for each, (annotation, default) in offered.items()
         if each not in names
     ]
 
     def run(**given: Any) -> Any:
-        call = Call(**{each: given.get(each, default) for each, (_, default) in _SHARED.items()})
+        shared = {each: given.get(each) for each in _SHARED}
+        call = Call(**{each: _SHARED[each][1] if value is None else value for each, value in shared.items()})
         return function(call, **{each: given[each] for each in names})
 
     run.__doc__ = "\n\n".join(filter(None, [COMMANDS[name].says, inspect.cleandoc(function.__doc__ or "")]))

@@ -11,12 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane import InvalidInput
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.learning import read_shown, whole_ids
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import print_text, warn, warn_of_context, why_empty
 
 if TYPE_CHECKING:
@@ -40,53 +39,31 @@ class _Result(StrEnum):
     FAILURE = "failure"
 
 
-_Query = Annotated[str, typer.Argument(metavar="[QUERY]", help="What the task is about, in any words.")]
-_Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The task, by its id or in words.")]
-_Paths = Annotated[
-    list[str] | None,
-    typer.Option("--path", metavar="PATH", help="A file or folder that is worked on. Repeatable."),
-]
+_Query = Annotated[str, arg("[QUERY]", "What the task is about, in any words.")]
+_Task = Annotated[str | None, opt("--task TASK", "The task, by its id or in words.")]
+_Paths = Annotated[list[str] | None, opt("--path PATH", "A file or folder that is worked on. Repeatable.")]
 _Scopes = Annotated[
-    list[str] | None,
-    typer.Option("--scope", metavar="SCOPE", help="A scope of your own, such as team:core. Repeatable."),
+    list[str] | None, opt("--scope SCOPE", "A scope of your own, such as team:core. Repeatable.")
 ]
 _Estimate = Annotated[
-    bool, typer.Option("--estimate", help="Keep the budget by an estimate of contents: plan scoped_estimate.")
+    bool, opt("--estimate", "Keep the budget by an estimate of contents: plan scoped_estimate.")
 ]
-_TaskType = Annotated[
-    str | None, typer.Option("--task-type", metavar="NAME", help="Settings of [scoped.task_types.NAME].")
-]
-_Column = Annotated[
-    str | None, typer.Option("--column", metavar="NAME", help="Settings of [scoped.columns.NAME].")
-]
-_Board = Annotated[
-    str | None, typer.Option("--board", metavar="NAME", help="Settings of [scoped.boards.NAME].")
-]
+_TaskType = Annotated[str | None, opt("--task-type NAME", "Settings of [scoped.task_types.NAME].")]
+_Column = Annotated[str | None, opt("--column NAME", "Settings of [scoped.columns.NAME].")]
+_Board = Annotated[str | None, opt("--board NAME", "Settings of [scoped.boards.NAME].")]
 _Root = Annotated[
     Path | None,
-    typer.Option(
-        "--root",
-        metavar="FOLDER",
-        help="The project's root, if not where a germane.toml, a repository or a manifest is found above.",
+    opt(
+        "--root FOLDER",
+        "The project's root, if not where a germane.toml, a repository or a manifest is found above.",
     ),
 ]
-_Config = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="The settings; germane.toml at the root unless given."),
-]
-_Counter = Annotated[
-    str | None,
-    typer.Option("--counter", metavar="NAME", help="Who counts tokens: a counter or a model's name."),
-]
-_Git = Annotated[bool, typer.Option("--git/--no-git", help="Ask git when the paths were changed last.")]
-_Form = Annotated[
-    _Format, typer.Option("--format", help="The text alone, or between marks for a file for agents.")
-]
-_Write = Annotated[
-    Path | None,
-    typer.Option("--write", metavar="FILE", help="Put it into this file, in the place of the last one."),
-]
-_Explain = Annotated[bool, typer.Option("--explain", help="Print instead what is in, what is not, and why.")]
+_Config = Annotated[Path | None, opt("--config FILE", "The settings; germane.toml at the root unless given.")]
+_Counter = Annotated[str | None, opt("--counter NAME", "Who counts tokens: a counter or a model's name.")]
+_Git = Annotated[bool, opt("--git/--no-git", "Ask git when the paths were changed last.")]
+_Form = Annotated[_Format, opt("--format", "The text alone, or between marks for a file for agents.")]
+_Write = Annotated[Path | None, opt("--write FILE", "Put it into this file, in the place of the last one.")]
+_Explain = Annotated[bool, opt("--explain", "Print instead what is in, what is not, and why.")]
 
 
 @command("context")
@@ -134,23 +111,17 @@ def _context(
 @command("outcome")
 def _outcome(
     call: Call,
-    result: Annotated[
-        _Result, typer.Argument(metavar="success|partial|failure", help="How the work turned out.")
-    ],
+    result: Annotated[_Result, arg("success|partial|failure", "How the work turned out.")],
     *,
     context: Annotated[
         Path,
-        typer.Option(
-            "--context",
-            metavar="FILE",
-            help="What `context --json` or `assemble --json` printed; - reads it from the standard input.",
+        opt(
+            "--context FILE",
+            "What `context --json` or `assemble --json` printed; - reads it from the standard input.",
         ),
     ],
     memory: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--memory", metavar="ID", help="One that helped or misled; without any, all shown. Repeatable."
-        ),
+        list[str] | None, opt("--memory ID", "One that helped or misled; without any, all shown. Repeatable.")
     ] = None,
 ) -> None:
     shown = read_shown(context)

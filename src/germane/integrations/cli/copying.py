@@ -7,21 +7,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import germane
 from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import print_table, print_text
 from germane.stores.opening import location_of
 
-_Source = Annotated[
-    str | None,
-    typer.Option("--from", metavar="STORE", help="What to copy, a file or an address; --db if not said."),
-]
-_Into = Annotated[str, typer.Option("--to", metavar="STORE", help="Where to, a file or an address.")]
+_Source = Annotated[str | None, opt("--from STORE", "What to copy, a file or an address; --db if not said.")]
+_Into = Annotated[str, opt("--to STORE", "Where to, a file or an address.")]
 _Agents = Annotated[
-    list[str] | None,
-    typer.Option("--agent", metavar="NAME", help="Copy this agent alone. Repeatable; all if not said."),
+    list[str] | None, opt("--agent NAME", "Copy this agent alone. Repeatable; all if not said.")
 ]
 
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 import germane
 from germane import InvalidInput
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.inspecting import size_of
-from germane.integrations.cli.options import ANY_AGENT
+from germane.integrations.cli.options import ANY_AGENT, opt
 from germane.integrations.cli.output import print_table, warn
 from germane.integrations.shapes import to_json
 from germane.model.columns import table
@@ -23,28 +21,19 @@ if TYPE_CHECKING:
 
 _Partitions = Annotated[
     int,
-    typer.Option(
-        "--partitions",
-        metavar="COUNT",
-        help="Give the tables of a new PostgreSQL store so many hash partitions by agent.",
+    opt(
+        "--partitions COUNT",
+        "Give the tables of a new PostgreSQL store so many hash partitions by agent.",
         min=0,
     ),
 ]
 _Role = Annotated[
-    str | None,
-    typer.Option(
-        "--grant", metavar="ROLE", help="Let this database role use the store: one agent at a time, no more."
-    ),
+    str | None, opt("--grant ROLE", "Let this database role use the store: one agent at a time, no more.")
 ]
-_Remove = Annotated[bool, typer.Option("--unindex", help="Take the index away again.")]
-_Named = Annotated[
-    str | None, typer.Option("--agent", metavar="NAME", help="Whose vectors: an agent with very many.")
-]
+_Remove = Annotated[bool, opt("--unindex", "Take the index away again.")]
+_Named = Annotated[str | None, opt("--agent NAME", "Whose vectors: an agent with very many.")]
 _Erase = Annotated[
-    bool,
-    typer.Option(
-        "--erase", help="Leave no bytes of what was purged: in PostgreSQL, write the tables concerned anew."
-    ),
+    bool, opt("--erase", "Leave no bytes of what was purged: in PostgreSQL, write the tables concerned anew.")
 ]
 _SHOWN = 50
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import germane
 from germane import InvalidInput, MissingExtra, UnreadableSource
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.evaluating import numbers_of
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import is_terminal, print_text
 from germane.model.columns import harmless
 
@@ -28,32 +27,22 @@ _PROJECT_QUESTION = "How are tokens counted?"
 _PROJECT_BUDGET = 1500
 
 
-_Store = Annotated[
-    str,
-    typer.Option(
-        "--db", metavar="STORE", help="Keep the demo's memory in this store; in memory if not said."
-    ),
-]
+_Store = Annotated[str, opt("--db STORE", "Keep the demo's memory in this store; in memory if not said.")]
 
 
 @command("demo", database=(_Store, _IN_MEMORY))
 def _demo(
     call: Call,
     *,
-    budgets: Annotated[
-        str, typer.Option("--budget", metavar="N,N,...", help="The budgets to assemble at, in tokens.")
-    ] = _BUDGETS,
+    budgets: Annotated[str, opt("--budget N,N,...", "The budgets to assemble at, in tokens.")] = _BUDGETS,
     project: Annotated[
         Path | None,
-        typer.Option(
-            "--project",
-            metavar="FOLDER",
-            help="The project whose docs/ and git history are asked as well; this folder if it has any.",
+        opt(
+            "--project FOLDER",
+            "The project whose docs/ and git history are asked as well; this folder if it has any.",
         ),
     ] = None,
-    question: Annotated[
-        str, typer.Option("--question", metavar="TEXT", help="What to ask about the project.")
-    ] = _PROJECT_QUESTION,
+    question: Annotated[str, opt("--question TEXT", "What to ask about the project.")] = _PROJECT_QUESTION,
 ) -> None:
     """The question is put at three budgets. Then the docs/ and the git history of a project are
     imported, and a question about it is answered from them. Running it again changes nothing.

@@ -7,29 +7,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import germane
 from germane import InvalidInput
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import check_is_there, embedder_named
-from germane.integrations.cli.options import any_agent
+from germane.integrations.cli.options import any_agent, opt
 
-_Limit = Annotated[
-    int | None,
-    typer.Option("--limit", metavar="COUNT", help="At most so many memories, newest first.", min=1),
-]
+_Limit = Annotated[int | None, opt("--limit COUNT", "At most so many memories, newest first.", min=1)]
 _Embedder = Annotated[
     str,
-    typer.Option(
-        "--embedder",
-        metavar="NAME",
-        help="Which model: static, which comes with germane, or onnx (pip install 'germane[onnx]').",
+    opt(
+        "--embedder NAME",
+        "Which model: static, which comes with germane, or onnx (pip install 'germane[onnx]').",
     ),
 ]
-_Again = Annotated[bool, typer.Option("--again", help="Drop the vectors of this same model too.")]
+_Again = Annotated[bool, opt("--again", "Drop the vectors of this same model too.")]
 _ANY_AGENT = any_agent("one store has vectors of one model, so every agent's are replaced.")
-_Yes = Annotated[bool, typer.Option("--yes", help="Do it: the vectors of the model before are lost.")]
+_Yes = Annotated[bool, opt("--yes", "Do it: the vectors of the model before are lost.")]
 
 
 @command("embed")

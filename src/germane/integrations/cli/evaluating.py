@@ -5,8 +5,7 @@ Level: integrations.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from germane import InvalidInput, StoreUnavailable
 from germane.integrations.cli import evaluating_options as options
 from germane.integrations.cli.command import Call, command
-from germane.integrations.cli.output import warn
 
 if TYPE_CHECKING:
     from germane.evaluation import Floor, Judged, Losses, Records, Report
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 _BUDGETS = "500,1000,2000,4000"
 _NOBODY = "none"
 _ITSELF = "germane"
-_STEPS = 10
 _MISSED = 1
 _EXPLAINED_AT = 1000
 
@@ -60,7 +57,7 @@ def _eval(
     asked = {**_asked(call, limit, embedder), "records": about}
     numbers = numbers_of(budgets, name="--budgets")
     names = _retrievers(baselines, compare, plans, alone=ablate)
-    with _progress(quiet=call.as_json) as told:
+    with call.progress("questions answered", tenths=True) as told:
         if why is not None or why_missing is not None:
             lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
             return _tell_losses(call, lost, why_missing)
@@ -179,24 +176,3 @@ def _writable(file: Path, option: str) -> Iterator[None]:
         raise StoreUnavailable(
             f"Can't write {file}: {error.strerror or error}. Name a file that can be written with {option}."
         ) from error
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """How progress is told: a bar on a terminal, a line for each tenth elsewhere."""
-    if quiet:
-        yield lambda _done, _total: None
-    elif sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
-        from rich.progress import Progress  # noqa: PLC0415 - As above.
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("questions", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    else:
-        yield _tell_tenths
-
-
-def _tell_tenths(done: int, total: int) -> None:
-    if done * _STEPS // total > (done - 1) * _STEPS // total:
-        warn(f"{done:,} of {total:,} answered")

@@ -14,6 +14,7 @@ import typer
 from germane import UnreadableSource
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import all_memories
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import warn
 from germane.integrations.cli.reporting import (
     AllowSecrets,
@@ -37,18 +38,15 @@ def _import(
     call: Call,
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="A project's folder, a file of Markdown, JSON lines, an export, a chat transcript, "
-            "a file in LoCoMo's layout, or git:PATH for the history of a repository.",
+        arg(
+            "SOURCE...",
+            "A project's folder, a file of Markdown, JSON lines, an export, a chat transcript, a file in "
+            "LoCoMo's layout, or git:PATH for the history of a repository.",
         ),
     ],
     *,
     prune: Annotated[
-        bool,
-        typer.Option(
-            "--prune", help="Forget what stands no longer in the files; it is restored if it comes back."
-        ),
+        bool, opt("--prune", "Forget what stands no longer in the files; it is restored if it comes back.")
     ] = False,
     project: ProjectName = None,
     root: ProjectRoot = None,
@@ -74,15 +72,11 @@ def _import(
 def _export(
     call: Call,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write to this file instead of the standard output."),
+        Path | None, opt("--out FILE", "Write to this file instead of the standard output.")
     ] = None,
     *,
     memories_only: Annotated[
-        bool,
-        typer.Option(
-            "--memories-only", help="Leave out what was used, how work turned out, and the events of lives."
-        ),
+        bool, opt("--memories-only", "Leave out what was used, how work turned out, and the events of lives.")
     ] = False,
 ) -> None:
     """`germane import` restores them as they were. With --out and --json, one object says how many were

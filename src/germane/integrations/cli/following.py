@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from germane.integrations.cli.command import Call
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import print_text
 
 if TYPE_CHECKING:
@@ -24,10 +23,8 @@ _TURN = 0.05
 
 T = TypeVar("T")
 
-Follow = Annotated[
-    bool, typer.Option("--follow", help="Go on with what happens from now on, until it is interrupted.")
-]
-Since = Annotated[int | None, typer.Option("--since", metavar="NUMBER", help="Only those after this number.")]
+Follow = Annotated[bool, opt("--follow", "Go on with what happens from now on, until it is interrupted.")]
+Since = Annotated[int | None, opt("--since NUMBER", "Only those after this number.")]
 
 
 def follow_each(

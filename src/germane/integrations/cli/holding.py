@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane.integrations.cli.command import Call
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.shapes import to_json
 
 if TYPE_CHECKING:
@@ -19,82 +18,40 @@ if TYPE_CHECKING:
 
 SHOWN_OF_ID = 8
 
-Name = Annotated[str, typer.Option("--set", metavar="NAME", help="Which of the agent's working sets.")]
+Name = Annotated[str, opt("--set NAME", "Which of the agent's working sets.")]
 Targets = Annotated[
-    list[str],
-    typer.Argument(metavar="ID...", help="Memories, by id or its beginning or end; the last is the latest."),
+    list[str], arg("ID...", "Memories, by id or its beginning or end; the last is the latest.")
 ]
 Policy = Annotated[
     str,
-    typer.Option(
-        "--policy",
-        metavar="POLICY",
-        help="Who leaves first: importance, lru, lfu, frequency-weighted or importance-age.",
-    ),
+    opt("--policy POLICY", "Who leaves first: importance, lru, lfu, frequency-weighted or importance-age."),
 ]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option("--max-tokens", metavar="TOKENS", help="Let the set hold so many tokens from here on."),
-]
+MaxTokens = Annotated[int | None, opt("--max-tokens TOKENS", "Let the set hold so many tokens from here on.")]
 Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--max-tokens", metavar="TOKENS", help="The longest text; without it, all that the set may hold."
-    ),
+    int | None, opt("--max-tokens TOKENS", "The longest text; without it, all that the set may hold.")
 ]
-Question = Annotated[
-    str, typer.Argument(metavar="[QUERY]", help="What it is for; what has to do with it comes earlier.")
-]
+Question = Annotated[str, arg("[QUERY]", "What it is for; what has to do with it comes earlier.")]
 StrategyName = Annotated[
-    str,
-    typer.Option(
-        "--strategy",
-        metavar="NAME",
-        help="What is best: balanced, recent, important, frequent, clustered or smart.",
-    ),
+    str, opt("--strategy NAME", "What is best: balanced, recent, important, frequent, clustered or smart.")
 ]
 OverflowName = Annotated[
     str,
-    typer.Option(
-        "--overflow",
-        metavar="RULE",
-        help="What doesn't fit is left out (skip), ends the text (stop), is shortened (degrade), or ends the "
-        "text where even that doesn't fit (degrade_stop).",
+    opt(
+        "--overflow RULE",
+        "What doesn't fit is left out (skip), ends the text (stop), is shortened (degrade), or ends "
+        "the text where even that doesn't fit (degrade_stop).",
     ),
 ]
-OrderName = Annotated[
-    str,
-    typer.Option(
-        "--order", metavar="ORDER", help="best_first, or reverse: the best last, near the question."
-    ),
-]
-DecayHours = Annotated[
-    float, typer.Option("--decay-hours", metavar="HOURS", help="The age that halves what importance counts.")
-]
-DecayShape = Annotated[
-    str,
-    typer.Option("--decay", metavar="SHAPE", help="How it falls with age: hyperbolic, exponential or none."),
-]
-AgeSince = Annotated[
-    str,
-    typer.Option(
-        "--age", metavar="SINCE", help="Age since created_at, updated_at, accessed_at or entered_at."
-    ),
-]
+OrderName = Annotated[str, opt("--order ORDER", "best_first, or reverse: the best last, near the question.")]
+DecayHours = Annotated[float, opt("--decay-hours HOURS", "The age that halves what importance counts.")]
+DecayShape = Annotated[str, opt("--decay SHAPE", "How it falls with age: hyperbolic, exponential or none.")]
+AgeSince = Annotated[str, opt("--age SINCE", "Age since created_at, updated_at, accessed_at or entered_at.")]
 Relevance = Annotated[
-    float,
-    typer.Option(
-        "--relevance", metavar="WEIGHT", help="What the question weighs: from 0, nothing, to 1, everything."
-    ),
+    float, opt("--relevance WEIGHT", "What the question weighs: from 0, nothing, to 1, everything.")
 ]
-SpaceName = Annotated[
-    str | None, typer.Option("--space", metavar="SPACE", help="A set of this space, which its members share.")
-]
+SpaceName = Annotated[str | None, opt("--space SPACE", "A set of this space, which its members share.")]
 Into = Annotated[
-    str | None,
-    typer.Option(
-        "--into", metavar="SET", help="Let a working set take in what was found, as far as it fits."
-    ),
+    str | None, opt("--into SET", "Let a working set take in what was found, as far as it fits.")
 ]
 
 

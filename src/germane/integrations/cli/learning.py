@@ -13,10 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane import InvalidInput, Level, Shown
 from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import label_of, print_table, print_text
 from germane.integrations.cli.recorded import recorded
 from germane.integrations.shapes import to_json
@@ -43,23 +42,15 @@ def _feedback(
     *,
     context: Annotated[
         Path,
-        typer.Option(
-            "--context",
-            metavar="FILE",
-            help="What `assemble --json` or `recall --json` printed; - reads it from the standard input.",
+        opt(
+            "--context FILE",
+            "What `assemble --json` or `recall --json` printed; - reads it from the standard input.",
         ),
     ],
-    used: Annotated[
-        list[str] | None,
-        typer.Option("--used", metavar="ID", help="A memory in it that was used. Repeatable."),
-    ] = None,
+    used: Annotated[list[str] | None, opt("--used ID", "A memory in it that was used. Repeatable.")] = None,
     ignored: Annotated[
         list[str] | None,
-        typer.Option(
-            "--ignored",
-            metavar="ID",
-            help="One that was not; without any, all the others were not. Repeatable.",
-        ),
+        opt("--ignored ID", "One that was not; without any, all the others were not. Repeatable."),
     ] = None,
 ) -> None:
     """Their use is counted, once for each context, and the ranking learns from it where `germane learn on`
@@ -84,25 +75,15 @@ def _feedback(
 @command("observe")
 def _observe(
     call: Call,
-    answer: Annotated[
-        str, typer.Argument(metavar="ANSWER", help="What was answered; - reads it from the standard input.")
-    ],
+    answer: Annotated[str, arg("ANSWER", "What was answered; - reads it from the standard input.")],
     *,
     assembly: Annotated[
-        str | None,
-        typer.Option(
-            "--assembly", metavar="ID", help="The recorded assembly that was shown; the latest if not said."
-        ),
+        str | None, opt("--assembly ID", "The recorded assembly that was shown; the latest if not said.")
     ] = None,
     context: Annotated[
-        Path | None,
-        typer.Option(
-            "--context", metavar="FILE", help="What `assemble --json` or `recall --json` printed instead."
-        ),
+        Path | None, opt("--context FILE", "What `assemble --json` or `recall --json` printed instead.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count nothing, and say what would be counted.")
-    ] = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Count nothing, and say what would be counted.")] = False,
 ) -> None:
     """It goes by the telling words of the answer, so it misses what is said in other words. What was shown is
     the latest assembly in the ledger (`germane assemble --record`), or what --context holds.
@@ -131,8 +112,7 @@ def _observe(
 def _learn(
     call: Call,
     switch: Annotated[
-        _Switch | None,
-        typer.Argument(metavar="[on|off|reset]", help="What to do; without it the state is shown."),
+        _Switch | None, arg("[on|off|reset]", "What to do; without it the state is shown.")
     ] = None,
 ) -> None:
     """It is off until it is switched on. `off` keeps what was learned for the next time, and `reset`

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
 from germane import Filter, InvalidInput, Memory, Note, TimeRange
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import label_of, print_table, warn
 from germane.model.explanation import short_id
 
@@ -22,10 +21,9 @@ _PAGE = 20
 
 _Statuses = Annotated[
     list[str] | None,
-    typer.Option(
-        "--status",
-        metavar="STATUS",
-        help="Only memories of this status: active, unless said otherwise, superseded, archived or "
+    opt(
+        "--status STATUS",
+        "Only memories of this status: active, unless said otherwise, superseded, archived or "
         "forgotten. Repeatable.",
     ),
 ]
@@ -38,23 +36,17 @@ def _memories(
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
-    ] = None,
+    subject: options.SubjectFilter = None,
     source: options.SourceFilter = None,
     meta: options.MetaFilter = None,
     since: options.Since = None,
     until: options.Until = None,
     min_importance: options.MinImportance = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Only memories that are pinned.")] = False,
+    pinned: Annotated[bool, opt("--pinned", "Only memories that are pinned.")] = False,
     status: _Statuses = None,
-    order: Annotated[
-        str, typer.Option("--order", metavar="ORDER", help="newest, oldest or important: what comes first.")
-    ] = "newest",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = _PAGE,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Go on after the memory that ended a page.")
-    ] = None,
+    order: Annotated[str, opt("--order ORDER", "newest, oldest or important: what comes first.")] = "newest",
+    limit: options.Most = _PAGE,
+    after: Annotated[str | None, opt("--after ID", "Go on after the memory that ended a page.")] = None,
 ) -> None:
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")

@@ -8,11 +8,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import id_of
-from germane.integrations.cli.options import Target
+from germane.integrations.cli.options import Target, arg, opt
 from germane.integrations.cli.output import label_of, print_table, print_text
 from germane.model.explanation import short_id
 
@@ -27,7 +25,7 @@ def _confirm(
     call: Call,
     memory_id: Target,
     *,
-    core: Annotated[bool, typer.Option("--core", help="Make it a core fact at once.")] = False,
+    core: Annotated[bool, opt("--core", "Make it a core fact at once.")] = False,
 ) -> None:
     with call.open(writes=True) as engine:
         _tell(call, engine.confirm(id_of(engine, memory_id), core=core))
@@ -38,9 +36,7 @@ def _contradict(
     call: Call,
     memory_id: Target,
     *,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="ID", help="The memory that speaks against it.")
-    ] = None,
+    by: Annotated[str | None, opt("--by ID", "The memory that speaks against it.")] = None,
 ) -> None:
     with call.open(writes=True) as engine:
         other = None if by is None else id_of(engine, by)
@@ -51,13 +47,9 @@ def _contradict(
 def _review(
     call: Call,
     memory_id: Target,
-    outcome: Annotated[
-        str, typer.Argument(metavar="OUTCOME", help="success, partial, pending, failure or abandoned.")
-    ],
+    outcome: Annotated[str, arg("OUTCOME", "success, partial, pending, failure or abandoned.")],
     *,
-    result: Annotated[
-        str | None, typer.Option("--result", metavar="TEXT", help="What came of a decision.")
-    ] = None,
+    result: Annotated[str | None, opt("--result TEXT", "What came of a decision.")] = None,
 ) -> None:
     with call.open(writes=True) as engine:
         _tell(call, engine.review(id_of(engine, memory_id), outcome, result=result))
@@ -68,7 +60,7 @@ def _triggered(
     call: Call,
     memory_id: Target,
     *,
-    false_positive: Annotated[bool, typer.Option("--false-positive", help="It was a false alarm.")] = False,
+    false_positive: Annotated[bool, opt("--false-positive", "It was a false alarm.")] = False,
 ) -> None:
     with call.open(writes=True) as engine:
         after = engine.triggered(id_of(engine, memory_id), false_positive=false_positive)
@@ -84,16 +76,10 @@ def _retire(call: Call, memory_id: Target) -> None:
 @command("events")
 def _events(
     call: Call,
-    memory_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A memory; without it, all of the agent's.")
-    ] = None,
+    memory_id: Annotated[str | None, arg("[ID]", "A memory; without it, all of the agent's.")] = None,
     *,
-    since: Annotated[
-        int, typer.Option("--since", metavar="NUMBER", min=0, help="Only what came after this event.")
-    ] = 0,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="COUNT", min=1, help="At most so many.")
-    ] = None,
+    since: Annotated[int, opt("--since NUMBER", "Only what came after this event.", min=0)] = 0,
+    limit: Annotated[int | None, opt("--limit COUNT", "At most so many.", min=1)] = None,
 ) -> None:
     with call.open() as engine:
         one = None if memory_id is None else id_of(engine, memory_id)
@@ -114,9 +100,7 @@ def _events(
 def _maintain(
     call: Call,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and say what would be done.")
-    ] = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Change nothing, and say what would be done.")] = False,
 ) -> None:
     """It may be interrupted at any time, and goes on when it is called again."""
     # Looking changes nothing, so that a file that can only be read can be looked at.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from germane.integrations.shapes import to_json
 from germane.model.columns import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ def is_terminal() -> bool:
 
 def print_json(value: Any, *, on_a_line: bool = False) -> None:
     """One value as JSON, readable unless it has to stand on a line, in the order of its fields."""
+    from germane.integrations.shapes import to_json  # noqa: PLC0415 - The help needs none of it.
+
     typer.echo(json.dumps(to_json(value), ensure_ascii=False, indent=None if on_a_line else 2))
 
 

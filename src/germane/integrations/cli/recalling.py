@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane import Filter, InvalidInput, Level
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.holding import Into, enter
 from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import label_of, print_table, print_text, warn, why_empty
 from germane.integrations.shapes import to_json
 from germane.model.diffs import diff
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
 _LABEL = 100
 
 RankerName = Annotated[
-    str,
-    typer.Option(
-        "--ranker",
-        metavar="NAME",
-        help="relevance, or hybrid: half meaning, and tags asked for, recency and accesses.",
-    ),
+    str, opt("--ranker NAME", "relevance, or hybrid: half meaning, and tags asked for, recency and accesses.")
 ]
 
 
@@ -41,22 +35,18 @@ def _recall(
     call: Call,
     query: options.QueryText,
     *,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
+    limit: options.Most = 10,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
     since: options.Since = None,
     until: options.Until = None,
     min_importance: options.MinImportance = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
-    ] = None,
+    subject: options.SubjectFilter = None,
     source: options.SourceFilter = None,
     meta: options.MetaFilter = None,
     with_space: options.WithSpaces = None,
-    superseded: Annotated[
-        bool, typer.Option("--include-superseded", help="Old versions of memories too.")
-    ] = False,
+    superseded: Annotated[bool, opt("--include-superseded", "Old versions of memories too.")] = False,
     ranker: RankerName = "relevance",
     into: Into = None,
     now: options.Now = None,

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane import InvalidInput
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import print_text, warn, warn_of_context
 from germane.integrations.cli.recorded import recorded
 
@@ -29,26 +28,19 @@ _SAYS = {
 _ASSEMBLED = frozenset({"assemble", "cut"})
 _LOOKED_AT = 100
 
-_Said = Annotated[str, typer.Argument(metavar="[TEXT]", help="What is said now.")]
+_Said = Annotated[str, arg("[TEXT]", "What is said now.")]
 _Before = Annotated[
     str | None,
-    typer.Option(
-        "--context",
-        metavar="ID",
-        help="The recorded context to hold it against, by its id or the beginning or end of it; the latest "
-        "if not said.",
+    opt(
+        "--context ID",
+        "The recorded context to hold it against, by its id or the beginning or end of it; the latest"
+        " if not said.",
     ),
 ]
-_Room = Annotated[
-    int | None,
-    typer.Option("--room", metavar="TOKENS", help="The tokens that are left for a context: more is cut."),
-]
-_Acting = Annotated[bool, typer.Option("--acting", help="The agent is about to act on a decision.")]
-_Always = Annotated[bool, typer.Option("--always", help="Print the context too where it still serves.")]
-_PlanName = Annotated[
-    str | None,
-    typer.Option("--plan", metavar="PLAN", help="That of the context before, or layered, if not said."),
-]
+_Room = Annotated[int | None, opt("--room TOKENS", "The tokens that are left for a context: more is cut.")]
+_Acting = Annotated[bool, opt("--acting", "The agent is about to act on a decision.")]
+_Always = Annotated[bool, opt("--always", "Print the context too where it still serves.")]
+_PlanName = Annotated[str | None, opt("--plan PLAN", "That of the context before, or layered, if not said.")]
 
 
 @command("refresh")
@@ -69,8 +61,8 @@ def _refresh(
 ) -> None:
     """Call it at each turn, with what was said: the first call makes a context, and each later one says
     whether that still serves. A new one goes to the standard output, ready to be piped, and into the ledger,
-    where the next call finds it, and so does one that is only cut to its --room; why there is one, or why not,
-    goes to the error stream.
+    where the next call finds it, and so does one that is only cut to its --room; why there is one, or why
+    not, goes to the error stream.
     """
     with call.open(writes=True, now=now, frames=frames, record=True) as engine:
         known = _known(engine, context)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane import InvalidInput
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import fields_of, id_of, moment_of
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import label_of
 from germane.model.explanation import short_id
 
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from germane import Memory, Remembered
 
 _LABEL = 70
-_NEW_TEXT = Annotated[
-    str | None, typer.Argument(metavar="[TEXT]", help="The new text; - reads it from the standard input.")
-]
+_NEW_TEXT = Annotated[str | None, arg("[TEXT]", "The new text; - reads it from the standard input.")]
 
 
 @command("remember")
@@ -89,9 +86,7 @@ def _revise(
     importance: options.Importance = None,
     confidence: options.Confidence = None,
     outcome: options.OutcomeName = None,
-    pinned: Annotated[
-        bool | None, typer.Option("--pinned/--unpinned", help="Keep it in view, or no longer.")
-    ] = None,
+    pinned: Annotated[bool | None, opt("--pinned/--unpinned", "Keep it in view, or no longer.")] = None,
     meta: options.Meta = None,
 ) -> None:
     """Only what is named changes; the version before is kept as history."""
@@ -125,12 +120,7 @@ _changing("restore", "Restored")
 
 
 @command("purge")
-def _purge(
-    call: Call,
-    memory_id: options.Target,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")] = False,
-) -> None:
+def _purge(call: Call, memory_id: options.Target, *, yes: options.Yes = False) -> None:
     """All its versions go with it, and every trace of their text in the file."""
     with call.open(writes=True) as engine:
         whole_id = id_of(engine, memory_id)

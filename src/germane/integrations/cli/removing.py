@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 import germane
 from germane import InvalidInput
 from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import Yes, opt
 from germane.integrations.cli.output import print_text
 from germane.integrations.shapes import to_json
 from germane.stores.opening import is_address
 
-_Named = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Which agent.")]
-_Yes = Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")]
+_Named = Annotated[str | None, opt("--agent NAME", "Which agent.")]
 
 
 @command("db remove")
-def _remove(call: Call, *, agent: _Named = None, yes: _Yes = False) -> None:
+def _remove(call: Call, *, agent: _Named = None, yes: Yes = False) -> None:
     """It leaves its spaces, and those end in which nobody else is. If it is interrupted, run it again. In
     PostgreSQL run `germane db vacuum --erase` afterwards, so that no bytes are left either.
     """

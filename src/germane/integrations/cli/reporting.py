@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import print_text, warn
 from germane.integrations.shapes import to_json
 
@@ -22,23 +21,20 @@ if TYPE_CHECKING:
 
 ProjectName = Annotated[
     str | None,
-    typer.Option(
-        "--project",
-        metavar="NAME",
-        help="The project that the files belong to, if not as its manifest or folder is called.",
+    opt(
+        "--project NAME", "The project that the files belong to, if not as its manifest or folder is called."
     ),
 ]
 ProjectRoot = Annotated[
     Path | None,
-    typer.Option(
-        "--root",
-        metavar="FOLDER",
-        help="The project's root, which paths are told from, if not where a germane.toml, a repository or a "
-        "manifest is found above.",
+    opt(
+        "--root FOLDER",
+        "The project's root, which paths are told from, if not where a germane.toml, a repository or "
+        "a manifest is found above.",
     ),
 ]
 AllowSecrets = Annotated[
-    bool, typer.Option("--allow-secrets", help="Store even what looks like a secret; nothing is checked.")
+    bool, opt("--allow-secrets", "Store even what looks like a secret; nothing is checked.")
 ]
 
 _SHOWN = 20

@@ -8,13 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.following import Follow, Since, follow_each
 from germane.integrations.cli.holding import Into, enter
 from germane.integrations.cli.opening import moment_of
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import print_table
 from germane.integrations.cli.recalling import RankerName, print_recalled
 from germane.model.explanation import short_id
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_EVENTS = 50
 
-Name = Annotated[str, typer.Argument(metavar="SPACE", help="The name of the space.")]
+Name = Annotated[str, arg("SPACE", "The name of the space.")]
 
 
 @command("space recall")
@@ -33,7 +32,7 @@ def _recall(
     name: Name,
     query: options.QueryText,
     *,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
+    limit: options.Most = 10,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
@@ -68,8 +67,7 @@ def _events(
     *,
     since: Since = None,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", metavar="N", help=f"The most to show, oldest first; {_MOST_EVENTS} at once."),
+        int | None, opt("--limit N", f"The most to show, oldest first; {_MOST_EVENTS} at once.")
     ] = None,
     follow: Follow = False,
 ) -> None:

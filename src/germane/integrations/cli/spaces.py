@@ -8,24 +8,20 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from germane import Right, Role
 from germane.integrations.cli import options
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.options import arg, opt
 from germane.integrations.cli.output import print_table, warn
 from germane.integrations.cli.remembering import print_remembered, text_of, told
 
 if TYPE_CHECKING:
     from germane import SpaceInfo
 
-Name = Annotated[str, typer.Argument(metavar="SPACE", help="The name of the space.")]
-MemberName = Annotated[str, typer.Argument(metavar="MEMBER", help="The agent that it is about.")]
-Other = Annotated[
-    str | None,
-    typer.Option("--member", metavar="NAME", help="Another agent, instead of the one that --agent names."),
-]
+Name = Annotated[str, arg("SPACE", "The name of the space.")]
+MemberName = Annotated[str, arg("MEMBER", "The agent that it is about.")]
+Other = Annotated[str | None, opt("--member NAME", "Another agent, instead of the one that --agent names.")]
 
 
 class _Admits(StrEnum):
@@ -42,10 +38,7 @@ def _create(
     name: Name,
     *,
     admits: Annotated[
-        _Admits,
-        typer.Option(
-            "--admits", metavar="RIGHT", help="What agents may give themselves: write, read or nobody."
-        ),
+        _Admits, opt("--admits RIGHT", "What agents may give themselves: write, read or nobody.")
     ] = _Admits.WRITE,
 ) -> None:
     """Made again by a member it stays as it is; a space of others is a mistake."""
@@ -83,11 +76,9 @@ def _join(
     name: Name,
     *,
     member: Other = None,
-    rights: Annotated[
-        Right, typer.Option("--rights", metavar="RIGHT", help="What it may do there: write or read.")
-    ] = Right.WRITE,
+    rights: Annotated[Right, opt("--rights RIGHT", "What it may do there: write or read.")] = Right.WRITE,
     role: Annotated[
-        Role, typer.Option("--role", metavar="ROLE", help="active, or passive: to read along and stand by.")
+        Role, opt("--role ROLE", "active, or passive: to read along and stand by.")
     ] = Role.ACTIVE,
 ) -> None:
     with call.open(writes=True) as engine:
@@ -180,12 +171,7 @@ _of_a_memory("restore", "Restored")
 
 
 @command("space disband")
-def _disband(
-    call: Call,
-    name: Name,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")] = False,
-) -> None:
+def _disband(call: Call, name: Name, *, yes: options.Yes = False) -> None:
     with call.open(writes=True) as engine:
         engine.space(name).disband(confirm=yes)
     call.answer({"disbanded": name}, f"Disbanded {name}; every memory in it is gone.")

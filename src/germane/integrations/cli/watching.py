@@ -11,10 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.following import stopped_by_signals
+from germane.integrations.cli.options import arg
 from germane.integrations.cli.output import print_text, warn
 from germane.integrations.cli.reporting import (
     AllowSecrets,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 @command("watch")
 def _watch(
     call: Call,
-    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a project.")] = Path(),
+    path: Annotated[Path, arg("FOLDER", "The folder of a project.")] = Path(),
     *,
     project: ProjectName = None,
     root: ProjectRoot = None,

@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
-
 from germane import Decay
 from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.following import Follow, Since, follow_each
@@ -36,7 +34,7 @@ from germane.integrations.cli.holding import (
     told_of,
 )
 from germane.integrations.cli.opening import id_of
-from germane.integrations.cli.options import Now, Record, Target
+from germane.integrations.cli.options import Now, Record, Target, arg, opt
 from germane.integrations.cli.output import label_of, print_table, print_text, warn
 from germane.integrations.shapes import to_json
 from germane.model.memory import split_id
@@ -52,7 +50,7 @@ def _add(
     call: Call,
     targets: Targets,
     *,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Keep them from making room for others.")] = False,
+    pinned: Annotated[bool, opt("--pinned", "Keep them from making room for others.")] = False,
     policy: Policy = "importance",
     age: AgeSince = "entered_at",
     max_tokens: MaxTokens = None,
@@ -114,7 +112,7 @@ for _does, _done in (("touch", "touched"), ("remove", "removed"), ("pin", "pinne
 def _clear(
     call: Call,
     *,
-    keep_pinned: Annotated[bool, typer.Option("--keep-pinned", help="Leave what is pinned in it.")] = False,
+    keep_pinned: Annotated[bool, opt("--keep-pinned", "Leave what is pinned in it.")] = False,
     name: Name = "default",
     space: SpaceName = None,
 ) -> None:
@@ -127,7 +125,7 @@ def _clear(
 @command("working evict")
 def _evict(
     call: Call,
-    tokens: Annotated[int, typer.Argument(metavar="TOKENS", help="How many tokens to free at least.")],
+    tokens: Annotated[int, arg("TOKENS", "How many tokens to free at least.")],
     *,
     policy: Policy = "importance",
     age: AgeSince = "entered_at",
@@ -161,9 +159,7 @@ def _assemble(
     decay: DecayShape = "hyperbolic",
     age: AgeSince = "created_at",
     relevance: Relevance = 0.5,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show what is in, what is out, and why.")
-    ] = False,
+    explain: Annotated[bool, opt("--explain", "Show what is in, what is out, and why.")] = False,
     record: Record = False,
     now: Now = None,
     name: Name = "default",
@@ -193,9 +189,7 @@ def _events(
     call: Call,
     *,
     since: Since = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=0, help="Only the latest so many.")
-    ] = None,
+    limit: Annotated[int | None, opt("--limit N", "Only the latest so many.", min=0)] = None,
     follow: Follow = False,
     name: Name = "default",
     space: SpaceName = None,
