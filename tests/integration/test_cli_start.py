@@ -13,6 +13,7 @@ import pytest
 
 from commandline import filled, run
 from germane import verbs
+from germane.integrations.cli.command import function_of
 from germane.integrations.cli.commands import COMMANDS
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
@@ -145,9 +146,11 @@ def test_a_command_that_counts_has_its_counter_loaded_beside_it_and_counts_the_s
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) -> None:
-    function = import_module(f"germane.integrations.cli.{COMMANDS[name].module}").COMMANDS[name]
+    import_module(f"germane.integrations.cli.{COMMANDS[name].module}")
+    function = function_of(name)
 
     assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].says
+    assert (function.__doc__ or "").count(COMMANDS[name].says) == 1
 
 
 def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed() -> None:

@@ -11,7 +11,7 @@ from inline_snapshot import snapshot
 from commandline import fields, masked, printed
 from germane.exchange.report import Gone, ImportReport, Moved, Written
 from germane.exchange.sources import Skipped
-from germane.integrations.cli.watching import step_shape
+from germane.integrations.cli.watching import step_of
 
 
 def changed_folder(folder: Path, db: Path) -> Path:
@@ -90,7 +90,7 @@ def test_each_step_of_a_watch(tmp_path: Path) -> None:
         skipped=(Skipped(source="app/key.md:1", reason="It looks like a secret."),),
         written=(Written(id="a", source="app/README.md", revised=True),),
     )
-    value: dict[str, Any] = json.loads(json.dumps(step_shape(Path("app"), report)))
+    value: dict[str, Any] = json.loads(json.dumps(step_of(Path("app"), report)))
     assert list(value) == fields("`germane watch`")
     assert list(value["written"][0]) == fields("Written")
     assert list(value["moved"][0]) == fields("Moved")
@@ -107,6 +107,7 @@ def test_each_step_of_a_watch(tmp_path: Path) -> None:
             "skipped": [{"source": "app/key.md:1", "reason": "It looks like a secret."}],
             "passed_over": [],
             "unchecked": None,
+            "experience": 0,
             "written": [{"id": "a", "source": "app/README.md", "revised": True}],
         }
     )

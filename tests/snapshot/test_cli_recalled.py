@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 import germane
 from commandline import fields, filled, id_of, printed, run
-from germane.integrations.shapes import trace_shape
+from germane.integrations.shapes import to_json
 
 _AT = ("--now", "2020-06-01")
 ADA, BEN = ("--agent", "ada"), ("--agent", "ben")
@@ -141,10 +141,10 @@ def test_the_trace_says_whose_each_memory_is(tmp_path: Path) -> None:
         team = engine.space("team", create=True)
         team.remember("The demo is on Tuesday.")
         engine.remember("The projector for the demo is broken.")
-        shape = trace_shape(engine.assemble("demo", spaces=["team"]).trace)
+        shape = to_json(engine.assemble("demo", spaces=["team"]).trace)
         held = team.working_set()
         held.add_recalled(team.recall("demo"))
-        of_set = trace_shape(held.assemble().trace)
+        of_set = to_json(held.assemble().trace)
     assert list(shape["entries"][0]) == fields("Entry")
     assert {one["agent"] for one in shape["entries"]} == {"ada", "space:team"}
     assert [one["agent"] for one in of_set["entries"]] == ["space:team"]

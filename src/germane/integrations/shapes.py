@@ -1,352 +1,153 @@
-"""Germane's values as JSON: the one shape that every entry shows them in.
+"""Germane's values as JSON: one form for all of them, made from the fields of their classes.
 
-Level: integrations. The shapes are documented in docs/reference/json.md and change only by addition.
-Times are ISO 8601 in UTC, scores are rounded to six digits, and a field without a value is null.
+Level: integrations. The form is documented in docs/reference/json.md and changes only by addition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from germane import InvalidInput, Level
+if TYPE_CHECKING:
+    from germane import GermaneError
 
-if TYPE_CHECKING:  # Most of these bring much with them, and a command shows few of them.
-    from germane import (
-        Context,
-        Entry,
-        Feedback,
-        Finding,
-        Frame,
-        GermaneError,
-        Item,
-        Lessons,
-        Memory,
-        Note,
-        Question,
-        Ranked,
-        Recalled,
-        Refreshed,
-        SectionUse,
-        Shown,
-        StoreStats,
-        TimeRange,
-        Trace,
-    )
-
-__all__ = [
-    "Shape",
-    "context_shape",
-    "error_shape",
-    "feedback_shape",
-    "finding_shape",
-    "frame_shape",
-    "lessons_shape",
-    "memory_shape",
-    "question_from",
-    "ranked_shape",
-    "recalled_shape",
-    "refreshed_shape",
-    "renditions_shape",
-    "shown_from",
-    "stats_shape",
-    "trace_shape",
-]
-
-Shape = dict[str, Any]
+__all__ = ["FORMS", "Form", "error_json", "to_json"]
 
 _DIGITS = 6
+_EXACT = frozenset({"metadata", "options"})
+"""Fields that hold values of the user's own, whose numbers are not rounded."""
+_TEXTS = frozenset({"Scope"})
+"""Classes whose values are written as the text that they are read from."""
 
 
-def memory_shape(memory: Memory) -> Shape:
-    """A memory without its renditions."""
-    return {
-        "id": memory.id,
-        "agent": memory.agent,
-        "kind": memory.kind,
-        "content": memory.content,
-        "subject": memory.subject,
-        "tags": list(memory.tags),
-        "scope": str(memory.scope),
-        "status": str(memory.status),
-        "stage": None if memory.stage is None else str(memory.stage),
-        "importance": memory.importance,
-        "confidence": memory.confidence,
-        "outcome": None if memory.outcome is None else str(memory.outcome),
-        "trust": str(memory.trust),
-        "source": memory.source,
-        "pinned": memory.pinned,
-        "metadata": dict(memory.metadata),
-        "created_at": _moment(memory.created_at),
-        "updated_at": _moment(memory.updated_at),
-        "version": memory.version,
-        "version_id": memory.version_id,
-        "supersedes": memory.supersedes,
-        "superseded_by": memory.superseded_by,
-        "seen_count": memory.seen_count,
-        "access_count": memory.access_count,
-        "accessed_at": _moment(memory.accessed_at),
-    }
+class Form(NamedTuple):
+    """How the JSON of a class differs from its fields.
+
+    `without` names the fields that are left out. `made` gives what is added or takes the place of a field:
+    the path of an attribute, which is null where something on the way is, or a function of the value.
+    """
+
+    without: str = ""
+    made: Mapping[str, str | Callable[[Any], Any]] = {}
 
 
-def renditions_shape(memory: Memory) -> Shape:
-    """A memory's three texts with their lengths, and who counted them."""
-    renditions = memory.renditions
-    texts = {
-        str(level): {"text": renditions.at(level).text, "tokens": renditions.at(level).tokens}
-        for level in (Level.MICRO, Level.SUMMARY, Level.FULL)
-    }
-    return {**texts, "counter": renditions.counter}
+_OF_A_MEMORY = ("version", "kind", "scope", "created_at", "updated_at", "source")
+_ID: dict[str, str | Callable[[Any], Any]] = {"id": "memory_id"}
+
+FORMS: Mapping[str, Form] = {
+    "Alteration": Form("memory_id", _ID),
+    "Added": Form(
+        "new left_out",
+        {"held": lambda added: [{**to_json(one), "new": one.memory.id in added.new} for one in added.held]},
+    ),
+    "Assembly": Form(
+        "key points where given_budget options",
+        {"made_for": "made_for", "included": lambda made: len(made.included), "purged": "purged"},
+    ),
+    "DatabaseStatus": Form("", {"extensions": lambda status: dict(status.extensions)}),
+    "Difference": Form(
+        "", {"altered": lambda made: [{"before": old, "after": new} for old, new in made.altered]}
+    ),
+    "Entry": Form("memory_id", {**_ID, "included": "included"}),
+    "Evicted": Form("held freed", {"id": "held.memory.id", "tokens": "freed"}),
+    "Eviction": Form("", {"in_the_way": lambda made: [one.memory.id for one in made.in_the_way]}),
+    "Frame": Form(
+        "", {"priorities": lambda frame: dict(frame.priorities), "shares": lambda frame: dict(frame.shares)}
+    ),
+    "ImportReport": Form("written"),
+    "Item": Form("memory", {"id": "memory.ref", **{name: f"memory.{name}" for name in _OF_A_MEMORY}}),
+    "LeftOut": Form("score"),
+    "Lessons": Form(
+        "",
+        {
+            "weights": lambda made: {} if made.weights is None else dict(made.weights.values),
+            "contexts": lambda made: 0 if made.weights is None else made.weights.contexts,
+        },
+    ),
+    "LedgerEntry": Form("memory_id", _ID),
+    "Memory": Form("renditions content_hash", {"version_id": "version_id", "supersedes": "supersedes"}),
+    "Message": Form("parts agent session form extra", {name: name for name in ("text", "calls", "results")}),
+    "Move": Form("working_set kind memory_id", {"set": "working_set", "event": "kind", **_ID}),
+    "Observed": Form("feedback", {name: f"feedback.{name}" for name in ("counted", "examples")}),
+    "Question": Form("order"),
+    "Ranked": Form("candidate", {"memory": "memory"}),
+    "Recalled": Form("ranked", {"results": "ranked"}),
+    "Remembered": Form("doubt updated", {"what": "what"}),
+    "Replay": Form("assembly context", {"id": "assembly.id", "tokens": "context.tokens"}),
+    "Request": Form("state memory calibration stable head texts costs"),
+    "Selection": Form("notes scores"),
+    "SpaceInfo": Form("joined"),
+    "TimeRange": Form("", {"since": "start", "until": "end"}),
+    "ToolCall": Form("form extra"),
+    "ToolResult": Form("content is_error form extra", {"text": "text"}),
+    "Trace": Form("where"),
+}
+"""The form of each class whose JSON isn't just its fields, by the name of the class."""
 
 
-def ranked_shape(ranked: Ranked) -> Shape:
-    """A memory with its score and the parts of it, and what several lists made of it together."""
-    fused = ranked.fused
-    return {
-        "score": _number(ranked.score),
-        "parts": _numbers(ranked.parts),
-        "fused": fused and {"score": _number(fused.score), "sources": _numbers(fused.sources)},
-        "memory": memory_shape(ranked.memory),
-    }
+def to_json(value: Any) -> Any:
+    """The value in types that JSON has.
+
+    A dataclass becomes an object of its fields, in which numbers are rounded to six digits; `FORMS` says
+    where it differs. Times are ISO 8601, enumerations their values, and sets are sorted. None stays null.
+    """
+    return _walked(value, rounded=False)
 
 
-def recalled_shape(recalled: Recalled) -> Shape:
-    """What a recall found, and how it understood the question."""
-    return {
-        "question": _question_shape(recalled.question),
-        "results": [ranked_shape(ranked) for ranked in recalled],
-        "notes": [_note_shape(note) for note in recalled.notes],
-        "emptiness": None if recalled.emptiness is None else str(recalled.emptiness),
-        "now": _moment(recalled.now),
-        "weights": _numbers(recalled.weights),
-    }
-
-
-def context_shape(context: Context) -> Shape:
-    """A context with its items and its trace."""
-    return {
-        "text": context.text,
-        "tokens": context.tokens,
-        "items": [_item_shape(item) for item in context.items],
-        "trace": trace_shape(context.trace),
-    }
-
-
-def refreshed_shape(refreshed: Refreshed) -> Shape:
-    """What a refresh says, with the context that serves now."""
-    return {
-        "needed": refreshed.needed,
-        "reason": None if refreshed.reason is None else str(refreshed.reason),
-        "similarity": None if refreshed.similarity is None else round(refreshed.similarity, _DIGITS),
-        "context": context_shape(refreshed.context),
-    }
-
-
-def trace_shape(trace: Trace) -> Shape:
-    """The whole account of an assembly."""
-    return {
-        "plan": trace.plan,
-        "budget": trace.budget,
-        "counter": trace.counter,
-        "now": _moment(trace.now),
-        "question": _question_shape(trace.question),
-        "sections": [_section_shape(section) for section in trace.sections],
-        "entries": [_entry_shape(entry) for entry in trace.entries],
-        "notes": [_note_shape(note) for note in trace.notes],
-        "emptiness": None if trace.emptiness is None else str(trace.emptiness),
-        "weights": _numbers(trace.weights),
-        "frame": trace.frame,
-        "frame_confidence": trace.frame_confidence,
-    }
-
-
-def frame_shape(frame: Frame) -> Shape:
-    """A frame with all that it is made of."""
-    return {
-        "name": frame.name,
-        "description": frame.description,
-        "questions": list(frame.questions),
-        "priorities": dict(frame.priorities),
-        "patterns": list(frame.patterns),
-        "precedence": frame.precedence,
-        "domain": list(frame.domain),
-        "budget": frame.budget,
-        "shares": dict(frame.shares),
-    }
-
-
-def shown_from(shape: Any) -> Shown:
-    """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
-    from germane import Shown  # noqa: PLC0415 - As at the top.
-
-    try:
-        if "results" in shape:
-            kind, account = "recall", shape
-            parts = {one["memory"]["id"]: one["parts"] for one in shape["results"]}
-        else:
-            kind, account = "context", shape["trace"]
-            parts = {one["id"]: one["parts"] for one in account["entries"] if one["included"]}
-        question, now = account["question"]["text"], datetime.fromisoformat(account["now"])
-        levels = {one["id"]: Level(one["level"]) for one in account.get("entries", ()) if one["included"]}
-        return Shown.of(
-            kind, question=question, now=now, parts=parts, weights=account["weights"], levels=levels
-        )
-    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
-            "`germane recall --json` printed."
-        ) from error
-
-
-def question_from(shape: Any) -> str:
-    """The question of a context, a trace or a recall, from JSON that `shown_from` takes."""
-    account = shape if "results" in shape else shape["trace"]
-    return str(account["question"]["text"])
-
-
-def feedback_shape(feedback: Feedback) -> Shape:
-    """What a feedback changed."""
-    return {
-        "used": [memory_shape(memory) for memory in feedback.used],
-        "counted": feedback.counted,
-        "examples": feedback.examples,
-    }
-
-
-def lessons_shape(lessons: Lessons) -> Shape:
-    """What an agent has learned from use."""
-    weights = lessons.weights
-    return {
-        "on": lessons.on,
-        "weights": {} if weights is None else _numbers(weights.values),
-        "contexts": 0 if weights is None else weights.contexts,
-        "examples": lessons.examples,
-    }
-
-
-def stats_shape(stats: StoreStats) -> Shape:
-    """Figures about a store."""
-    embedding = stats.embedding
-    return {
-        "location": stats.location,
-        "schema_version": stats.schema_version,
-        "agent": stats.agent,
-        "memories": stats.memories,
-        "by_kind": dict(sorted(stats.by_kind.items())),
-        "by_status": {str(status): count for status, count in sorted(stats.by_status.items())},
-        "tokens": stats.tokens,
-        "vectors": stats.vectors,
-        "pending": stats.pending,
-        "embedding": None
-        if embedding is None
-        else {"name": embedding.name, "dimension": embedding.dimension},
-        "bytes": stats.bytes,
-        "oldest": _moment(stats.oldest),
-        "newest": _moment(stats.newest),
-        "language": stats.language,
-        "tokens_by_scope": dict(stats.tokens_by_scope),
-        "large": [
-            {"id": one.id, "kind": one.kind, "scope": one.scope, "tokens": one.tokens, "label": one.label}
-            for one in stats.large
-        ],
-    }
-
-
-def finding_shape(finding: Finding) -> Shape:
-    """One thing that a check found wrong."""
-    return {
-        "code": finding.code,
-        "text": finding.text,
-        "remedy": finding.remedy,
-        "advice": finding.advice,
-    }
-
-
-def error_shape(error: GermaneError) -> Shape:
-    """An error with what its class says of it; the attributes are those of the Python class."""
+def error_json(error: GermaneError) -> dict[str, Any]:
+    """An error with its class, its message and its public attributes."""
     attributes = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(error).items()
         if not name.startswith("_") and isinstance(value, str | int | float | tuple)
     }
-    return {"error": {"type": type(error).__name__, "message": str(error), **attributes}}
+    return {"error": {"type": type(error).__name__.lstrip("_"), "message": str(error), **attributes}}
 
 
-def _item_shape(item: Item) -> Shape:
+def _walked(value: Any, *, rounded: bool) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int | float):
+        return round(value, _DIGITS) if rounded and isinstance(value, float) else value
+    if hasattr(value, "__dataclass_fields__") and type(value).__name__ not in _TEXTS:
+        return _object(value)
+    if isinstance(value, Mapping):
+        return {str(name): _inner(each, rounded=rounded) for name, each in value.items()}
+    if isinstance(value, Iterable):
+        return [_inner(each, rounded=rounded) for each in _in_order(value)]
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def _inner(value: Any, *, rounded: bool) -> Any:
+    """What is deeper than the numbers of a field is rounded by its own class alone."""
+    return _walked(value, rounded=rounded and isinstance(value, float))
+
+
+def _in_order(values: Iterable[Any]) -> Iterable[Any]:
+    return sorted(values) if isinstance(values, set | frozenset) else values
+
+
+def _object(value: Any) -> dict[str, Any]:
+    form = FORMS.get(type(value).__name__, _FIELDS_ALONE)
+    without = form.without.split()
+    fields = [name for name in value.__dataclass_fields__ if name not in without]
+    added = [name for name in form.made if name not in fields]
+    first = ["id"] if "id" in added else []
     return {
-        "id": item.memory.ref,
-        "version": item.memory.version,
-        "kind": item.memory.kind,
-        "scope": str(item.memory.scope),
-        "created_at": _moment(item.memory.created_at),
-        "updated_at": _moment(item.memory.updated_at),
-        "source": item.memory.source,
-        "section": item.section,
-        "level": str(item.level),
-        "tokens": item.tokens,
-        "score": _number(item.score),
-        "text": item.text,
+        name: _walked(_part(value, name, form), rounded=name not in _EXACT)
+        for name in dict.fromkeys([*first, *fields, *added])
     }
 
 
-def _question_shape(question: Question) -> Shape:
-    return {
-        "text": question.text,
-        "cleaned": question.cleaned,
-        "terms": list(question.terms),
-        "when": None if question.when is None else _range_shape(question.when),
-    }
+def _part(value: Any, name: str, form: Form) -> Any:
+    how = form.made.get(name, name)
+    if callable(how):
+        return how(value)
+    for step in how.split("."):
+        value = None if value is None else getattr(value, step)
+    return value
 
 
-def _range_shape(when: TimeRange) -> Shape:
-    return {"since": _moment(when.start), "until": _moment(when.end)}
-
-
-def _section_shape(section: SectionUse) -> Shape:
-    return {
-        "name": section.name,
-        "heading": section.heading,
-        "share": section.share,
-        "used": section.used,
-        "flowed": section.flowed,
-        "included": section.included,
-        "excluded": section.excluded,
-    }
-
-
-def _entry_shape(entry: Entry) -> Shape:
-    return {
-        "id": entry.memory_id,
-        "version": entry.version,
-        "agent": entry.agent,
-        "kind": entry.kind,
-        "scope": entry.scope,
-        "created_at": _moment(entry.created_at),
-        "source": entry.source,
-        "section": entry.section,
-        "label": entry.label,
-        "included": entry.included,
-        "level": None if entry.level is None else str(entry.level),
-        "reason": None if entry.reason is None else str(entry.reason),
-        "tokens": entry.tokens,
-        "short_by": entry.short_by,
-        "score": _number(entry.score),
-        "parts": _numbers(entry.parts),
-    }
-
-
-def _note_shape(note: Note) -> Shape:
-    return {"code": note.code, "text": note.text}
-
-
-def _moment(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _number(value: float) -> float:
-    return round(value, _DIGITS)
-
-
-def _numbers(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: _number(value) for name, value in values.items()}
+_FIELDS_ALONE = Form()

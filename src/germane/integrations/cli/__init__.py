@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from threading import Thread
 from typing import NoReturn
 
-from germane.integrations.cli.commands import command_named
+from germane.integrations.cli.commands import COUNTING, name_in
 
 __all__ = ["main"]
 
@@ -55,13 +55,8 @@ def main() -> NoReturn:
 
 def _will_count(arguments: list[str]) -> bool:
     """Whether the command is one that counts tokens, by the counter that most use."""
-    command = command_named(arguments)
     others = {"--counter", "--help", "-h"}
-    return (
-        command is not None
-        and command.counts
-        and not any(each.partition("=")[0] in others for each in arguments)
-    )
+    return name_in(arguments) in COUNTING and not any(each.partition("=")[0] in others for each in arguments)
 
 
 def _load_vocabulary() -> None:

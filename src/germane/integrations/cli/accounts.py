@@ -5,37 +5,26 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_read
-from germane.integrations.cli.options import Agent, Database, Json, Now, Since
-from germane.integrations.cli.output import print_json, print_table, print_text
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import Now, Since, arg, opt
+from germane.integrations.cli.output import print_table, print_text
 from germane.integrations.cli.recorded import whole_assembly_id
-from germane.integrations.ledger_shapes import (
-    assembly_shape,
-    difference_shape,
-    metrics_shape,
-    replay_shape,
-)
+from germane.integrations.shapes import to_json
 from germane.model.columns import line_of
 from germane.model.explanation import short_id, why_of
 
 if TYPE_CHECKING:
     from germane import Difference, LedgerEntry, Metrics, Replay
 
-__all__ = ["COMMANDS"]
-
-_Id = Annotated[
-    str, typer.Argument(metavar="ID", help="An assembly, by its id or the beginning or end of it.")
-]
-_Limit = Annotated[int, typer.Option("--limit", min=1, help="How many to list at most.")]
-_Plot = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE", help="Write the days as a picture (SVG) as well.")
-]
+_Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
+_Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]
+_Plot = Annotated[Path | None, opt("--plot FILE", "Write the days as a picture (SVG) as well.")]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _MOST_SPARKS = 60
@@ -50,20 +39,13 @@ _SAYS = {
 }
 
 
-def _list(
-    *,
-    limit: _Limit = 20,
-    since: Since = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """The assemblies that were recorded, the latest first."""
-    with open_to_read(database, agent) as engine:
+@command("ledger list")
+def _list(call: Call, *, limit: _Limit = 20, since: Since = None) -> None:
+    with call.open() as engine:
         found = engine.ledger().list(since=since, limit=limit)
-    if as_json:
-        print_json([assembly_shape(one, entries=False) for one in found])
-    elif found:
+    if call.prints([{**to_json(one), "entries": None} for one in found]):
+        return
+    if found:
         rows = [
             (
                 short_id(one.id),
@@ -80,17 +62,11 @@ def _list(
         print_text("Nothing is recorded. `germane assemble --record` records an assembly.")
 
 
-def _show(
-    assembly: _Id,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """A recorded assembly: what was asked, and where each candidate went."""
-    with open_to_read(database, agent) as engine:
+@command("ledger show")
+def _show(call: Call, assembly: _Id) -> None:
+    with call.open() as engine:
         found = engine.ledger().show(whole_assembly_id(engine, assembly))
-    if as_json:
-        print_json(assembly_shape(found, entries=True))
+    if call.prints(found):
         return
     gone = f"; {found.purged} purged since" if found.purged else ""
     print_text(
@@ -103,59 +79,32 @@ def _show(
         _print_entries(found.entries)
 
 
-def _diff(
-    first: _Id,
-    second: _Id,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """What differs between two recorded assemblies."""
-    with open_to_read(database, agent) as engine:
+@command("ledger diff")
+def _diff(call: Call, first: _Id, second: _Id) -> None:
+    with call.open() as engine:
         difference = engine.ledger().diff(whole_assembly_id(engine, first), whole_assembly_id(engine, second))
-    if as_json:
-        print_json(difference_shape(difference))
-    else:
-        print_text("\n".join(_difference_lines(difference)))
+    call.answer(difference, "\n".join(_difference_lines(difference)))
 
 
-def _replay(
-    assembly: _Id,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Make an assembly again with the store as it was. Ends with 1 unless the bytes are the same."""
-    with open_to_read(database, agent) as engine:
+@command("ledger replay")
+def _replay(call: Call, assembly: _Id) -> None:
+    with call.open() as engine:
         replay = engine.ledger().replay(whole_assembly_id(engine, assembly))
-    if as_json:
-        print_json(replay_shape(replay))
-    else:
-        print_text("\n".join(_replay_lines(replay)))
+    call.answer(replay, "\n".join(_replay_lines(replay)))
     if not replay.same:
         raise typer.Exit(1)
 
 
-def _metrics(
-    *,
-    since: Since = None,
-    plot: _Plot = None,
-    now: Now = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """How well contexts do: seven figures of what was recorded, 30 days back unless --since is given."""
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+@command("metrics")
+def _metrics(call: Call, *, since: Since = None, plot: _Plot = None, now: Now = None) -> None:
+    with call.open(now=now) as engine:
         found = engine.metrics(since=since)
     if plot is not None:
         from germane.evaluation.trend import trend  # noqa: PLC0415 - Only a picture needs it.
         from germane.exchange.outputs import write_through  # noqa: PLC0415 - As above.
 
         write_through(plot, trend(found).encode())
-    if as_json:
-        print_json(metrics_shape(found))
-    else:
+    if not call.prints(found):
         _print_metrics(found)
 
 
@@ -224,13 +173,3 @@ def _sparks(values: Sequence[float | None]) -> str:
     return "".join(
         "·" if value is None else _BLOCKS[round(value / most * steps) if most else 0] for value in shown
     )
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "ledger list": _list,
-    "ledger show": _show,
-    "ledger diff": _diff,
-    "ledger replay": _replay,
-    "metrics": _metrics,
-}
-"""The commands of this file by name."""

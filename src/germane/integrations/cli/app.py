@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TextIO
@@ -105,11 +105,7 @@ class Commands(TyperGroup):
 def _group(name: str) -> Any:
     """The group of all commands that begin with a word. Most share a module, so all are built."""
     group = typer.Typer(
-        name=name,
-        help=GROUPS[name],
-        add_completion=False,
-        rich_markup_mode=None,
-        context_settings=_SETTINGS,
+        name=name, help=GROUPS[name], add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS
     )
     for command in COMMANDS:
         first, _, second = command.partition(" ")
@@ -120,10 +116,9 @@ def _group(name: str) -> Any:
 
 def _function_of(command: str) -> Callable[..., Any]:
     """The function behind a command; only its own module is imported."""
-    commands: Mapping[str, Callable[..., Any]] = import_module(
-        f"{__package__}.{COMMANDS[command].module}"
-    ).COMMANDS
-    return commands[command]
+    import_module(f"{__package__}.{COMMANDS[command].module}")
+    function: Callable[..., Any] = import_module(f"{__package__}.command").function_of(command)
+    return function
 
 
 class _UsageError(InvalidInput):
@@ -132,11 +127,9 @@ class _UsageError(InvalidInput):
 
 def _report(error: GermaneError, *, as_json: bool) -> int:
     if as_json:
-        from germane.integrations.shapes import error_shape  # noqa: PLC0415 - It knows every value there is.
+        from germane.integrations.shapes import error_json  # noqa: PLC0415 - Only for programs.
 
-        shape = error_shape(error)
-        shape["error"]["type"] = type(error).__name__.lstrip("_")
-        print_json(shape)
+        print_json(error_json(error))
     else:
         warn(f"germane: {error}", is_error=True)
     return _STORE if isinstance(error, StoreError) else _MISTAKE

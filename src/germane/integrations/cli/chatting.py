@@ -6,95 +6,59 @@ Level: integrations.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane import InvalidInput, NotSaid, UnreadableSource
-from germane.integrations.chat_shapes import (
-    conversation_shape,
-    left_out_shape,
-    message_shape,
-    request_shape,
-)
 from germane.integrations.cli import options
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    open_to_change,
-    open_to_read,
-    open_to_write,
-)
-from germane.integrations.cli.output import print_json, print_table, print_text, warn
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import print_table, print_text, warn
+from germane.integrations.shapes import to_json
 from germane.model.columns import cut, line_of
 
 if TYPE_CHECKING:
     from germane import Conversation, Engine, Message
 
-__all__ = ["COMMANDS"]
-
 _LABEL = 90
 
-SessionName = Annotated[str, typer.Argument(metavar="SESSION", help="The name of the conversation.")]
-CounterName = Annotated[
-    str | None,
-    typer.Option("--counter", metavar="NAME", help="What counts tokens, a counter or a model's name."),
-]
-Query = Annotated[
-    str | None,
-    typer.Option("--query", metavar="TEXT", help="What to recall, instead of the last prompt's topic."),
-]
-_System = Annotated[str | None, typer.Option("--system", metavar="TEXT", help="What the system says.")]
-_Tools = Annotated[
-    Path | None, typer.Option("--tools", metavar="FILE", help="A JSON list of the provider's tools.")
-]
-_Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="PLAN", help="Show memory by this plan, such as layered.")
-]
-_Space = Annotated[
-    str | None,
-    typer.Option("--space", metavar="SPACE", help="Show this space's memory instead of the agent's own."),
-]
-_Cache = Annotated[
-    bool, typer.Option("--cache", help="With --json: mark what Anthropic's prompt cache shall keep.")
-]
+SessionName = Annotated[str, arg("SESSION", "The name of the conversation.")]
+CounterName = Annotated[str | None, opt("--counter NAME", "What counts tokens, a counter or a model's name.")]
+Query = Annotated[str | None, opt("--query TEXT", "What to recall, instead of the last prompt's topic.")]
+_System = Annotated[str | None, opt("--system TEXT", "What the system says.")]
+_Tools = Annotated[Path | None, opt("--tools FILE", "A JSON list of the provider's tools.")]
+_Memory = Annotated[str | None, opt("--memory PLAN", "Show memory by this plan, such as layered.")]
+_Space = Annotated[str | None, opt("--space SPACE", "Show this space's memory instead of the agent's own.")]
+_Cache = Annotated[bool, opt("--cache", "With --json: mark what Anthropic's prompt cache shall keep.")]
 
 
+@command("chat import")
 def _import(
+    call: Call,
     sources: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines "
-            "such as `user: text`.",
+        arg(
+            "FILE...",
+            "Transcripts: messages of OpenAI's or Anthropic's layout as JSON or JSON lines, or lines such"
+            " as `user: text`.",
         ),
     ],
     *,
     session: Annotated[
-        str | None,
-        typer.Option("--session", metavar="NAME", help="The conversation's name, instead of the file's."),
+        str | None, opt("--session NAME", "The conversation's name, instead of the file's.")
     ] = None,
     layout: Annotated[
-        str | None,
-        typer.Option(
-            "--provider", metavar="NAME", help="Whose layout it is; it is found out without this option."
-        ),
+        str | None, opt("--provider NAME", "Whose layout it is; it is found out without this option.")
     ] = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """Put the messages of transcripts into the logs of conversations.
-
-    A transcript that was imported before and is longer now adds its new messages alone. One that
+    """A transcript that was imported before and is longer now adds its new messages alone. One that
     says something else than the conversation of that name does is refused.
     """
     from germane.exchange.conversations import read_conversations  # noqa: PLC0415 - Only here.
 
     done = []
-    with open_to_write(database, agent) as engine:
+    with call.open(makes=True) as engine:
         for source in sources:
             read = list(read_conversations(source, layout))
             if session is not None and len(read) > 1:
@@ -108,30 +72,27 @@ def _import(
                 done.append(
                     {"session": talk.session, "appended": len(added), "messages": len(talk.messages())}
                 )
-    if as_json:
-        print_json({"conversations": done})
-    for each in () if as_json else done:
-        print_text(f"{each['session']}: {each['appended']:,} messages added, {each['messages']:,} in all.")
+    if call.prints({"conversations": done}):
+        return
+    for one in done:
+        print_text(f"{one['session']}: {one['appended']:,} messages added, {one['messages']:,} in all.")
 
 
+@command("chat show")
 def _show(
+    call: Call,
     session: Annotated[
-        str | None,
-        typer.Argument(metavar="[SESSION]", help="The conversation; without it, all of them are listed."),
+        str | None, arg("[SESSION]", "The conversation; without it, all of them are listed.")
     ] = None,
     *,
-    hidden: Annotated[bool, typer.Option("--hidden", help="Hidden messages too.")] = False,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
+    hidden: Annotated[bool, opt("--hidden", "Hidden messages too.")] = False,
 ) -> None:
-    """The messages of a conversation, or the conversations that there are."""
-    with open_to_read(database, agent) as engine:
+    with call.open() as engine:
         if session is None:
             found = engine.conversations()
-            if as_json:
-                print_json({"conversations": [conversation_shape(each) for each in found]})
-            elif found:
+            if call.prints({"conversations": found}):
+                return
+            if found:
                 rows = [(each.session, f"{each.messages:,}", f"{each.hidden:,}") for each in found]
                 print_table(("session", "messages", "hidden"), rows, right=(1, 2))
             else:
@@ -139,57 +100,35 @@ def _show(
             return
         talk = _named(engine, session)
         messages, anchors = talk.messages(hidden=hidden), dict(talk.anchors())
-    if as_json:
-        shown = [message_shape(message) for message in messages]
-        print_json({"session": session, "anchors": anchors, "messages": shown})
-        return
-    _print_messages(messages)
+    if not call.prints({"session": session, "anchors": anchors, "messages": messages}):
+        _print_messages(messages)
 
 
+@command("chat window")
 def _window(
+    call: Call,
     session: SessionName,
     *,
-    groups: Annotated[
-        int, typer.Option("--groups", metavar="N", help="How many of the last groups; 0 all, -1 none.")
-    ] = 0,
-    budget: Annotated[
-        int | None, typer.Option("--budget", metavar="TOKENS", help="At most so many tokens.")
-    ] = None,
+    groups: Annotated[int, opt("--groups N", "How many of the last groups; 0 all, -1 none.")] = 0,
+    budget: Annotated[int | None, opt("--budget TOKENS", "At most so many tokens.")] = None,
     counter: CounterName = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """The last groups of a conversation, whole and unbroken."""
-    with open_to_read(database, agent) as engine:
+    with call.open() as engine:
         found = _named(engine, session).window(groups, budget=budget, counter=counter)
-    if as_json:
-        print_json(
-            {
-                "session": session,
-                "groups": list(found.groups),
-                "tokens": found.tokens,
-                "left_out": [left_out_shape(one) for one in found.left_out],
-                "messages": [message_shape(message) for message in found.messages],
-            }
-        )
+    if call.prints({"session": session, **to_json(found)}):
         return
     _print_messages(found.messages)
     warn(f"Groups shown: {len(found.groups):,}, left out: {len(found.left_out):,}.")
 
 
+@command("chat request")
 def _request(
+    call: Call,
     session: SessionName,
     *,
-    provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="openai, openai-responses or anthropic.")
-    ] = "openai",
-    window: Annotated[
-        int, typer.Option("--window", metavar="TOKENS", help="The model's window, the answer included.")
-    ] = 200_000,
-    reserve: Annotated[
-        int, typer.Option("--reserve", metavar="TOKENS", help="What is kept free for the answer.")
-    ] = 8_000,
+    provider: Annotated[str, opt("--provider NAME", "openai, openai-responses or anthropic.")] = "openai",
+    window: Annotated[int, opt("--window TOKENS", "The model's window, the answer included.")] = 200_000,
+    reserve: Annotated[int, opt("--reserve TOKENS", "What is kept free for the answer.")] = 8_000,
     system: _System = None,
     tools: _Tools = None,
     memory: _Memory = None,
@@ -199,16 +138,10 @@ def _request(
     counter: CounterName = None,
     cache: _Cache = False,
     record: options.Record = False,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """What to send to a model so that it fits, and what was left out of it.
-
-    With --json, `arguments` are what the provider's client takes; without, the account for people.
-    """
+    """With --json, `arguments` are what the provider's client takes; without, the account for people."""
     beside = _beside(space, with_space)
-    with (open_to_change if record else open_to_read)(database, agent) as engine:
+    with call.open(writes=record) as engine:
         made = (engine if space is None else engine.space(space)).request(
             _named(engine, session),
             provider=provider,
@@ -222,10 +155,8 @@ def _request(
             record=record or None,
             **beside,
         )
-    if as_json:
-        print_json({"session": session, **request_shape(made, cache=cache)})
-    else:
-        print_text(made.explain().rstrip("\n"))
+    value = {"session": session, **to_json(made), "arguments": made.arguments(cache=cache)}
+    call.answer(value, made.explain)
 
 
 def _beside(space: str | None, with_space: Sequence[str] | None) -> dict[str, Any]:
@@ -277,12 +208,3 @@ def _print_messages(messages: Sequence[Message]) -> None:
         rows.append((f"{message.seq}", str(message.role), cut(line_of(in_words(message, names)), _LABEL)))
     if rows:
         print_table(("#", "role", "message"), rows, right=(0,))
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "chat import": _import,
-    "chat show": _show,
-    "chat window": _window,
-    "chat request": _request,
-}
-"""The commands of this file by name."""

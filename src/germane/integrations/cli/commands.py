@@ -2,10 +2,9 @@
 
 Level: integrations (imports nothing of the package, so that `germane --help` loads no command).
 
-To add a command, write it as a function in a module beside this one, put it into that module's
-`COMMANDS` by its name, and give it a line below. Its module is imported when the command runs and
-not before; a test holds `says` against the first line of the function's docstring. A command of
-two words belongs to the group that its first word names, which needs a line in `GROUPS`.
+To add a command, write it as a function in a module beside this one, with `@command` and its name, and
+give it a line below, which begins its help. Its module is imported when the command runs and not before.
+A command of two words belongs to the group that its first word names, which needs a line in `GROUPS`.
 """
 
 from __future__ import annotations
@@ -13,41 +12,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "GROUPS", "Command", "command_named"]
+__all__ = ["COMMANDS", "COUNTING", "GROUPS", "Command", "name_in"]
 
 
 class Command(NamedTuple):
-    """A command: the module beside this one that holds it, and its line in the help.
-
-    With `counts`, nearly every call of it counts tokens, so that the counter may be loaded ahead.
-    """
+    """A command: the module beside this one that holds it, and its line in the help."""
 
     module: str
     says: str
-    counts: bool = False
 
 
 COMMANDS: Mapping[str, Command] = {
     "remember": Command(
         "remembering",
         "Store a memory. The same one said again is counted, not doubled, and gets what is new.",
-        counts=True,
     ),
     "recall": Command("recalling", "The memories that have most to do with a question, best first."),
-    "assemble": Command(
-        "assembling", "The best context for a query, within a budget of tokens.", counts=True
-    ),
-    "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why.", counts=True),
+    "assemble": Command("assembling", "The best context for a query, within a budget of tokens."),
+    "explain": Command("assembling", "What `assemble` puts in and what it leaves out, and why."),
     "refresh": Command(
-        "refreshing",
-        "A new context where the one before no longer serves what is said now, else nothing.",
-        counts=True,
+        "refreshing", "A new context where the one before no longer serves what is said now, else nothing."
     ),
     "frames": Command("framing", "The frames that there are: what each is for, its total and its shares."),
     "context": Command(
         "contextual",
         "What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md.",
-        counts=True,
     ),
     "outcome": Command(
         "contextual",
@@ -64,14 +53,14 @@ COMMANDS: Mapping[str, Command] = {
         "recalling",
         "Every version of a memory, the first version first, and what changed from each to the next.",
     ),
-    "revise": Command("remembering", "Store the next version of a memory.", counts=True),
+    "revise": Command("remembering", "Store the next version of a memory."),
     "forget": Command("remembering", "Keep a memory out of every result until it is restored."),
     "restore": Command("remembering", "Undo a forget."),
     "purge": Command("remembering", "Remove a memory for good."),
     "confirm": Command("living", "Say that a fact was met again."),
     "contradict": Command("living", "Say that something speaks against a fact: its confidence falls by 0.2."),
-    "review": Command("living", "Say how a decision turned out, or whether a procedure worked.", counts=True),
-    "triggered": Command("living", "Say that a censor was triggered.", counts=True),
+    "review": Command("living", "Say how a decision turned out, or whether a procedure worked."),
+    "triggered": Command("living", "Say that a censor was triggered."),
     "retire": Command("living", "Take a fact, a procedure or a censor out of use, or archive an episode."),
     "events": Command("living", "What moved a memory from stage to stage, by whom and why."),
     "maintain": Command(
@@ -85,9 +74,7 @@ COMMANDS: Mapping[str, Command] = {
     "working unpin": Command("working", "Undo a pin."),
     "working clear": Command("working", "Take everything out of a working set; it stays stored."),
     "working evict": Command("working", "Make room: the least important leave first, and stay stored."),
-    "working assemble": Command(
-        "working", "What a working set holds as one text, the best first.", counts=True
-    ),
+    "working assemble": Command("working", "What a working set holds as one text, the best first."),
     "working events": Command("working", "What became of a working set, by whom and when."),
     "space create": Command("spaces", "Make a space, and be its first member."),
     "space list": Command("spaces", "The spaces that the agent is in."),
@@ -104,7 +91,7 @@ COMMANDS: Mapping[str, Command] = {
     "space fail-over": Command(
         "spaces", "Let the first passive member take over from an active one that failed."
     ),
-    "space remember": Command("spaces", "Store a memory in a space, for all its members.", counts=True),
+    "space remember": Command("spaces", "Store a memory in a space, for all its members."),
     "space share": Command("spaces", "Put a copy of one of the agent's own memories into a space."),
     "space recall": Command(
         "space_reading", "The memories of a space that have most to do with a question, best first."
@@ -117,9 +104,9 @@ COMMANDS: Mapping[str, Command] = {
     "chat show": Command("chatting", "The messages of a conversation, or the conversations that there are."),
     "chat window": Command("chatting", "The last groups of a conversation, whole and unbroken."),
     "chat request": Command(
-        "chatting", "What to send to a model so that it fits, and what was left out of it.", counts=True
+        "chatting", "What to send to a model so that it fits, and what was left out of it."
     ),
-    "import": Command("exchanging", "Remember what stands in files, chats or a repository.", counts=True),
+    "import": Command("exchanging", "Remember what stands in files, chats or a repository."),
     "watch": Command("watching", "Import a folder, then whatever changes in it, until it is interrupted."),
     "export": Command(
         "exchanging",
@@ -135,7 +122,6 @@ COMMANDS: Mapping[str, Command] = {
     "ledger replay": Command(
         "accounts",
         "Make an assembly again with the store as it was. Ends with 1 unless the bytes are the same.",
-        counts=True,
     ),
     "metrics": Command(
         "accounts",
@@ -168,10 +154,8 @@ COMMANDS: Mapping[str, Command] = {
     "db distribute": Command(
         "databases", "Spread the tables of a store over the servers of a Citus cluster, by agent."
     ),
-    "eval": Command("evaluating", "Measure how much of the evidence stands in the context.", counts=True),
-    "demo": Command(
-        "demonstrating", "Load an agent's memory, ask it a question, explain the answer.", counts=True
-    ),
+    "eval": Command("evaluating", "Measure how much of the evidence stands in the context."),
+    "demo": Command("demonstrating", "Load an agent's memory, ask it a question, explain the answer."),
 }
 """Every command by its name, in the order of the help."""
 
@@ -185,7 +169,13 @@ GROUPS: Mapping[str, str] = {
 """The groups of commands by their first word, with their lines in the help."""
 
 
-def command_named(arguments: Sequence[str]) -> Command | None:
-    """The command that a command line begins with, by one word or by two."""
-    words = " ".join(arguments[:2] if arguments and arguments[0] in GROUPS else arguments[:1])
-    return COMMANDS.get(words)
+COUNTING = frozenset(
+    {"remember", "assemble", "explain", "refresh", "context", "revise", "review", "triggered", "import"}
+    | {"working assemble", "space remember", "chat request", "ledger replay", "eval", "demo"}
+)
+"""The commands of which nearly every call counts tokens, so that the counter may be loaded ahead."""
+
+
+def name_in(arguments: Sequence[str]) -> str:
+    """The name of a command as a command line begins with it, by one word or by two."""
+    return " ".join(arguments[:2] if arguments and arguments[0] in GROUPS else arguments[:1])

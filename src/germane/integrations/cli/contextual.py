@@ -5,31 +5,21 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from germane import InvalidInput
 from germane.integrations.cli import options
+from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.learning import read_shown, whole_ids
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    moment_of,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_text, warn, warn_empty
-from germane.integrations.shapes import context_shape
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import print_text, warn, warn_of_context, why_empty
 
 if TYPE_CHECKING:
     from germane import Context, Scoped
-
-__all__ = ["COMMANDS"]
 
 _BUDGET = 8000
 
@@ -49,57 +39,36 @@ class _Result(StrEnum):
     FAILURE = "failure"
 
 
-_Query = Annotated[str, typer.Argument(metavar="[QUERY]", help="What the task is about, in any words.")]
-_Task = Annotated[str | None, typer.Option("--task", metavar="TASK", help="The task, by its id or in words.")]
-_Paths = Annotated[
-    list[str] | None,
-    typer.Option("--path", metavar="PATH", help="A file or folder that is worked on. Repeatable."),
-]
+_Query = Annotated[str, arg("[QUERY]", "What the task is about, in any words.")]
+_Task = Annotated[str | None, opt("--task TASK", "The task, by its id or in words.")]
+_Paths = Annotated[list[str] | None, opt("--path PATH", "A file or folder that is worked on. Repeatable.")]
 _Scopes = Annotated[
-    list[str] | None,
-    typer.Option("--scope", metavar="SCOPE", help="A scope of your own, such as team:core. Repeatable."),
+    list[str] | None, opt("--scope SCOPE", "A scope of your own, such as team:core. Repeatable.")
 ]
 _Estimate = Annotated[
-    bool,
-    typer.Option("--estimate", help="Keep the budget by an estimate of contents: plan scoped_estimate."),
+    bool, opt("--estimate", "Keep the budget by an estimate of contents: plan scoped_estimate.")
 ]
-_TaskType = Annotated[
-    str | None, typer.Option("--task-type", metavar="NAME", help="Settings of [scoped.task_types.NAME].")
-]
-_Column = Annotated[
-    str | None, typer.Option("--column", metavar="NAME", help="Settings of [scoped.columns.NAME].")
-]
-_Board = Annotated[
-    str | None, typer.Option("--board", metavar="NAME", help="Settings of [scoped.boards.NAME].")
-]
+_TaskType = Annotated[str | None, opt("--task-type NAME", "Settings of [scoped.task_types.NAME].")]
+_Column = Annotated[str | None, opt("--column NAME", "Settings of [scoped.columns.NAME].")]
+_Board = Annotated[str | None, opt("--board NAME", "Settings of [scoped.boards.NAME].")]
 _Root = Annotated[
     Path | None,
-    typer.Option(
-        "--root",
-        metavar="FOLDER",
-        help="The project's root, if not where a germane.toml, a repository or a manifest is found above.",
+    opt(
+        "--root FOLDER",
+        "The project's root, if not where a germane.toml, a repository or a manifest is found above.",
     ),
 ]
-_Config = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="FILE", help="The settings; germane.toml at the root unless given."),
-]
-_Counter = Annotated[
-    str | None,
-    typer.Option("--counter", metavar="NAME", help="Who counts tokens: a counter or a model's name."),
-]
-_Git = Annotated[bool, typer.Option("--git/--no-git", help="Ask git when the paths were changed last.")]
-_Form = Annotated[
-    _Format, typer.Option("--format", help="The text alone, or between marks for a file for agents.")
-]
-_Write = Annotated[
-    Path | None,
-    typer.Option("--write", metavar="FILE", help="Put it into this file, in the place of the last one."),
-]
-_Explain = Annotated[bool, typer.Option("--explain", help="Print instead what is in, what is not, and why.")]
+_Config = Annotated[Path | None, opt("--config FILE", "The settings; germane.toml at the root unless given.")]
+_Counter = Annotated[str | None, opt("--counter NAME", "Who counts tokens: a counter or a model's name.")]
+_Git = Annotated[bool, opt("--git/--no-git", "Ask git when the paths were changed last.")]
+_Form = Annotated[_Format, opt("--format", "The text alone, or between marks for a file for agents.")]
+_Write = Annotated[Path | None, opt("--write FILE", "Put it into this file, in the place of the last one.")]
+_Explain = Annotated[bool, opt("--explain", "Print instead what is in, what is not, and why.")]
 
 
+@command("context")
 def _context(
+    call: Call,
     query: _Query = "",
     *,
     task: _Task = None,
@@ -119,14 +88,10 @@ def _context(
     write: _Write = None,
     explain: _Explain = False,
     now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """What a project knows for a task and its paths, ready for an agent's prompt or its AGENTS.md."""
     how = _settings(config, root=root, estimate=estimate, board=board, column=column, task_type=task_type)
     paths, changed = _paths(path or (), root=root, git=git and not estimate)
-    with open_to_read(database, agent, now=moment_of(now, name="--now")) as engine:
+    with call.open(now=now) as engine:
         context = engine.assemble(
             query,
             plan=how,
@@ -140,46 +105,36 @@ def _context(
         )
     if write is not None:
         _write(write, context)
-    _show(context, agent, form=form, explained=explain, written=write is not None, as_json=as_json)
+    _show(call, context, form=form, explained=explain, written=write is not None)
 
 
+@command("outcome")
 def _outcome(
-    result: Annotated[
-        _Result, typer.Argument(metavar="success|partial|failure", help="How the work turned out.")
-    ],
+    call: Call,
+    result: Annotated[_Result, arg("success|partial|failure", "How the work turned out.")],
     *,
     context: Annotated[
         Path,
-        typer.Option(
-            "--context",
-            metavar="FILE",
-            help="What `context --json` or `assemble --json` printed; - reads it from the standard input.",
+        opt(
+            "--context FILE",
+            "What `context --json` or `assemble --json` printed; - reads it from the standard input.",
         ),
     ],
     memory: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--memory", metavar="ID", help="One that helped or misled; without any, all shown. Repeatable."
-        ),
+        list[str] | None, opt("--memory ID", "One that helped or misled; without any, all shown. Repeatable.")
     ] = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """Say how work turned out with what a context showed, so that the scoped plan learns from it."""
     shown = read_shown(context)
-    with open_to_change(database, agent) as engine:
+    with call.open(writes=True) as engine:
         told = engine.outcome(
             shown, str(result), memories=None if memory is None else whole_ids(memory, shown)
         )
-    if as_json:
-        print_json({"outcome": str(result), "memories": told.memories, "told": told.told})
-    else:
-        known = told.memories - told.told
-        print_text(
-            f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
-            + (f"; known already: {known}." if known else ".")
-        )
+    known = told.memories - told.told
+    call.answer(
+        {"outcome": result, "memories": told.memories, "told": told.told},
+        f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
+        + (f"; known already: {known}." if known else "."),
+    )
 
 
 def _settings(
@@ -245,13 +200,9 @@ def _write(file: Path, context: Context) -> None:
     warn(f"{'Wrote' if changed else 'Nothing to change in'} {file}.")
 
 
-def _show(
-    context: Context, agent: str, *, form: _Format, explained: bool, written: bool, as_json: bool
-) -> None:
-    if as_json:
-        print_json(context_shape(context))
+def _show(call: Call, context: Context, *, form: _Format, explained: bool, written: bool) -> None:
+    if call.prints(context):
         return
-    trace = context.trace
     if explained:
         print_text(context.explain().removesuffix("\n"))
         return
@@ -262,15 +213,4 @@ def _show(
             print_text(marked(context.text).removesuffix("\n"))
         elif context.text:
             print_text(context.text.removesuffix("\n"))
-    for note in trace.notes:
-        warn(f"Note: {note.text}")
-    if trace.emptiness is not None:
-        warn_empty(trace.emptiness, agent)
-    warn(
-        f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter}); "
-        f"memories: {len(trace.included)} in, {len(trace.excluded)} left out."
-    )
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"context": _context, "outcome": _outcome}
-"""The commands of this file by name."""
+    warn_of_context(context, *why_empty(context.trace.emptiness, call.agent))

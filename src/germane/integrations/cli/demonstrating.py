@@ -5,25 +5,19 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import germane
 from germane import InvalidInput, MissingExtra, UnreadableSource
+from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.evaluating import numbers_of
-from germane.integrations.cli.opening import DEFAULT_AGENT
-from germane.integrations.cli.options import Agent, Json
-from germane.integrations.cli.output import is_terminal, print_json, print_text
-from germane.integrations.shapes import context_shape
+from germane.integrations.cli.options import opt
+from germane.integrations.cli.output import is_terminal, print_text
 from germane.model.columns import harmless
 
 if TYPE_CHECKING:
     from germane import Context
-
-__all__ = ["COMMANDS"]
 
 _BUDGETS = "8000,2000,500"
 _IN_MEMORY = ":memory:"
@@ -33,65 +27,49 @@ _PROJECT_QUESTION = "How are tokens counted?"
 _PROJECT_BUDGET = 1500
 
 
+_Store = Annotated[str, opt("--db STORE", "Keep the demo's memory in this store; in memory if not said.")]
+
+
+@command("demo", database=(_Store, _IN_MEMORY))
 def _demo(
+    call: Call,
     *,
-    budgets: Annotated[
-        str, typer.Option("--budget", metavar="N,N,...", help="The budgets to assemble at, in tokens.")
-    ] = _BUDGETS,
+    budgets: Annotated[str, opt("--budget N,N,...", "The budgets to assemble at, in tokens.")] = _BUDGETS,
     project: Annotated[
         Path | None,
-        typer.Option(
-            "--project",
-            metavar="FOLDER",
-            help="The project whose docs/ and git history are asked as well; this folder if it has any.",
+        opt(
+            "--project FOLDER",
+            "The project whose docs/ and git history are asked as well; this folder if it has any.",
         ),
     ] = None,
-    question: Annotated[
-        str, typer.Option("--question", metavar="TEXT", help="What to ask about the project.")
-    ] = _PROJECT_QUESTION,
-    database: Annotated[
-        str,
-        typer.Option(
-            "--db", metavar="STORE", help="Keep the demo's memory in this store; in memory if not said."
-        ),
-    ] = _IN_MEMORY,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    question: Annotated[str, opt("--question TEXT", "What to ask about the project.")] = _PROJECT_QUESTION,
 ) -> None:
-    """Load an agent's memory, ask it a question, explain the answer.
-
-    The question is put at three budgets. Then the docs/ and the git history of a project are
+    """The question is put at three budgets. Then the docs/ and the git history of a project are
     imported, and a question about it is answered from them. Running it again changes nothing.
     """
     sizes = numbers_of(budgets, name="--budget")
     if project is not None and not project.is_dir():
         raise InvalidInput(f"--project={str(project)!r} is no folder. Name the folder of a project.")
-    shown = {**_demonstrate(database, agent, sizes, quiet=as_json)}
+    shown = _demonstrate(call, sizes)
     sources = _sources(project or Path())
-    shown["project"] = _ask_project(database, sources, question, quiet=as_json) if sources else None
-    if as_json:
-        print_json(shown)
+    shown["project"] = _ask_project(call, sources, question) if sources else None
+    call.prints(shown)
 
 
-def _demonstrate(database: str, agent: str, sizes: list[int], *, quiet: bool) -> dict[str, Any]:
+def _demonstrate(call: Call, sizes: list[int]) -> dict[str, Any]:
     """Assemble the demo's question at each budget, and show it unless JSON was asked for."""
     from germane import demo  # noqa: PLC0415 - Only this command needs it.
 
-    with germane.open(database, agent=agent, clock=lambda: demo.DEMO_NOW) as engine:
+    with germane.open(call.database, agent=call.agent, clock=lambda: demo.DEMO_NOW) as engine:
         new = demo.load_demo(engine)
         memories = engine.stats().memories
         contexts = [engine.assemble(demo.DEMO_QUESTION, budget=size, frame=demo.DEMO_FRAME) for size in sizes]
-    if not quiet:
+    if not call.as_json:
         print_text(f"{memories} memories of an agent named newton ({new} of them new to this store).")
         print_text(f'The question, put at {demo.DEMO_NOW:%Y-%m-%d %H:%M} UTC: "{demo.DEMO_QUESTION}"')
         for context in contexts:
             _show(f"{context.trace.budget:,} tokens: the context", context)
-    return {
-        "loaded": new,
-        "memories": memories,
-        "question": demo.DEMO_QUESTION,
-        "contexts": [context_shape(context) for context in contexts],
-    }
+    return {"loaded": new, "memories": memories, "question": demo.DEMO_QUESTION, "contexts": contexts}
 
 
 def _sources(folder: Path) -> list[str]:
@@ -104,12 +82,12 @@ def _sources(folder: Path) -> list[str]:
     return found
 
 
-def _ask_project(database: str, sources: list[str], question: str, *, quiet: bool) -> dict[str, Any]:
+def _ask_project(call: Call, sources: list[str], question: str) -> dict[str, Any]:
     """Import the sources as another agent's memory, and answer the question from them."""
     from germane.exchange.importing import import_source  # noqa: PLC0415 - Only this command needs it.
 
     imported: list[dict[str, Any]] = []
-    with germane.open(database, agent=_PROJECT_AGENT) as engine:
+    with germane.open(call.database, agent=_PROJECT_AGENT) as engine:
         for source in sources:
             try:
                 report = import_source(engine, source)
@@ -119,13 +97,13 @@ def _ask_project(database: str, sources: list[str], question: str, *, quiet: boo
                 done = {"source": source, "read": report.read, "created": report.created, "error": None}
                 imported.append(done)
         context = engine.assemble(question, budget=_PROJECT_BUDGET, plan="relevance")
-    if not quiet:
+    if not call.as_json:
         _heading("This project, from its docs and its history")
         for one in imported:
             print_text(one["error"] or f"{one['source']}: {one['read']} read, {one['created']} new")
         print_text(f'The question: "{question}"')
         _show(f"{_PROJECT_BUDGET:,} tokens: the context", context)
-    return {"imported": imported, "question": question, "context": context_shape(context)}
+    return {"imported": imported, "question": question, "context": context}
 
 
 def _show(title: str, context: Context) -> None:
@@ -162,7 +140,3 @@ def _print_lit(text: str) -> None:
     shown.highlight_regex("░+", "bright_black")
     shown.highlight_regex(r"(?m)^Note  ", "yellow")
     Console().print(shown, soft_wrap=True)
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"demo": _demo}
-"""The commands of this file by name."""

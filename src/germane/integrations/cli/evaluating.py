@@ -5,32 +5,28 @@ Level: integrations.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from germane import InvalidInput, StoreUnavailable
 from germane.integrations.cli import evaluating_options as options
-from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE
-from germane.integrations.cli.options import Agent, Database, Json
-from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.command import Call, command
 
 if TYPE_CHECKING:
     from germane.evaluation import Floor, Judged, Losses, Records, Report
 
-__all__ = ["COMMANDS", "numbers_of"]
-
 _BUDGETS = "500,1000,2000,4000"
 _NOBODY = "none"
 _ITSELF = "germane"
-_STEPS = 10
 _MISSED = 1
 _EXPLAINED_AT = 1000
 
 
+@command("eval")
 def _eval(
+    call: Call,
     file: options.QuestionFile = None,
     *,
     records: options.RecordsSource = None,
@@ -48,13 +44,8 @@ def _eval(
     min_all: options.MinAll = [],  # noqa: B006 - As above.
     why: options.Why = None,
     why_missing: options.WhyMissing = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
 ) -> int:
-    """Measure how much of the evidence stands in the context.
-
-    For each question: the share of the turns that answer it which stand whole in the text of the default
+    """For each question: the share of the turns that answer it which stand whole in the text of the default
     `assemble` call, beside other plans and retrievers. Conversations and probes are measured in stores of
     their own, in memory, and so are records with questions about them; other questions in JSON lines are
     about the store of --db and --agent, which is only read. Exits with 1 when a floor is missed.
@@ -63,13 +54,13 @@ def _eval(
 
     floors = _floors(min_recall, min_all)
     file, about = _about(file, records, demo=demo)
-    asked = {**_asked(limit, embedder, database, agent), "records": about}
+    asked = {**_asked(call, limit, embedder), "records": about}
     numbers = numbers_of(budgets, name="--budgets")
     names = _retrievers(baselines, compare, plans, alone=ablate)
-    with _progress(quiet=as_json) as told:
+    with call.progress("questions answered", tenths=True) as told:
         if why is not None or why_missing is not None:
             lost = _losses(file, numbers, compare, why=why, progress=told, **asked)
-            return _tell_losses(lost, why_missing, as_json=as_json)
+            return _tell_losses(call, lost, why_missing)
         report = evaluation.evaluate(
             file, budgets=numbers, retrievers=names, ablate=ablate, progress=told, **asked
         )
@@ -78,7 +69,7 @@ def _eval(
         report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in (first, second)))
     gate = evaluation.judged(report, floors, retriever=report.results[0].retriever)
     _write(report, gate, plot=plot, html=html)
-    return _tell(report, gate, as_json=as_json)
+    return _tell(call, report, gate)
 
 
 def numbers_of(text: str, *, name: str) -> list[int]:
@@ -89,12 +80,12 @@ def numbers_of(text: str, *, name: str) -> list[int]:
         raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
 
 
-def _asked(limit: int | None, embedder: str | None, database: str, agent: str) -> dict[str, Any]:
+def _asked(call: Call, limit: int | None, embedder: str | None) -> dict[str, Any]:
     """What a measurement and a search for losses are told alike."""
     from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
 
     said = {} if embedder is None else {"embedder": embedder_named(embedder)}
-    return {"questions_limit": limit, "stored": Stored(database=database, agent=agent), **said}
+    return {"questions_limit": limit, "stored": Stored(database=call.database, agent=call.agent), **said}
 
 
 def _about(file: Path | None, source: str | None, *, demo: bool) -> tuple[Path, Records | None]:
@@ -150,13 +141,11 @@ def _losses(
     )
 
 
-def _tell_losses(lost: Losses, worst: int | None, *, as_json: bool) -> int:
+def _tell_losses(call: Call, lost: Losses, worst: int | None) -> int:
     shown = lost if worst is None else lost.worst(worst)
-    if as_json:
-        print_json(lost.as_dict() | {"questions": [each.as_dict() for each in shown.questions]})
-    else:
-        totals, *_ = lost.to_text().split("\n\n")
-        print_text("\n\n".join([totals, *shown.to_text().split("\n\n")[1:]]))
+    totals, *_ = lost.to_text().split("\n\n")
+    value = lost.as_dict() | {"questions": [each.as_dict() for each in shown.questions]}
+    call.answer(value, "\n\n".join([totals, *shown.to_text().split("\n\n")[1:]]))
     return 0
 
 
@@ -171,13 +160,11 @@ def _write(report: Report, gate: Sequence[Judged], *, plot: Path | None, html: P
             evaluation.write_page(html, report, gate=gate)
 
 
-def _tell(report: Report, gate: Sequence[Judged], *, as_json: bool) -> int:
+def _tell(call: Call, report: Report, gate: Sequence[Judged]) -> int:
     """Print the report and what became of the floors; 1 when one was missed."""
-    if as_json:
-        print_json(report.as_dict() | {"gate": [each.as_dict() for each in gate]})
-    else:
-        parts = [report.to_text().removesuffix("\n"), "\n".join(map(str, gate))]
-        print_text("\n\n".join(part for part in parts if part))
+    parts = [report.to_text().removesuffix("\n"), "\n".join(map(str, gate))]
+    value = report.as_dict() | {"gate": [each.as_dict() for each in gate]}
+    call.answer(value, "\n\n".join(part for part in parts if part))
     return _MISSED if any(not each.passed for each in gate) else 0
 
 
@@ -189,28 +176,3 @@ def _writable(file: Path, option: str) -> Iterator[None]:
         raise StoreUnavailable(
             f"Can't write {file}: {error.strerror or error}. Name a file that can be written with {option}."
         ) from error
-
-
-@contextmanager
-def _progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """How progress is told: a bar on a terminal, a line for each tenth elsewhere."""
-    if quiet:
-        yield lambda _done, _total: None
-    elif sys.stderr.isatty():
-        from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
-        from rich.progress import Progress  # noqa: PLC0415 - As above.
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("questions", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
-    else:
-        yield _tell_tenths
-
-
-def _tell_tenths(done: int, total: int) -> None:
-    if done * _STEPS // total > (done - 1) * _STEPS // total:
-        warn(f"{done:,} of {total:,} answered")
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"eval": _eval}
-"""The commands of this file by name."""

@@ -5,40 +5,34 @@ Level: integrations.
 
 from __future__ import annotations
 
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
+from germane.integrations.cli.command import Call
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import print_text
 
 if TYPE_CHECKING:
     from germane.verbs.following import Following
-
-__all__ = ["Follow", "Since", "follow_each", "stopped_by_signals"]
 
 _TURN = 0.05
 """Seconds until an end is noticed that no event has brought."""
 
 T = TypeVar("T")
 
-Follow = Annotated[
-    bool, typer.Option("--follow", help="Go on with what happens from now on, until it is interrupted.")
-]
-Since = Annotated[int | None, typer.Option("--since", metavar="NUMBER", help="Only those after this number.")]
+Follow = Annotated[bool, opt("--follow", "Go on with what happens from now on, until it is interrupted.")]
+Since = Annotated[int | None, opt("--since NUMBER", "Only those after this number.")]
 
 
 def follow_each(
+    call: Call,
     follow: Callable[[Callable[[T], object]], Following[T]],
     *,
-    shape: Callable[[T], dict[str, Any]],
     row: Callable[[T], tuple[str, ...]],
     limit: int | None,
-    as_json: bool,
 ) -> None:
     """Print each entry of a log as it comes, on a line of its own, until so many or an interruption.
 
@@ -50,9 +44,7 @@ def follow_each(
         nonlocal left
         if stop.is_set():
             return
-        if as_json:
-            typer.echo(json.dumps(shape(entry), ensure_ascii=False))
-        else:
+        if not call.prints(entry, on_a_line=True):
             print_text("  ".join(filter(None, row(entry))))
         if left is not None:
             left -= 1

@@ -5,23 +5,18 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import typer
 
-from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, open_to_read
-from germane.integrations.cli.options import Agent, Database, Json
-from germane.integrations.cli.output import print_json, print_text
-from germane.integrations.shapes import finding_shape, stats_shape
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.output import print_text
 from germane.model.columns import bar, cut, table
 from germane.model.explanation import short_id
-from germane.stores.opening import location_of
 
 if TYPE_CHECKING:
     from germane import StoreStats
-
-__all__ = ["COMMANDS", "size_of"]
 
 _BAR = 40
 _WIDTH = 110
@@ -31,42 +26,28 @@ _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _STEP = 1000
 
 
-def _stats(
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """How many memories there are, of which kinds, in how much space."""
-    with open_to_read(database, agent) as engine:
+@command("stats")
+def _stats(call: Call) -> None:
+    with call.open() as engine:
         stats = engine.stats()
-    if as_json:
-        print_json(stats_shape(stats))
+    if call.prints(stats):
         return
     print_text("\n".join(cut(line, _WIDTH) for line in table(_rows(stats))))
     if stats.by_kind:
         print_text("\n" + "\n".join(_bars(stats.by_kind)))
 
 
-def _doctor(
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Look for damage in the store. Ends with 1 if there is any, and says what to do."""
-    with open_to_read(database, agent) as engine:
+@command("doctor")
+def _doctor(call: Call) -> None:
+    with call.open() as engine:
         findings = engine.doctor()
     damage = [each for each in findings if not each.advice]
-    if as_json:
-        print_json({"healthy": not damage, "findings": [finding_shape(finding) for finding in findings]})
-    elif not findings:
-        print_text(f"{location_of(database)}: nothing wrong was found.")
-    else:
-        print_text(
-            "\n".join(
-                f"{each.code}: {each.text}\n  {'Advice' if each.advice else 'Remedy'}: {each.remedy}"
-                for each in findings
-            )
-        )
+    lines = [
+        f"{each.code}: {each.text}\n  {'Advice' if each.advice else 'Remedy'}: {each.remedy}"
+        for each in findings
+    ]
+    said = "\n".join(lines) or f"{call.location}: nothing wrong was found."
+    call.answer({"healthy": not damage, "findings": findings}, said)
     if damage:
         raise typer.Exit(_FOUND_WRONG)
 
@@ -113,7 +94,3 @@ def size_of(amount: float) -> str:
             return f"{amount:.0f} {unit}" if unit == _UNITS[0] else f"{amount:.1f} {unit}"
         amount /= _STEP
     raise AssertionError(amount)
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"stats": _stats, "doctor": _doctor}
-"""The commands of this file by name."""

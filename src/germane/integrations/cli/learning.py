@@ -7,32 +7,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from germane import InvalidInput
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.options import Agent, Database, Json
-from germane.integrations.cli.output import print_json, print_table, print_text
+from germane import InvalidInput, Level, Shown
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import label_of, print_table, print_text
 from germane.integrations.cli.recorded import recorded
-from germane.integrations.ledger_shapes import observed_shape
-from germane.integrations.shapes import feedback_shape, lessons_shape, question_from, shown_from
-from germane.model.columns import cut, line_of
+from germane.integrations.shapes import to_json
 from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
-    from germane import Engine, Lessons, Observed, Shown
-
-__all__ = ["COMMANDS", "read_json", "read_shown", "whole_ids"]
+    from germane import Engine, Lessons, Observed
 
 _SHORTEST = 4
 _LABEL = 60
@@ -46,82 +36,56 @@ class _Switch(StrEnum):
     RESET = "reset"
 
 
+@command("feedback")
 def _feedback(
+    call: Call,
     *,
     context: Annotated[
         Path,
-        typer.Option(
-            "--context",
-            metavar="FILE",
-            help="What `assemble --json` or `recall --json` printed; - reads it from the standard input.",
+        opt(
+            "--context FILE",
+            "What `assemble --json` or `recall --json` printed; - reads it from the standard input.",
         ),
     ],
-    used: Annotated[
-        list[str] | None,
-        typer.Option("--used", metavar="ID", help="A memory in it that was used. Repeatable."),
-    ] = None,
+    used: Annotated[list[str] | None, opt("--used ID", "A memory in it that was used. Repeatable.")] = None,
     ignored: Annotated[
         list[str] | None,
-        typer.Option(
-            "--ignored",
-            metavar="ID",
-            help="One that was not; without any, all the others were not. Repeatable.",
-        ),
+        opt("--ignored ID", "One that was not; without any, all the others were not. Repeatable."),
     ] = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
 ) -> None:
-    """Say which memories of a context were used.
-
-    Their use is counted, once for each context, and the ranking learns from it where `germane learn on`
+    """Their use is counted, once for each context, and the ranking learns from it where `germane learn on`
     was said.
     """
     shown = read_shown(context)
-    with open_to_change(database, agent) as engine:
+    with call.open(writes=True) as engine:
         given = engine.feedback(
             shown,
             used=whole_ids(used or (), shown),
             ignored=None if ignored is None else whole_ids(ignored, shown),
         )
-    if as_json:
-        print_json(feedback_shape(given))
-        return
     known = len(given.used) - given.counted
-    print_text(
+    call.answer(
+        given,
         f"Uses counted: {given.counted} of {len(shown.parts)} memories shown"
         + (f"; known already: {known}" if known else "")
-        + (f"; examples kept to learn from: {given.examples}." if given.examples else ".")
+        + (f"; examples kept to learn from: {given.examples}." if given.examples else "."),
     )
 
 
+@command("observe")
 def _observe(
-    answer: Annotated[
-        str, typer.Argument(metavar="ANSWER", help="What was answered; - reads it from the standard input.")
-    ],
+    call: Call,
+    answer: Annotated[str, arg("ANSWER", "What was answered; - reads it from the standard input.")],
     *,
     assembly: Annotated[
-        str | None,
-        typer.Option(
-            "--assembly", metavar="ID", help="The recorded assembly that was shown; the latest if not said."
-        ),
+        str | None, opt("--assembly ID", "The recorded assembly that was shown; the latest if not said.")
     ] = None,
     context: Annotated[
-        Path | None,
-        typer.Option(
-            "--context", metavar="FILE", help="What `assemble --json` or `recall --json` printed instead."
-        ),
+        Path | None, opt("--context FILE", "What `assemble --json` or `recall --json` printed instead.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count nothing, and say what would be counted.")
-    ] = False,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Count nothing, and say what would be counted.")] = False,
 ) -> None:
-    """Find out which memories of a context an answer draws on, and count their use.
-
-    It goes by the telling words of the answer, so it misses what is said in other words. What was shown is
+    """It goes by the telling words of the answer, so it misses what is said in other words. What was shown is
     the latest assembly in the ledger (`germane assemble --record`), or what --context holds.
     """
     if assembly is not None and context is not None:
@@ -130,47 +94,40 @@ def _observe(
         raise InvalidInput("ANSWER and --context can't both be the standard input. Give one as a file.")
     said = sys.stdin.read() if answer == "-" else answer
     given = None if context is None else read_json(context)
-    with (open_to_read if dry_run else open_to_change)(database, agent) as engine:
+    with call.open(writes=not dry_run) as engine:
         if given is None:
             found = engine.observe(recorded(engine, assembly), said, count=not dry_run)
         else:
             shown = shown_from(given)
             found = engine.observe(shown, said, count=not dry_run, question=question_from(given))
-        rows = () if as_json else [_observed_row(engine, one, found) for one in _by_score(found)]
-    if as_json:
-        print_json(observed_shape(found))
+        rows = () if call.as_json else [_observed_row(engine, one, found) for one in _by_score(found)]
+    if call.prints(found):
         return
     if rows:
         print_table(("USED", "SHARE", "MEMORY", "TEXT"), rows, right=(1,))
     print_text(_said(found))
 
 
+@command("learn")
 def _learn(
+    call: Call,
     switch: Annotated[
-        _Switch | None,
-        typer.Argument(metavar="[on|off|reset]", help="What to do; without it the state is shown."),
+        _Switch | None, arg("[on|off|reset]", "What to do; without it the state is shown.")
     ] = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
 ) -> None:
-    """Let the ranking learn from feedback, or not, or forget what it learned.
-
-    It is off until it is switched on. `off` keeps what was learned for the next time, and `reset`
+    """It is off until it is switched on. `off` keeps what was learned for the next time, and `reset`
     removes it. The setting stays with the agent.
     """
     removed = 0
-    with open_to_read(database, agent) if switch is None else open_to_change(database, agent) as engine:
+    with call.open(writes=switch is not None) as engine:
         if switch is _Switch.RESET:
             removed = engine.unlearn()
         on = None if switch in (None, _Switch.RESET) else switch is _Switch.ON
         lessons = engine.learn(on)
-    if as_json:
-        print_json({**lessons_shape(lessons), "removed": removed})
-        return
+    lines = [_told(lessons)]
     if switch is _Switch.RESET:
-        print_text(f"Removed {removed:,} examples; all parts of a score count alike again.")
-    print_text(_told(lessons))
+        lines.insert(0, f"Removed {removed:,} examples; all parts of a score count alike again.")
+    call.answer({**to_json(lessons), "removed": removed}, "\n".join(lines))
 
 
 def read_shown(file: Path) -> Shown:
@@ -188,6 +145,33 @@ def read_json(file: Path) -> Any:
         raise InvalidInput(
             f"--context {file} holds no JSON ({error}). Write it with `germane assemble ... --json`."
         ) from error
+
+
+def shown_from(shape: Any) -> Shown:
+    """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
+    try:
+        if "results" in shape:
+            kind, account = "recall", shape
+            parts = {one["memory"]["id"]: one["parts"] for one in shape["results"]}
+        else:
+            kind, account = "context", shape["trace"]
+            parts = {one["id"]: one["parts"] for one in account["entries"] if one["included"]}
+        question, now = account["question"]["text"], datetime.fromisoformat(account["now"])
+        levels = {one["id"]: Level(one["level"]) for one in account.get("entries", ()) if one["included"]}
+        return Shown.of(
+            kind, question=question, now=now, parts=parts, weights=account["weights"], levels=levels
+        )
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"This JSON doesn't say what was shown ({error!r}). Pass what `germane assemble --json` or "
+            "`germane recall --json` printed."
+        ) from error
+
+
+def question_from(shape: Any) -> str:
+    """The question of a context, a trace or a recall, from JSON that `shown_from` takes."""
+    account = shape if "results" in shape else shape["trace"]
+    return str(account["question"]["text"])
 
 
 def whole_ids(texts: Sequence[str], shown: Shown) -> list[str]:
@@ -211,7 +195,7 @@ def _by_score(found: Observed) -> list[str]:
 
 
 def _observed_row(engine: Engine, memory_id: str, found: Observed) -> list[str]:
-    text = cut(line_of(engine.get(memory_id).renditions.micro.text), _LABEL)
+    text = label_of(engine.get(memory_id), _LABEL)
     used = "yes" if memory_id in found.used else ""
     return [used, f"{found.scores[memory_id]:.2f}", short_id(memory_id), text]
 
@@ -234,7 +218,3 @@ def _told(lessons: Lessons) -> str:
     named = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
     contexts = f"{weights.contexts:,} context{'' if weights.contexts == 1 else 's'}"
     return f"Learning is on. {named}, from {weights.examples:,} examples in {contexts}."
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"feedback": _feedback, "observe": _observe, "learn": _learn}
-"""The commands of this file by name."""

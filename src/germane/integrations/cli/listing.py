@@ -5,68 +5,49 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
-
-import typer
 
 from germane import Filter, InvalidInput, Memory, Note, TimeRange
 from germane.integrations.cli import options
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    fields_of,
-    id_of,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_table, warn
-from germane.integrations.shapes import memory_shape
-from germane.model.columns import cut, line_of
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.options import opt
+from germane.integrations.cli.output import label_of, print_table, warn
 from germane.model.explanation import short_id
-
-__all__ = ["COMMANDS"]
 
 _LABEL = 100
 _PAGE = 20
 
 _Statuses = Annotated[
     list[str] | None,
-    typer.Option(
-        "--status",
-        metavar="STATUS",
-        help="Only memories of this status: active, unless said otherwise, superseded, archived or "
+    opt(
+        "--status STATUS",
+        "Only memories of this status: active, unless said otherwise, superseded, archived or "
         "forgotten. Repeatable.",
     ),
 ]
 
 
+@command("memories")
 def _memories(
+    call: Call,
     *,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
-    ] = None,
+    subject: options.SubjectFilter = None,
     source: options.SourceFilter = None,
     meta: options.MetaFilter = None,
     since: options.Since = None,
     until: options.Until = None,
     min_importance: options.MinImportance = None,
-    pinned: Annotated[bool, typer.Option("--pinned", help="Only memories that are pinned.")] = False,
+    pinned: Annotated[bool, opt("--pinned", "Only memories that are pinned.")] = False,
     status: _Statuses = None,
-    order: Annotated[
-        str, typer.Option("--order", metavar="ORDER", help="newest, oldest or important: what comes first.")
-    ] = "newest",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = _PAGE,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Go on after the memory that ended a page.")
-    ] = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
+    order: Annotated[str, opt("--order ORDER", "newest, oldest or important: what comes first.")] = "newest",
+    limit: options.Most = _PAGE,
+    after: Annotated[str | None, opt("--after ID", "Go on after the memory that ended a page.")] = None,
 ) -> None:
-    """The memories that there are, a page at a time, and how many."""
     if limit < 1:
         raise InvalidInput(f"--limit={limit} shows nothing: take 1 or more.")
     # Words of the user's: the filter and the engine read them, and name those that there are.
@@ -81,12 +62,12 @@ def _memories(
         **{name: words for name, words in asked.items() if words},
     )
     ordered: Any = order
-    with open_to_read(database, agent) as engine:
+    with call.open() as engine:
         start = None if after is None else id_of(engine, after)
         found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
         total = engine.count(where)
         notes = engine.notes_on(where)
-    _print_page(found[:limit], total, notes, more=len(found) > limit, as_json=as_json)
+    _print_page(call, found[:limit], total, notes, more=len(found) > limit)
 
 
 def _time(since: str | None, until: str | None) -> TimeRange | None:
@@ -95,16 +76,9 @@ def _time(since: str | None, until: str | None) -> TimeRange | None:
     return TimeRange(since=since, until=until)
 
 
-def _print_page(
-    page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool, as_json: bool
-) -> None:
-    if as_json:
-        after = page[-1].ref if more else None
-        memories, said = (
-            [memory_shape(each) for each in page],
-            [{"code": one.code, "text": one.text} for one in notes],
-        )
-        print_json({"memories": memories, "total": total, "after": after, "notes": said})
+def _print_page(call: Call, page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool) -> None:
+    after = page[-1].ref if more else None
+    if call.prints({"memories": page, "total": total, "after": after, "notes": notes}):
         return
     for note in notes:
         warn(f"Note: {note.text}")
@@ -117,14 +91,10 @@ def _print_page(
                     each.kind,
                     str(each.scope),
                     f"{each.created_at:%Y-%m-%d}",
-                    cut(line_of(each.renditions.micro.text), _LABEL),
+                    label_of(each, _LABEL),
                 )
                 for each in page
             ],
         )
     rest = f" Go on with --after {short_id(page[-1].ref)}." if more else ""
     warn(f"{len(page):,} of {total:,} memories.{rest}")
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"memories": _memories}
-"""The commands of this file by name."""

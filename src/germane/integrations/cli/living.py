@@ -6,128 +6,87 @@ Level: integrations.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    id_of,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.options import Agent, Database, Json, Target
-from germane.integrations.cli.output import print_json, print_table, print_text
-from germane.integrations.life_shapes import event_shape, upkeep_shape
-from germane.integrations.shapes import memory_shape
-from germane.model.columns import cut, line_of
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.opening import id_of
+from germane.integrations.cli.options import Target, arg, opt
+from germane.integrations.cli.output import label_of, print_table, print_text
 from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
     from germane import Engine, LifeEvent, Memory, Upkeep, UpkeepStep
 
-__all__ = ["COMMANDS"]
-
 _LABEL = 60
 
 
+@command("confirm")
 def _confirm(
+    call: Call,
     memory_id: Target,
     *,
-    core: Annotated[bool, typer.Option("--core", help="Make it a core fact at once.")] = False,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    core: Annotated[bool, opt("--core", "Make it a core fact at once.")] = False,
 ) -> None:
-    """Say that a fact was met again."""
-    with open_to_change(database, agent) as engine:
-        _told(engine.confirm(id_of(engine, memory_id), core=core), as_json=as_json)
+    with call.open(writes=True) as engine:
+        _tell(call, engine.confirm(id_of(engine, memory_id), core=core))
 
 
+@command("contradict")
 def _contradict(
+    call: Call,
     memory_id: Target,
     *,
-    by: Annotated[
-        str | None, typer.Option("--by", metavar="ID", help="The memory that speaks against it.")
-    ] = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    by: Annotated[str | None, opt("--by ID", "The memory that speaks against it.")] = None,
 ) -> None:
-    """Say that something speaks against a fact: its confidence falls by 0.2."""
-    with open_to_change(database, agent) as engine:
+    with call.open(writes=True) as engine:
         other = None if by is None else id_of(engine, by)
-        _told(engine.contradict(id_of(engine, memory_id), by=other), as_json=as_json)
+        _tell(call, engine.contradict(id_of(engine, memory_id), by=other))
 
 
+@command("review")
 def _review(
+    call: Call,
     memory_id: Target,
-    outcome: Annotated[
-        str, typer.Argument(metavar="OUTCOME", help="success, partial, pending, failure or abandoned.")
-    ],
+    outcome: Annotated[str, arg("OUTCOME", "success, partial, pending, failure or abandoned.")],
     *,
-    result: Annotated[
-        str | None, typer.Option("--result", metavar="TEXT", help="What came of a decision.")
-    ] = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    result: Annotated[str | None, opt("--result TEXT", "What came of a decision.")] = None,
 ) -> None:
-    """Say how a decision turned out, or whether a procedure worked."""
-    with open_to_change(database, agent) as engine:
-        _told(engine.review(id_of(engine, memory_id), outcome, result=result), as_json=as_json)
+    with call.open(writes=True) as engine:
+        _tell(call, engine.review(id_of(engine, memory_id), outcome, result=result))
 
 
+@command("triggered")
 def _triggered(
+    call: Call,
     memory_id: Target,
     *,
-    false_positive: Annotated[bool, typer.Option("--false-positive", help="It was a false alarm.")] = False,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    false_positive: Annotated[bool, opt("--false-positive", "It was a false alarm.")] = False,
 ) -> None:
-    """Say that a censor was triggered."""
-    with open_to_change(database, agent) as engine:
+    with call.open(writes=True) as engine:
         after = engine.triggered(id_of(engine, memory_id), false_positive=false_positive)
-        _told(after, as_json=as_json)
+        _tell(call, after)
 
 
-def _retire(
-    memory_id: Target,
-    *,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
-) -> None:
-    """Take a fact, a procedure or a censor out of use, or archive an episode."""
-    with open_to_change(database, agent) as engine:
-        _told(engine.retire(id_of(engine, memory_id)), as_json=as_json)
+@command("retire")
+def _retire(call: Call, memory_id: Target) -> None:
+    with call.open(writes=True) as engine:
+        _tell(call, engine.retire(id_of(engine, memory_id)))
 
 
+@command("events")
 def _events(
-    memory_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A memory; without it, all of the agent's.")
-    ] = None,
+    call: Call,
+    memory_id: Annotated[str | None, arg("[ID]", "A memory; without it, all of the agent's.")] = None,
     *,
-    since: Annotated[
-        int, typer.Option("--since", metavar="NUMBER", min=0, help="Only what came after this event.")
-    ] = 0,
-    limit: Annotated[
-        int | None, typer.Option("--limit", metavar="COUNT", min=1, help="At most so many.")
-    ] = None,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    since: Annotated[int, opt("--since NUMBER", "Only what came after this event.", min=0)] = 0,
+    limit: Annotated[int | None, opt("--limit COUNT", "At most so many.", min=1)] = None,
 ) -> None:
-    """What moved a memory from stage to stage, by whom and why."""
-    with open_to_read(database, agent) as engine:
+    with call.open() as engine:
         one = None if memory_id is None else id_of(engine, memory_id)
         found = engine.events(one, since=since, limit=limit)
-    if as_json:
-        print_json([event_shape(event) for event in found])
-    elif not found:
+    if call.prints(found):
+        return
+    if not found:
         print_text("Nothing has happened to it yet." if one else "Nothing has happened yet.")
     else:
         print_table(
@@ -137,40 +96,28 @@ def _events(
         )
 
 
+@command("maintain")
 def _maintain(
+    call: Call,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and say what would be done.")
-    ] = False,
-    database: Database = DEFAULT_DATABASE,
-    agent: Agent = DEFAULT_AGENT,
-    as_json: Json = False,
+    dry_run: Annotated[bool, opt("--dry-run", "Change nothing, and say what would be done.")] = False,
 ) -> None:
-    """Age episodes, settle what was counted, merge duplicates, mark outdated quotations.
-
-    It may be interrupted at any time, and goes on when it is called again.
-    """
+    """It may be interrupted at any time, and goes on when it is called again."""
     # Looking changes nothing, so that a file that can only be read can be looked at.
-    with (open_to_read if dry_run else open_to_change)(database, agent) as engine:
+    with call.open(writes=not dry_run) as engine:
         upkeep = engine.maintain(dry_run=dry_run, progress=_shown if sys.stderr.isatty() else None)
-        rows = () if as_json else [_step_row(engine, step) for step in upkeep.steps]
-    if as_json:
-        print_json(upkeep_shape(upkeep))
+        rows = () if call.as_json else [_step_row(engine, step) for step in upkeep.steps]
+    if call.prints(upkeep):
         return
     if rows:
         print_table(["task", "memory", "stage", "with", "text"], rows)
     print_text(_summary(upkeep))
 
 
-def _told(memory: Memory, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"memory": memory_shape(memory)})
-        return
-    label = cut(line_of(memory.renditions.micro.text), _LABEL)
-    print_text(
-        f"{str(memory.stage).capitalize()}: {short_id(memory.id)}  {memory.kind}  {label}  "
-        f"(confidence {memory.confidence:.2f})"
-    )
+def _tell(call: Call, memory: Memory) -> None:
+    label = label_of(memory, _LABEL)
+    said = f"{str(memory.stage).capitalize()}: {short_id(memory.id)}  {memory.kind}  {label}"
+    call.answer({"memory": memory}, f"{said}  (confidence {memory.confidence:.2f})")
 
 
 def _row(event: LifeEvent) -> list[str]:
@@ -191,7 +138,7 @@ def _row(event: LifeEvent) -> list[str]:
 
 def _step_row(engine: Engine, step: UpkeepStep) -> list[str]:
     moved = f"{step.before} → {step.after}" if step.after else ""
-    text = cut(line_of(engine.get(step.memory_id).renditions.micro.text), _LABEL)
+    text = label_of(engine.get(step.memory_id), _LABEL)
     other = short_id(step.other) if step.other else ""
     return [str(step.task), short_id(step.memory_id), moved, other, text]
 
@@ -210,15 +157,3 @@ def _shown(done: int, of: int, step: UpkeepStep | None) -> None:
     end = "\n" if done == of else ""
     sys.stderr.write(f"\r{done:,} of {of:,}{f'  {step.task}' if step else ''}\x1b[K{end}")
     sys.stderr.flush()
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "confirm": _confirm,
-    "contradict": _contradict,
-    "review": _review,
-    "triggered": _triggered,
-    "retire": _retire,
-    "events": _events,
-    "maintain": _maintain,
-}
-"""The commands of this file by name."""

@@ -21,23 +21,6 @@ from germane.stores.opening import exists
 if TYPE_CHECKING:
     from germane import Embedder, Engine, Memory, Space
 
-__all__ = [
-    "DEFAULT_AGENT",
-    "DEFAULT_DATABASE",
-    "EMBEDDERS",
-    "all_memories",
-    "check_is_there",
-    "chosen_embedder",
-    "embedder_named",
-    "fields_of",
-    "id_of",
-    "moment_of",
-    "open_to_change",
-    "open_to_read",
-    "open_to_write",
-]
-
-DEFAULT_DATABASE = "germane.db"
 DEFAULT_AGENT = "default"
 
 EMBEDDERS: Final = {"static": "StaticEmbedder", "onnx": "OnnxEmbedder"}
@@ -46,38 +29,6 @@ _ID_LENGTH = 36
 _SHORTEST = 4
 _PAGE = 1000
 _NAMED = 5
-
-
-def open_to_write(database: str, agent: str) -> Engine:
-    """An engine on the file, which is made when it isn't there."""
-    return germane.open(database, agent=agent, embedder=chosen_embedder())
-
-
-def open_to_change(
-    database: str,
-    agent: str,
-    *,
-    now: datetime | None = None,
-    frames: Path | tuple[()] = (),
-    record: bool = False,
-) -> Engine:
-    """An engine that writes to a file that is there already, at a given moment if there is one."""
-    check_is_there(database)
-    clock = None if now is None else lambda: now
-    return germane.open(
-        database, agent=agent, embedder=chosen_embedder(), clock=clock, frames=frames, record=record
-    )
-
-
-def open_to_read(
-    database: str, agent: str, *, now: datetime | None = None, frames: Path | tuple[()] = ()
-) -> Engine:
-    """An engine that reads a file that is there, at a given moment if there is one."""
-    check_is_there(database)
-    clock = None if now is None else lambda: now
-    return germane.open(
-        database, agent=agent, embedder=chosen_embedder(), read_only=True, clock=clock, frames=frames
-    )
 
 
 def text_of(file: Path) -> str:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from germane.model.columns import harmless, table, width
+from germane.model.columns import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
-    from germane import Emptiness
-
-__all__ = ["is_terminal", "print_json", "print_table", "print_text", "warn", "warn_empty"]
+    from germane import Context, Emptiness, Memory
 
 _LEAST = 24
 """Columns that the last column of a table needs to be read, the gap before it included."""
@@ -31,9 +29,11 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def print_json(value: Any) -> None:
-    """One JSON value, readable and in the order of its fields."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))
+def print_json(value: Any, *, on_a_line: bool = False) -> None:
+    """One value as JSON, readable unless it has to stand on a line, in the order of its fields."""
+    from germane.integrations.shapes import to_json  # noqa: PLC0415 - The help needs none of it.
+
+    typer.echo(json.dumps(to_json(value), ensure_ascii=False, indent=None if on_a_line else 2))
 
 
 def print_text(text: str) -> None:
@@ -75,13 +75,29 @@ def _print_stacked(before: Sequence[str], last: Sequence[str]) -> None:
         typer.echo(f"{harmless(line)}\n  {harmless(text)}" if number else harmless(line))
 
 
-def warn_empty(emptiness: Emptiness, agent: str) -> None:
+def label_of(memory: Memory, columns: int) -> str:
+    """The shortest text of a memory, on a line that is no wider than so many columns."""
+    return cut(line_of(memory.renditions.micro.text), columns)
+
+
+def warn_of_context(context: Context, *more: str) -> None:
+    """The notes of a context, what `more` there is to say, and how many tokens and memories are in it."""
+    trace = context.trace
+    counted = f"{context.tokens:,} of {trace.budget:,} tokens ({trace.counter})"
+    memories = f"{len(trace.included)} in, {len(trace.excluded)} left out"
+    for line in (*(f"Note: {note.text}" for note in trace.notes), *more, f"{counted}; memories: {memories}."):
+        warn(line)
+
+
+def why_empty(emptiness: Emptiness | None, agent: str) -> list[str]:
     """Why nothing is shown; where nothing is stored, also whose memory was asked, which may be a slip."""
     from germane.model.explanation import sentence_of  # noqa: PLC0415 - The help needs none of it.
 
+    if emptiness is None:
+        return []
     told = agent and emptiness == "nothing_stored"
     whose = f" It is {agent!r}; --agent or GERMANE_AGENT names another." if told else ""
-    warn(f"{sentence_of(emptiness)}{whose}")
+    return [f"{sentence_of(emptiness)}{whose}"]
 
 
 def warn(text: str, *, is_error: bool = False) -> None:

@@ -13,14 +13,15 @@ from typing import Final
 
 from germane.integrations.cli.output import warn
 
-__all__ = ["progress_of"]
-
 _SECONDS_BETWEEN_LINES: Final = 2.0
 
 
 @contextmanager
-def progress_of(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """What to tell how much is done, and of how much. `what` is in the plural: "tables"."""
+def progress_of(what: str, *, quiet: bool, tenths: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """What to tell how much is done, and of how much. `what` is in the plural: "tables".
+
+    Where there is no terminal, a line is printed each few seconds, or with `tenths` for each tenth.
+    """
     if quiet:
         yield lambda *_: None
     elif sys.stderr.isatty():
@@ -31,7 +32,15 @@ def progress_of(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None
             task = bar.add_task(what, total=None)
             yield lambda done, total: bar.update(task, completed=done, total=total)
     else:
-        yield _Lines(what)
+        yield _tenths_of(what) if tenths else _Lines(what)
+
+
+def _tenths_of(what: str) -> Callable[[int, int], None]:
+    def tell(done: int, total: int) -> None:
+        if done * 10 // total > (done - 1) * 10 // total:
+            warn(f"{done:,} of {total:,} {what}")
+
+    return tell
 
 
 class _Lines:

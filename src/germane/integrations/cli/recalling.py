@@ -5,77 +5,54 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from germane import Filter, InvalidInput, Level
 from germane.integrations.cli import options
-from germane.integrations.cli.holding import Into, enter, tell_entered
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    fields_of,
-    id_of,
-    moment_of,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_table, print_text, warn, warn_empty
-from germane.integrations.shapes import Shape, memory_shape, recalled_shape, renditions_shape
-from germane.model.columns import cut, line_of
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.holding import Into, enter
+from germane.integrations.cli.opening import fields_of, id_of
+from germane.integrations.cli.options import opt
+from germane.integrations.cli.output import label_of, print_table, print_text, warn, why_empty
+from germane.integrations.shapes import to_json
 from germane.model.diffs import diff
 from germane.model.explanation import short_id, why_of
 
 if TYPE_CHECKING:
     from germane import Memory, Ranked, Recalled
 
-__all__ = ["COMMANDS", "RankerName", "print_recalled"]
-
 _LABEL = 100
 
 RankerName = Annotated[
-    str,
-    typer.Option(
-        "--ranker",
-        metavar="NAME",
-        help="relevance, or hybrid: half meaning, and tags asked for, recency and accesses.",
-    ),
+    str, opt("--ranker NAME", "relevance, or hybrid: half meaning, and tags asked for, recency and accesses.")
 ]
 
 
+@command("recall")
 def _recall(
+    call: Call,
     query: options.QueryText,
     *,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
+    limit: options.Most = 10,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
     since: options.Since = None,
     until: options.Until = None,
     min_importance: options.MinImportance = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", metavar="TEXT", help="Only memories with this very subject.")
-    ] = None,
+    subject: options.SubjectFilter = None,
     source: options.SourceFilter = None,
     meta: options.MetaFilter = None,
     with_space: options.WithSpaces = None,
-    superseded: Annotated[
-        bool, typer.Option("--include-superseded", help="Old versions of memories too.")
-    ] = False,
+    superseded: Annotated[bool, opt("--include-superseded", "Old versions of memories too.")] = False,
     ranker: RankerName = "relevance",
     into: Into = None,
     now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """The memories that have most to do with a question, best first."""
     _check_owner(into, with_space)
-    opened = open_to_read if into is None else open_to_change
-    with opened(database, agent, now=moment_of(now, name="--now")) as engine:
+    with call.open(writes=into is not None, now=now) as engine:
         recalled = engine.recall(
             query,
             limit=limit,
@@ -92,43 +69,28 @@ def _recall(
             spaces=with_space or (),
         )
         entered = None if into is None else enter(engine.working_set(into), recalled)
-    print_recalled(recalled, entered, agent=agent, as_json=as_json)
+    print_recalled(call, recalled, entered, agent=call.agent)
 
 
-def _show(
-    memory_id: options.Target,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
-) -> None:
-    """One memory: its fields, its texts and its versions."""
-    with open_to_read(database, agent) as engine:
+@command("show")
+def _show(call: Call, memory_id: options.Target) -> None:
+    with call.open() as engine:
         memory = engine.get(id_of(engine, memory_id))
         versions = engine.history(memory.id)
-    if as_json:
-        print_json(
-            {
-                "memory": memory_shape(memory),
-                "renditions": renditions_shape(memory),
-                "versions": [_version_shape(version) for version in versions],
-            }
-        )
-    else:
+    briefly = [
+        {"id": each.version_id, "version": each.version, "status": each.status, "created_at": each.created_at}
+        for each in versions
+    ]
+    if not call.prints({"memory": memory, "renditions": memory.renditions, "versions": briefly}):
         _print_memory(memory, versions)
 
 
-def _history(
-    memory_id: options.Target,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
-) -> None:
-    """Every version of a memory, the first version first, and what changed from each to the next."""
-    with open_to_read(database, agent) as engine:
+@command("history")
+def _history(call: Call, memory_id: options.Target) -> None:
+    with call.open() as engine:
         versions = engine.history(id_of(engine, memory_id))
     diffs = [diff(before, after) for before, after in pairwise(versions)]
-    if as_json:
-        print_json({"versions": [memory_shape(version) for version in versions], "diffs": diffs})
+    if call.prints({"versions": versions, "diffs": diffs}):
         return
     _print_versions(versions)
     for each in diffs:
@@ -136,15 +98,15 @@ def _history(
 
 
 def print_recalled(
-    recalled: Recalled, entered: Shape | None = None, *, agent: str = "", as_json: bool
+    call: Call, recalled: Recalled, entered: tuple[dict[str, Any], str] | None = None, *, agent: str = ""
 ) -> None:
     """What a recall found and how, or why nothing; and what became of it in a working set."""
-    if as_json:
-        print_json({**recalled_shape(recalled), "entered": entered})
+    if call.as_json:
+        call.prints({**to_json(recalled), "entered": entered and entered[0]})
         return
     _print_ranked(recalled, agent)
     if entered is not None:
-        tell_entered(entered)
+        print_text(entered[1])
 
 
 def _check_owner(into: str | None, with_space: Sequence[str] | None) -> None:
@@ -156,10 +118,8 @@ def _check_owner(into: str | None, with_space: Sequence[str] | None) -> None:
 
 
 def _print_ranked(recalled: Recalled, agent: str) -> None:
-    for note in recalled.notes:
-        warn(f"Note: {note.text}")
-    if recalled.emptiness is not None:
-        warn_empty(recalled.emptiness, agent)
+    for line in (*(f"Note: {note.text}" for note in recalled.notes), *why_empty(recalled.emptiness, agent)):
+        warn(line)
     if not recalled:
         return
     print_table(
@@ -171,7 +131,7 @@ def _print_ranked(recalled: Recalled, agent: str) -> None:
                 short_id(ranked.memory.ref),
                 ranked.memory.kind,
                 f"{ranked.memory.created_at:%Y-%m-%d}",
-                _label(ranked.memory),
+                label_of(ranked.memory, _LABEL),
             )
             for ranked in recalled
         ],
@@ -186,7 +146,7 @@ def _why(ranked: Ranked) -> str:
 
 
 def _print_memory(memory: Memory, versions: tuple[Memory, ...]) -> None:
-    fields = memory_shape(memory)
+    fields = to_json(memory)
     content = fields.pop("content")
     width = max(map(len, fields))
     lines = [f"{name:<{width}}  {_value(value)}" for name, value in fields.items() if value not in _UNSAID]
@@ -222,23 +182,9 @@ def _print_versions(versions: tuple[Memory, ...]) -> None:
                 short_id(memory.version_id),
                 str(memory.status),
                 f"{memory.created_at:%Y-%m-%d %H:%M}",
-                _label(memory),
+                label_of(memory, _LABEL),
             )
             for memory in versions
         ],
         right=(0,),
     )
-
-
-def _version_shape(memory: Memory) -> dict[str, Any]:
-    shape = memory_shape(memory)
-    named = {name: shape[name] for name in ("version", "status", "created_at")}
-    return {"id": memory.version_id, **named}
-
-
-def _label(memory: Memory) -> str:
-    return cut(line_of(memory.renditions.micro.text), _LABEL)
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"recall": _recall, "show": _show, "history": _history}
-"""The commands of this file by name."""

@@ -12,8 +12,6 @@ from germane import InvalidInput
 if TYPE_CHECKING:
     from germane import Assembly, Engine
 
-__all__ = ["recorded", "whole_assembly_id"]
-
 _SHORTEST = 4
 
 

@@ -5,22 +5,17 @@ Level: integrations. The context before is made again from the ledger, where eac
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from germane import InvalidInput
 from germane.integrations.cli import options
-from germane.integrations.cli.opening import DEFAULT_AGENT, DEFAULT_DATABASE, moment_of, open_to_change
-from germane.integrations.cli.output import print_json, print_text, warn
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import print_text, warn, warn_of_context
 from germane.integrations.cli.recorded import recorded
-from germane.integrations.shapes import refreshed_shape
 
 if TYPE_CHECKING:
     from germane import Assembly, Context, Engine, Refreshed
-
-__all__ = ["COMMANDS"]
 
 _SAYS = {
     "first": "There was no context yet.",
@@ -33,29 +28,24 @@ _SAYS = {
 _ASSEMBLED = frozenset({"assemble", "cut"})
 _LOOKED_AT = 100
 
-_Said = Annotated[str, typer.Argument(metavar="[TEXT]", help="What is said now.")]
+_Said = Annotated[str, arg("[TEXT]", "What is said now.")]
 _Before = Annotated[
     str | None,
-    typer.Option(
-        "--context",
-        metavar="ID",
-        help="The recorded context to hold it against, by its id or the beginning or end of it; the latest "
-        "if not said.",
+    opt(
+        "--context ID",
+        "The recorded context to hold it against, by its id or the beginning or end of it; the latest"
+        " if not said.",
     ),
 ]
-_Room = Annotated[
-    int | None,
-    typer.Option("--room", metavar="TOKENS", help="The tokens that are left for a context: more is cut."),
-]
-_Acting = Annotated[bool, typer.Option("--acting", help="The agent is about to act on a decision.")]
-_Always = Annotated[bool, typer.Option("--always", help="Print the context too where it still serves.")]
-_PlanName = Annotated[
-    str | None,
-    typer.Option("--plan", metavar="PLAN", help="That of the context before, or layered, if not said."),
-]
+_Room = Annotated[int | None, opt("--room TOKENS", "The tokens that are left for a context: more is cut.")]
+_Acting = Annotated[bool, opt("--acting", "The agent is about to act on a decision.")]
+_Always = Annotated[bool, opt("--always", "Print the context too where it still serves.")]
+_PlanName = Annotated[str | None, opt("--plan PLAN", "That of the context before, or layered, if not said.")]
 
 
+@command("refresh")
 def _refresh(
+    call: Call,
     said: _Said = "",
     *,
     context: _Before = None,
@@ -68,19 +58,13 @@ def _refresh(
     frames: options.FramesFile = None,
     scope: options.Scopes = None,
     now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """A new context where the one before no longer serves what is said now, else nothing.
-
-    Call it at each turn, with what was said: the first call makes a context, and each later one says whether
-    that still serves. A new one goes to the standard output, ready to be piped, and into the ledger, where
-    the next call finds it, and so does one that is only cut to its --room; why there is one, or why not,
-    goes to the error stream.
+    """Call it at each turn, with what was said: the first call makes a context, and each later one says
+    whether that still serves. A new one goes to the standard output, ready to be piped, and into the ledger,
+    where the next call finds it, and so does one that is only cut to its --room; why there is one, or why
+    not, goes to the error stream.
     """
-    moment = moment_of(now, name="--now")
-    with open_to_change(database, agent, now=moment, frames=frames or (), record=True) as engine:
+    with call.open(writes=True, now=now, frames=frames, record=True) as engine:
         known = _known(engine, context)
         before = None if known is None else _again(engine, known)
         refreshed = engine.refresh(
@@ -94,7 +78,7 @@ def _refresh(
             counter=None if known is None else known.counter,
             scopes=scope or (),
         )
-    _print(refreshed, always=always, as_json=as_json)
+    _print(call, refreshed, always=always)
 
 
 def _known(engine: Engine, named: str | None) -> Assembly | None:
@@ -120,9 +104,8 @@ def _again(engine: Engine, known: Assembly) -> Context | None:
     return replayed.context
 
 
-def _print(refreshed: Refreshed, *, always: bool, as_json: bool) -> None:
-    if as_json:
-        print_json(refreshed_shape(refreshed))
+def _print(call: Call, refreshed: Refreshed, *, always: bool) -> None:
+    if call.prints(refreshed):
         return
     made = refreshed.context
     if (refreshed.needed or always) and made.text:
@@ -131,14 +114,4 @@ def _print(refreshed: Refreshed, *, always: bool, as_json: bool) -> None:
     if refreshed.reason is None:
         warn(f"The context before still serves.{shared}")
         return
-    for note in made.trace.notes:
-        warn(f"Note: {note.text}")
-    warn(f"{_SAYS[refreshed.reason.value]}{shared}")
-    warn(
-        f"{made.tokens:,} of {made.trace.budget:,} tokens ({made.trace.counter}); "
-        f"memories: {len(made.trace.included)} in, {len(made.trace.excluded)} left out."
-    )
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"refresh": _refresh}
-"""The commands of this file by name."""
+    warn_of_context(made, f"{_SAYS[refreshed.reason.value]}{shared}")

@@ -5,56 +5,32 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated
 
 import germane
 from germane import InvalidInput
-from germane.integrations.cli.opening import DEFAULT_DATABASE
-from germane.integrations.cli.options import Database, Json
-from germane.integrations.cli.output import print_json, print_text
-from germane.integrations.cli.progress import progress_of
-from germane.stores.opening import is_address, location_of
+from germane.integrations.cli.command import Call, command
+from germane.integrations.cli.options import Yes, opt
+from germane.integrations.cli.output import print_text
+from germane.integrations.shapes import to_json
+from germane.stores.opening import is_address
 
-__all__ = ["COMMANDS"]
-
-_Named = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Which agent.")]
-_Yes = Annotated[bool, typer.Option("--yes", help="Confirm that it can't be undone.")]
+_Named = Annotated[str | None, opt("--agent NAME", "Which agent.")]
 
 
-def _remove(
-    *,
-    agent: _Named = None,
-    yes: _Yes = False,
-    database: Database = DEFAULT_DATABASE,
-    as_json: Json = False,
-) -> None:
-    """Remove an agent for good, with all that the store holds of it.
-
-    It leaves its spaces, and those end in which nobody else is. If it is interrupted, run it again. In
+@command("db remove")
+def _remove(call: Call, *, agent: _Named = None, yes: Yes = False) -> None:
+    """It leaves its spaces, and those end in which nobody else is. If it is interrupted, run it again. In
     PostgreSQL run `germane db vacuum --erase` afterwards, so that no bytes are left either.
     """
     if agent is None:
         raise InvalidInput("Say which agent: --agent NAME.")
-    with progress_of("rows", quiet=as_json) as tell:
-        removal = germane.remove_agent(database, agent, confirm=yes, progress=tell)
-    if as_json:
-        print_json(
-            {
-                "location": location_of(database),
-                "agent": removal.agent,
-                "was_there": removal.was_there,
-                "rows": removal.rows,
-                "left": list(removal.left),
-                "ended": list(removal.ended),
-                "finished": removal.finished,
-            }
-        )
+    with call.progress("rows") as tell:
+        removal = germane.remove_agent(call.database, agent, confirm=yes, progress=tell)
+    if call.prints({"location": call.location, **to_json(removal)}):
         return
-    print_text(_said(removal, location_of(database)))
-    if removal.rows and is_address(database):
+    print_text(_said(removal, call.location))
+    if removal.rows and is_address(call.database):
         print_text("To leave no bytes either: germane db vacuum --erase")
 
 
@@ -70,7 +46,3 @@ def _said(removal: germane.Removal, location: str) -> str:
     if removal.ended:
         lines.append(f"These spaces went with it: {', '.join(removal.ended)}.")
     return "\n".join(lines)
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"db remove": _remove}
-"""The commands of this file by name."""

@@ -10,135 +10,95 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
+from germane.integrations.cli.options import opt
 from germane.integrations.cli.output import print_text, warn
+from germane.integrations.shapes import to_json
 
 if TYPE_CHECKING:
     from germane.exchange.report import ImportReport, Progress
 
-__all__ = [
-    "AllowSecrets",
-    "ProjectName",
-    "ProjectRoot",
-    "Telling",
-    "print_result",
-    "progress_shown",
-    "report_shape",
-    "result_of",
-    "totals",
-    "unread",
-    "warn_of",
-]
-
 ProjectName = Annotated[
     str | None,
-    typer.Option(
-        "--project",
-        metavar="NAME",
-        help="The project that the files belong to, if not as its manifest or folder is called.",
+    opt(
+        "--project NAME", "The project that the files belong to, if not as its manifest or folder is called."
     ),
 ]
 ProjectRoot = Annotated[
     Path | None,
-    typer.Option(
-        "--root",
-        metavar="FOLDER",
-        help="The project's root, which paths are told from, if not where a germane.toml, a repository or a "
-        "manifest is found above.",
+    opt(
+        "--root FOLDER",
+        "The project's root, which paths are told from, if not where a germane.toml, a repository or "
+        "a manifest is found above.",
     ),
 ]
 AllowSecrets = Annotated[
-    bool, typer.Option("--allow-secrets", help="Store even what looks like a secret; nothing is checked.")
+    bool, opt("--allow-secrets", "Store even what looks like a secret; nothing is checked.")
 ]
 
 _SHOWN = 20
+_COUNTS = ("read", "created", "known", "revised")
 _SECONDS_BETWEEN_LINES = 2.0
 
 
-def result_of(source: str, report: ImportReport) -> dict[str, Any]:
-    """What became of one source, as `import --json` prints it."""
-    return {"source": source, **report_shape(report), "experience": report.experience, "error": None}
+class Result(NamedTuple):
+    """What became of one source, and the error that ended it, if one did."""
+
+    source: str
+    report: ImportReport
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As `import --json` prints it."""
+        return {"source": self.source, **to_json(self.report), "error": self.error}
 
 
-def report_shape(report: ImportReport) -> dict[str, Any]:
-    """The counts of an import, and what it found gone, left out and passed over."""
-    return {
-        "read": report.read,
-        "created": report.created,
-        "known": report.known,
-        "revised": report.revised,
-        "gone": [{"id": gone.id, "source": gone.source} for gone in report.gone],
-        "pruned": report.pruned,
-        "moved": [
-            {"id": each.id, "before": each.before, "after": each.after, "share": each.share}
-            for each in report.moved
-        ],
-        "skipped": [{"source": each.source, "reason": each.reason} for each in report.skipped],
-        "passed_over": [{"source": each.source, "reason": each.reason} for each in report.passed_over],
-        "unchecked": report.unchecked,
-    }
-
-
-def unread(source: str, last: Progress | None, error: str) -> dict[str, Any]:
+def unread(source: str, last: Progress | None, error: str) -> Result:
     """The same for a source that couldn't be read to its end."""
-    return {
-        "source": source,
-        "read": last.read if last else 0,
-        "created": last.created if last else 0,
-        "known": last.known if last else 0,
-        "revised": last.revised if last else 0,
-        "gone": [],
-        "pruned": False,
-        "moved": [],
-        "skipped": [],
-        "passed_over": [],
-        "unchecked": None,
-        "experience": 0,
-        "error": error,
-    }
+    from germane.exchange.report import ImportReport  # noqa: PLC0415 - Only for what can't be read.
+
+    counts: dict[str, Any] = {name: getattr(last, name, 0) for name in _COUNTS}
+    return Result(source, ImportReport(**counts), error)
 
 
-def totals(results: Sequence[dict[str, Any]]) -> dict[str, int]:
+def totals(results: Sequence[Result]) -> dict[str, int]:
     """The sums over all sources."""
-    counts = {
-        name: sum(result[name] for result in results) for name in ("read", "created", "known", "revised")
-    }
-    lists = {name: sum(len(result[name]) for result in results) for name in ("gone", "skipped")}
-    return {**counts, **lists, "errors": sum(result["error"] is not None for result in results)}
+    counts = {name: sum(getattr(each.report, name) for each in results) for name in _COUNTS}
+    lists = {name: sum(len(getattr(each.report, name)) for each in results) for name in ("gone", "skipped")}
+    return {**counts, **lists, "errors": sum(each.error is not None for each in results)}
 
 
-def print_result(result: dict[str, Any]) -> None:
+def print_result(result: Result) -> None:
     """One line of counts, and on the error stream what needs a look."""
-    changed = f"{result['revised']:,} changed, " if result["revised"] else ""
-    experience = f" Of its use, {result['experience']:,} records are new." if result["experience"] else ""
+    report = result.report
+    changed = f"{report.revised:,} changed, " if report.revised else ""
+    experience = f" Of its use, {report.experience:,} records are new." if report.experience else ""
     print_text(
-        f"{result['source']}: {result['read']:,} read, {result['created']:,} new, {changed}"
-        f"{result['known']:,} known, {len(result['skipped']):,} left out.{experience}"
+        f"{result.source}: {report.read:,} read, {report.created:,} new, {changed}"
+        f"{report.known:,} known, {len(report.skipped):,} left out.{experience}"
     )
-    warn_of(result)
-    if result["error"]:
-        warn(f"germane: {result['error']}", is_error=True)
+    warn_of(report)
+    if result.error:
+        warn(f"germane: {result.error}", is_error=True)
 
 
-def warn_of(result: dict[str, Any]) -> None:
+def warn_of(report: ImportReport) -> None:
     """What moved, is gone, was left out or passed over, and whether nothing was checked for secrets."""
     _warn_each(
         [
-            f"moved: {each['after']} is the next version of {each['before']}, which is gone: "
-            f"{each['share']:.0%} of what only that said stands there"
-            for each in result["moved"]
+            f"moved: {each.after} is the next version of {each.before}, which is gone: "
+            f"{each.share:.0%} of what only that said stands there"
+            for each in report.moved
         ]
     )
-    gone = "gone, and forgotten" if result["pruned"] else "gone, still stored (--prune forgets it)"
-    _warn_each([f"{gone}: {each['source']}" for each in result["gone"]])
-    _warn_each([f"left out: {each['source']}: {each['reason']}" for each in result["skipped"]])
-    if result["passed_over"]:
-        warn(f"passed over: {len(result['passed_over']):,}; --json says what and why")
-    if result["unchecked"]:
-        warn(f"not checked for secrets: {result['unchecked']}")
+    gone = "gone, and forgotten" if report.pruned else "gone, still stored (--prune forgets it)"
+    _warn_each([f"{gone}: {each.source}" for each in report.gone])
+    _warn_each([f"left out: {each.source}: {each.reason}" for each in report.skipped])
+    if report.passed_over:
+        warn(f"passed over: {len(report.passed_over):,}; --json says what and why")
+    if report.unchecked:
+        warn(f"not checked for secrets: {report.unchecked}")
 
 
 class Telling:

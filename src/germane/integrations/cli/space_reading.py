@@ -5,42 +5,34 @@ Level: integrations.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from germane.integrations.cli import options
+from germane.integrations.cli.command import Call, command
 from germane.integrations.cli.following import Follow, Since, follow_each
 from germane.integrations.cli.holding import Into, enter
-from germane.integrations.cli.opening import (
-    DEFAULT_AGENT,
-    DEFAULT_DATABASE,
-    moment_of,
-    open_to_change,
-    open_to_read,
-)
-from germane.integrations.cli.output import print_json, print_table
+from germane.integrations.cli.opening import moment_of
+from germane.integrations.cli.options import arg, opt
+from germane.integrations.cli.output import print_table
 from germane.integrations.cli.recalling import RankerName, print_recalled
-from germane.integrations.space_shapes import event_shape
 from germane.model.explanation import short_id
 
 if TYPE_CHECKING:
     from germane import SpaceEvent
 
-__all__ = ["COMMANDS"]
-
 _MOST_EVENTS = 50
 
-Name = Annotated[str, typer.Argument(metavar="SPACE", help="The name of the space.")]
+Name = Annotated[str, arg("SPACE", "The name of the space.")]
 
 
+@command("space recall")
 def _recall(
+    call: Call,
     name: Name,
     query: options.QueryText,
     *,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="The most memories to show.")] = 10,
+    limit: options.Most = 10,
     kind: options.KindFilter = None,
     tag: options.TagFilter = None,
     scope: options.Scopes = None,
@@ -50,14 +42,8 @@ def _recall(
     ranker: RankerName = "relevance",
     into: Into = None,
     now: options.Now = None,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """The memories of a space that have most to do with a question, best first."""
-    moment = moment_of(now, name="--now")
-    opened = open_to_read if into is None else open_to_change
-    with opened(database, agent, now=moment) as engine:
+    with call.open(writes=into is not None, now=now) as engine:
         space = engine.space(name)
         recalled = space.recall(
             query,
@@ -71,36 +57,28 @@ def _recall(
             ranker=ranker,
         )
         entered = None if into is None else enter(space.working_set(into), recalled)
-    print_recalled(recalled, entered, as_json=as_json)
+    print_recalled(call, recalled, entered)
 
 
+@command("space events")
 def _events(
+    call: Call,
     name: Name,
     *,
     since: Since = None,
     limit: Annotated[
-        int | None,
-        typer.Option("--limit", metavar="N", help=f"The most to show, oldest first; {_MOST_EVENTS} at once."),
+        int | None, opt("--limit N", f"The most to show, oldest first; {_MOST_EVENTS} at once.")
     ] = None,
     follow: Follow = False,
-    database: options.Database = DEFAULT_DATABASE,
-    agent: options.Agent = DEFAULT_AGENT,
-    as_json: options.Json = False,
 ) -> None:
-    """What happened in a space, by whom, oldest first.
-
-    With --follow, what happens from now on, or since the --since given; --limit then ends it.
-    """
-    with open_to_read(database, agent) as engine:
+    """With --follow, what happens from now on, or since the --since given; --limit then ends it."""
+    with call.open() as engine:
         space = engine.space(name)
         if follow:
-            follow_each(
-                partial(space.follow, since=since), shape=event_shape, row=_row, limit=limit, as_json=as_json
-            )
+            follow_each(call, partial(space.follow, since=since), row=_row, limit=limit)
             return
         events = space.events(since=since or 0, limit=_MOST_EVENTS if limit is None else limit)
-    if as_json:
-        print_json({"events": [event_shape(event) for event in events]})
+    if call.prints({"events": events}):
         return
     print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))
 
@@ -119,7 +97,3 @@ def _object(event: SpaceEvent) -> str:
 
 def _at(event: SpaceEvent) -> str:
     return "" if event.at is None else f"{event.at:%Y-%m-%d %H:%M:%S}"
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {"space recall": _recall, "space events": _events}
-"""The commands of this file by name."""

@@ -1,0 +1,251 @@
+"""The JSON of every command over one small store, as it was read.
+
+To write it anew, set GERMANE_WRITE_CLI_JSON=1, and read the difference before it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commandline import id_of, masked, run
+from germane.integrations.cli.commands import COMMANDS
+
+PRINTED = Path(__file__).parent / "every_command.json"
+AT = ("--now", "2020-06-01T12:00Z")
+MADE = ("--created-at", "2020-01-01")
+ADA, BEN = ("--agent", "ada"), ("--agent", "ben")
+TALK: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Is it raining in Rome?", "created_at": "2020-05-01T10:00:00Z"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Rome"}'}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "dry, 21 degrees"},
+    {"role": "assistant", "content": "No, it's dry."},
+]
+# Figures of the machine, of the moment and of the version, which say nothing about the form.
+VARYING = frozenset(
+    {"bytes", "cold_start", "makers", "newest_version", "schema_version", "seconds", "sha256"}
+)
+UNTIL_INTERRUPTED = frozenset({"watch"})
+"""Commands that don't end by themselves; what `watch` prints of a step is held in test_cli_import_json."""
+
+
+class Session:
+    """A store, and what every command run on it printed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.db = folder / "agent.db"
+        self.printed: dict[str, Any] = {}
+        self.commands: set[str] = set()
+
+    def take(self, *arguments: str, named: str = "", form: bool = False, stdin: str | None = None) -> Any:
+        """Run a command with --json and keep what it printed; with `form` only the names and types."""
+        one = arguments[0] if arguments[0] in COMMANDS else " ".join(arguments[:2])
+        ran = run(*arguments, "--json", db=self.db, stdin=stdin)
+        value = ran.json()
+        self.commands.add(one)
+        self.printed[f"{one}{named and f' ({named})'}"] = {
+            "ends with": ran.code,
+            "printed": form_of(value) if form else value,
+        }
+        return value
+
+    def id(self, query: str) -> str:
+        """The id of the memory that answers best."""
+        return id_of(self.db, query)
+
+
+def form_of(value: Any) -> Any:
+    """The names in a value and the types of what they name; of a list, of its first member."""
+    if isinstance(value, dict):
+        return {name: form_of(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [form_of(each) for each in value[:1]]
+    return type(value).__name__
+
+
+def steady(value: Any) -> Any:
+    """The value without what differs from machine to machine or from version to version."""
+    if isinstance(value, dict):
+        return {
+            name: f"<{type(each).__name__}>" if name in VARYING and each is not None else steady(each)
+            for name, each in value.items()
+        }
+    return [steady(each) for each in value] if isinstance(value, list) else value
+
+
+def write_memories(session: Session) -> None:
+    take = session.take
+    take(
+        *("remember", "Chose Postgres over ChromaDB", "--kind", "decision", "--outcome", "success"),
+        *("--confidence", "0.85", "--meta", "ratio=0.123456789", "--tag", "storage:database"),
+        *("--importance", "7", "--subject", "storage", *MADE),
+    )
+    take("remember", "Chose Postgres over ChromaDB", "--kind", "decision", named="again")
+    take("remember", "Postgres runs on port 5433.", "--kind", "fact", *MADE, named="fact")
+    take("remember", "postgres runs on port 5433", "--kind", "fact", *MADE, named="duplicate")
+    take("remember", "Never log a password.", "--kind", "censor", *MADE, named="censor")
+    take("remember", "To deploy, run make ship.", "--kind", "procedure", *MADE, named="procedure")
+    take("remember", "Met Ana about billing.", "--kind", "episode", *MADE, named="episode")
+    take("revise", session.id("ChromaDB"), "Chose Postgres over ChromaDB and Redis")
+    ship = session.id("make ship")
+    take("forget", ship)
+    take("restore", ship)
+    take("confirm", session.id("port 5433"))
+    take("contradict", session.id("port 5433"))
+    take("review", ship, "success")
+    take("triggered", session.id("log a password"), "--false-positive")
+    take("events")
+    take("maintain", "--dry-run")
+    take("maintain", named="done")
+    take("retire", ship)
+
+
+def read_memories(session: Session) -> None:
+    take = session.take
+    take("recall", "the storage database", *AT)
+    take("recall", "the storage database", "--ranker", "hybrid", *AT, named="hybrid")
+    take("recall", "postgres last year", "--into", "plan", "--since", "2020-01-01", *AT, named="into a set")
+    take("recall", "xyzzy", *AT, named="nothing")
+    take("memories", "--limit", "2")
+    take("show", session.id("ChromaDB"))
+    take("history", session.id("ChromaDB"))
+    take("frames")
+    assembled = take("assemble", "Which database?", "--budget", "60", "--record", *AT)
+    take("explain", "Which database?", "--frame", "decision", "--budget", "500", *AT)
+    take("context", "Which database?", "--no-git", *AT)
+    shown = session.folder / "context.json"
+    shown.write_text(json.dumps(assembled), encoding="utf-8")
+    used = assembled["items"][0]["id"].partition("@")[0]
+    take("feedback", "--context", str(shown), "--used", used)
+    take("outcome", "success", "--context", str(shown))
+    take("observe", "We chose Postgres over ChromaDB and Redis.", "--dry-run", named="dry")
+    take("observe", "We chose Postgres over ChromaDB and Redis.")
+    take("learn", "on")
+    take("refresh", "Which database?", "--budget", "200", *AT)
+    take("refresh", "And the billing with Ana?", "--budget", "200", *AT, named="again")
+
+
+def read_ledger(session: Session) -> None:
+    take = session.take
+    first, *_, last = (one["id"] for one in take("ledger", "list"))
+    take("ledger", "show", last)
+    take("ledger", "diff", last, first)
+    take("ledger", "replay", last)
+    take("metrics", "--since", "2020-05-31", *AT)
+    take("stats")
+    take("doctor")
+
+
+def hold(session: Session) -> None:
+    take = session.take
+    fact, decision = session.id("port 5433"), session.id("ChromaDB")
+    take("working", "add", fact, decision, "--max-tokens", "40")
+    take("working", "show")
+    take("working", "touch", fact)
+    take("working", "pin", fact)
+    take("working", "unpin", fact)
+    take("working", "assemble", "database", *AT)
+    take("working", "evict", "5")
+    take("working", "remove", fact)
+    take("working", "clear")
+    take("working", "events")
+    take("working", "touch", fact, named="not held")
+
+
+def share(session: Session) -> None:
+    take = session.take
+    run("remember", "Ada likes tea.", *MADE, *ADA, db=session.db)
+    take("space", "create", "team", "--admits", "read", *ADA)
+    take("space", "join", "team", "--member", "ben", "--role", "passive", *ADA)
+    take("space", "list", *ADA)
+    take("space", "members", "team", *BEN)
+    take("space", "promote", "team", "ben", *ADA)
+    take("space", "demote", "team", "--member", "ben", *ADA)
+    take("space", "fail-over", "team", "ada", *ADA)
+    run("space", "promote", "team", "ada", *BEN, db=session.db)
+    made = take("space", "remember", "team", "The demo is on Tuesday.", *ADA)["memory"]["id"]
+    tea = run("recall", "tea", *ADA, "--json", db=session.db).json()["results"][0]["memory"]["id"]
+    take("space", "share", "team", tea, *ADA)
+    take("space", "recall", "team", "demo", "--into", "plan", *AT, *ADA)
+    take("space", "forget", "team", made, *ADA)
+    take("space", "restore", "team", made, *ADA)
+    take("space", "events", "team", *ADA)
+    take("space", "leave", "team", "--member", "ben", *ADA)
+    take("space", "disband", "team", "--yes", *ADA)
+
+
+def converse(session: Session) -> None:
+    take = session.take
+    talk = session.folder / "weather.json"
+    talk.write_text(json.dumps(TALK), encoding="utf-8")
+    take("chat", "import", str(talk))
+    take("chat", "show")
+    take("chat", "show", "weather", named="one")
+    take("chat", "window", "weather", "--groups", "1")
+    take("chat", "request", "weather", "--memory", "layered")
+    take("chat", "request", "weather", "--provider", "anthropic", "--cache", named="anthropic")
+
+
+def exchange(session: Session) -> None:
+    take, folder = session.take, session.folder
+    (folder / "notes.md").write_text("# Notes\n\nIt runs.\n", encoding="utf-8")
+    take("import", str(folder / "notes.md"), str(folder / "nothing.md"))
+    take("export", "--out", str(folder / "all.jsonl"))
+    take("embed", "--embedder", "static")
+    take("reembed", "--embedder", "static", "--again", "--yes")
+    take("db", "reembed", "--embedder", "static", "--again", named="without --yes")
+    questions = folder / "questions.jsonl"
+    asked = {"question": "Which port?", "evidence": ["Postgres runs on port 5433."]}
+    questions.write_text(json.dumps(asked), encoding="utf-8")
+    take("eval", str(questions), "--budgets", "100", "--baselines", "none", form=True)
+    take("demo", "--budget", "500", "--project", str(folder), form=True)
+
+
+def operate(session: Session) -> None:
+    take = session.take
+    take("db", "status")
+    take("db", "agents")
+    take("db", "migrate")
+    take("db", "copy", "--to", str(session.folder / "copy.db"))
+    take("db", "reindex")
+    take("db", "vacuum")
+    take("db", "vacuum", "--erase", named="erase")
+    take("db", "index", "--agent", "ada")
+    take("db", "distribute")
+    take("db", "remove", "--agent", "ada", "--yes")
+    take("purge", session.id("ChromaDB"), "--yes")
+    take("show", "nothing-like-it", named="not found")
+    take("recall", named="without a query")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    session = Session(tmp_path)
+    for part in (write_memories, read_memories, read_ledger, hold, share, converse, exchange, operate):
+        part(session)
+    return session
+
+
+def test_every_command_prints_what_it_printed(session: Session) -> None:
+    assert session.commands == set(COMMANDS) - UNTIL_INTERRUPTED
+    printed = masked(steady(session.printed), db=session.db)
+    if os.environ.get("GERMANE_WRITE_CLI_JSON"):
+        text = json.dumps(printed, ensure_ascii=False, indent=1)
+        PRINTED.write_text(re.sub(r"\n\s+(?=[\]}])", "", text) + "\n", encoding="utf-8")
+    expected = json.loads(PRINTED.read_text(encoding="utf-8"))
+    assert list(printed) == list(expected)
+    for name, value in expected.items():
+        assert printed[name] == value, name
