@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from germane.model.making import maker
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc, split_id
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
+from germane.stores.sql.tables import MemoryRow, TextsRow
 
 __all__ = [
     "AGENT_SHIFT",
@@ -30,8 +31,8 @@ __all__ = [
     "microseconds",
     "moment",
     "named",
+    "numbered_memory",
     "ref_of",
-    "reworded_row",
     "row_id",
     "span",
     "texts_row",
@@ -49,6 +50,9 @@ _MICROSECOND = timedelta(microseconds=1)
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_TEXTS: Final = len(MemoryRow._fields)
+"""Where the columns of `texts` begin in a row of `records`."""
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _STATUS = {each.value: each for each in Status}
@@ -126,109 +130,109 @@ def moment(number: int) -> datetime:
     return _EPOCH + timedelta(0, 0, number)
 
 
-def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
-    """The values of `insert_memory`. Raises InvalidInput for what no store accepts."""
+def memory_row(memory: Memory, num: int, agent: int) -> MemoryRow:
+    """The row of `memories` that keeps a memory. Raises InvalidInput for what no store accepts."""
     _check(memory)
-    return (
-        num,
-        agent,
-        row_id(memory.id, memory.version),
-        memory.kind,
-        memory.status.value,
-        memory.scope.name,
-        memory.scope.value,
-        memory.subject,
-        memory.importance,
-        memory.confidence,
-        memory.outcome and memory.outcome.value,
-        memory.trust.value,
-        memory.source,
-        int(memory.pinned),
-        microseconds(memory.created_at, name="created_at"),
-        microseconds(memory.updated_at, name="updated_at"),
-        id_bytes(memory.id),
-        memory.version,
-        memory.content_hash,
-        memory.seen_count,
-        memory.access_count,
-        memory.accessed_at and microseconds(memory.accessed_at, name="accessed_at"),
-        row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
-        memory.superseded_by and _named_row(memory.superseded_by),
-        memory.stage and memory.stage.value,
+    return MemoryRow(
+        num=num,
+        agent=agent,
+        id=row_id(memory.id, memory.version),
+        kind=memory.kind,
+        status=memory.status.value,
+        scope=memory.scope.name,
+        scope_value=memory.scope.value,
+        subject=memory.subject,
+        importance=memory.importance,
+        confidence=memory.confidence,
+        outcome=memory.outcome and memory.outcome.value,
+        trust=memory.trust.value,
+        source=memory.source,
+        pinned=int(memory.pinned),
+        created_at=microseconds(memory.created_at, name="created_at"),
+        updated_at=microseconds(memory.updated_at, name="updated_at"),
+        chain=id_bytes(memory.id),
+        version=memory.version,
+        content_hash=memory.content_hash,
+        seen_count=memory.seen_count,
+        access_count=memory.access_count,
+        accessed_at=microseconds(memory.accessed_at, name="accessed_at") if memory.accessed_at else None,
+        supersedes=row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
+        superseded_by=_named_row(memory.superseded_by) if memory.superseded_by else None,
+        stage=memory.stage and memory.stage.value,
     )
 
 
-def texts_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
-    """The values of `insert_texts`."""
+def texts_row(memory: Memory, num: int, agent: int) -> TextsRow:
+    """The row of `texts` that keeps the wordings of a memory."""
     renditions = memory.renditions
-    return (
-        num,
-        agent,
-        memory.content,
-        renditions.micro.text,
-        renditions.micro.tokens,
-        renditions.summary.text,
-        renditions.summary.tokens,
-        None if renditions.full.text == memory.content else renditions.full.text,
-        renditions.full.tokens,
-        renditions.counter,
-        _in_json(memory.tags) if memory.tags else "[]",
-        _json(memory.metadata),
+    return TextsRow(
+        num=num,
+        agent=agent,
+        content=memory.content,
+        micro=renditions.micro.text,
+        micro_tokens=renditions.micro.tokens,
+        summary=renditions.summary.text,
+        summary_tokens=renditions.summary.tokens,
+        full_text=None if renditions.full.text == memory.content else renditions.full.text,
+        full_tokens=renditions.full.tokens,
+        counter=renditions.counter,
+        tags=_in_json(memory.tags) if memory.tags else "[]",
+        metadata=_json(memory.metadata),
     )
 
 
-def reworded_row(memory: Memory, num: int, agent: int) -> dict[str, Any]:
-    """The values of `reword_texts`."""
-    row = texts_row(memory, num, agent)
-    names = ("micro", "micro_tokens", "summary", "summary_tokens", "full", "full_tokens", "counter")
-    return {"num": num, "agent": agent, **dict(zip(names, row[3:10], strict=True)), "metadata": row[-1]}
+def memory_of(row: Sequence[Any], agent: str) -> Memory:
+    """The memory of a row of the query `records` or one like it; the agent's name is not in the row."""
+    return numbered_memory(row, agent)[1]
 
 
-def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
-    """The memory of a row of `records`; the agent's name is not in it."""
-    (_, _, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
-    (source, pinned, created_at, updated_at, chain, version, content_hash) = row[11:18]
-    (seen_count, access_count, accessed_at, _, superseded_by, stage) = row[18:24]
-    (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[24:32]
-    (tags, metadata) = row[32:]
-    memory_id = id_text(chain)
-    after = superseded_by and (
-        f"{memory_id}@{version + 1}" if superseded_by == chain else id_text(superseded_by)
+def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
+    """The num and the memory of a row of the query `records` or one like it.
+
+    Such a row has the columns of both tables, and then the id of the memory that superseded this one.
+    """
+    stored, texts, successor = MemoryRow._make(row[:_TEXTS]), TextsRow._make(row[_TEXTS:-1]), row[-1]
+    memory_id = id_text(stored.chain)
+    after = successor and (
+        f"{memory_id}@{stored.version + 1}" if successor == stored.chain else id_text(successor)
     )
     renditions = Renditions(
-        micro=Rendition(text=micro, tokens=micro_tokens),
-        summary=Rendition(text=summary, tokens=summary_tokens),
-        full=Rendition(text=content if full is None else full, tokens=full_tokens),
-        counter=counter,
+        micro=Rendition(text=texts.micro, tokens=texts.micro_tokens),
+        summary=Rendition(text=texts.summary, tokens=texts.summary_tokens),
+        full=Rendition(
+            text=texts.content if texts.full_text is None else texts.full_text, tokens=texts.full_tokens
+        ),
+        counter=texts.counter,
     )
+    is_global = stored.scope == GLOBAL.name and not stored.scope_value
     values = (
         memory_id,
         agent,
-        kind,
-        _STATUS[status],
-        Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
-        subject,
-        importance,
-        confidence,
-        _OUTCOME[outcome],
-        _TRUST[trust],
-        source,
-        bool(pinned),
-        moment(created_at),
-        moment(updated_at),
-        version,
-        content_hash,
-        seen_count,
-        access_count,
-        None if accessed_at is None else moment(accessed_at),
+        stored.kind,
+        _STATUS[stored.status],
+        GLOBAL if is_global else Scope(name=stored.scope, value=stored.scope_value),
+        stored.subject,
+        stored.importance,
+        stored.confidence,
+        _OUTCOME[stored.outcome],
+        _TRUST[stored.trust],
+        stored.source,
+        bool(stored.pinned),
+        moment(stored.created_at),
+        moment(stored.updated_at),
+        stored.version,
+        stored.content_hash,
+        stored.seen_count,
+        stored.access_count,
+        None if stored.accessed_at is None else moment(stored.accessed_at),
         after,
-        _STAGE[stage],
-        content,
+        _STAGE[stored.stage],
+        texts.content,
         renditions,
-        tuple(json.loads(tags)) if tags != "[]" else (),
-        MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
+        tuple(json.loads(texts.tags)) if texts.tags != "[]" else (),
+        MappingProxyType(json.loads(texts.metadata)) if texts.metadata != "{}" else _NOTHING,
     )
-    return _memory(values)
+    return stored.num, _memory(values)
 
 
 def _named_row(name: str) -> bytes:

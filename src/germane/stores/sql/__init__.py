@@ -1,21 +1,72 @@
-"""The SQL of every store, in files: one folder per dialect, with the same query names in each.
+"""The SQL of every store, in files: one text of each query for both databases, and a schema for each.
 
-Level: stores (imports errors only).
+Level: stores (imports errors only). What the databases write differently is a mark in the text:
+
+- `{sqlite: …}` and `{postgres: …}` are for one of them, as is a query headed `-- name: num (sqlite)`;
+- `{join}`, `{key}`, `{states}` and the others of `_MARKS` are written in each one's own way;
+- `:name` and `?` are placeholders, and `::type` is a cast, which SQLite doesn't need;
+- `{columns memories}` names the columns of a table, `{values memories}` is as many placeholders, and
+  `{record}` names the columns of a memory and of its texts;
+- a query whose name has `{table}` in it is there once for each table, unless one is written out.
 """
 
 from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Final
 
-__all__ = ["Migration", "migrations", "queries", "schema", "script", "statements"]
+from germane.errors import StoreUnavailable
+from germane.stores.sql.tables import TABLES
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+__all__ = [
+    "Migration",
+    "migrations",
+    "migrations_in",
+    "queries",
+    "refuse_older",
+    "schema",
+    "script",
+    "statements",
+]
+
+_NAME: Final = re.compile(r"^-- name: ([\w{}]+)(?: \((\w+)\))?$", re.MULTILINE)
+_COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
+_BASELINE: Final = re.compile(r"^-- Schema version (\d+)\.$", re.MULTILINE)
+
+_MARKS: Final = {
+    # A join in this order; a plus keeps SQLite from an index where numbers lead straight to the rows.
+    r"\{join\}": ("CROSS JOIN", "JOIN"),
+    r"\{\+\}": ("+", ""),
+    # PostgreSQL's keys begin with the agent, whose counters stand in a table of their own.
+    r"\{key\}": ("num", "agent, num"),
+    r"\{states\}": ("agents", "states"),
+    r"\{state_of (:\w+)\}": (r"agents.name = \1", r"states.agent = number_of(\1)"),
+    r"\{number_of (:\w+)\}": (r"(SELECT agent FROM agents WHERE name = \1)", r"number_of(\1)"),
+    r"\{greatest\}": ("max", "greatest"),
+    r"\{limit\}": ("LIMIT :limit", "LIMIT nullif(:limit::bigint, -1)"),
+    # Lists come as JSON. PostgreSQL makes an array of texts once, and not for every row that it looks at.
+    r"\{numbers (:\w+)\}": (r"IN (SELECT value FROM json_each(\1))", r"= ANY (numbers_of(\1))"),
+    r"\{texts (:\w+)\}": (
+        r"IN (SELECT value FROM json_each(\1))",
+        r"= ANY (ARRAY(SELECT unnest(texts_of(\1))))",
+    ),
+    r"\{each (:\w+)\}": (
+        r"json_each(\1) AS asked",
+        r"unnest(numbers_of(\1)) WITH ORDINALITY AS asked (value, key)",
+    ),
+    r"\{sqlite: ([^{}]*)\}": (r"\1", ""),
+    r"\{postgres: ([^{}]*)\}": ("", r"\1"),
+    r"::(?:double precision|\w+)": ("", r"\g<0>"),
+    r"(?<!:):([a-z]\w*)": (r"\g<0>", r"%(\1)s"),
+    r"\?": ("?", "%s"),
+}
+"""What a pattern becomes in SQLite and in PostgreSQL, one after another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,38 +80,58 @@ class Migration:
 
 @cache
 def queries(dialect: str) -> dict[str, str]:
-    """Every named query of a dialect, without its comments, from all files named `queries….sql`."""
-    files = sorted(each.name for each in _folder(dialect).iterdir() if each.name.startswith("queries"))
-    _, *parts = _NAME.split("\n".join(_text(dialect, name) for name in files))
-    return {
-        name: _COMMENT.sub("", text).strip().removesuffix(";")
-        for name, text in zip(parts[::2], parts[1::2], strict=True)
-    }
+    """Every named query as a dialect writes it, without its comments."""
+    _, *parts = _NAME.split("\n".join(each.read_text(encoding="utf-8") for each in _files(_ROOT / "queries")))
+    found: dict[str, str] = {}
+    written = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    # Those for every table come first, and one that is written out takes the place of its own.
+    for name, only, text in sorted(written, key=lambda each: "{table}" not in each[0]):
+        if only in (None, dialect):
+            plain = _COMMENT.sub("", text).strip().removesuffix(";")
+            found.update((each, _in_dialect(own, dialect)) for each, own in _for_tables(name, plain))
+    return found
 
 
 @cache
 def schema(dialect: str) -> str:
-    """The whole schema as a new store gets it."""
-    return _text(dialect, "schema.sql")
+    """The whole schema as a new store gets it: the baseline, and every step after it."""
+    return "\n".join([_text(dialect, "schema"), *(each.script for each in migrations(dialect)[1:])])
 
 
 @cache
 def script(dialect: str, name: str) -> str:
     """Another script of a dialect's, which the schema's head tells of."""
-    return _text(dialect, f"{name}.sql")
+    return _text(dialect, name)
 
 
 @cache
 def migrations(dialect: str) -> tuple[Migration, ...]:
-    """All migrations of a dialect, in the order in which they apply."""
-    folder = _folder(dialect) / "migrations"
-    files = sorted((each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda f: f.name)
+    """The baseline of a dialect and the steps after it, in the order in which they apply."""
+    text = _text(dialect, "schema")
+    (number,) = _BASELINE.findall(text)
+    first = Migration(number=int(number), name=f"{int(number):04}_baseline.sql", script=text)
+    return (first, *migrations_in(_ROOT / dialect / "migrations"))
+
+
+def migrations_in(folder: Traversable) -> tuple[Migration, ...]:
+    """The steps in a folder, one a file such as `0011_colours.sql`; none where there is no folder."""
     return tuple(
         Migration(
             number=int(each.name.split("_")[0]), name=each.name, script=each.read_text(encoding="utf-8")
         )
-        for each in files
+        for each in (_files(folder) if folder.is_dir() else ())
     )
+
+
+def refuse_older(dialect: str, found: int, location: str) -> None:
+    """Raise StoreUnavailable for a schema from before the baseline, which no step brings up to date."""
+    oldest = migrations(dialect)[0].number
+    if 0 < found < oldest:
+        raise StoreUnavailable(
+            f"The store {location} has schema version {found}, and this germane can use version {oldest} "
+            "and later. Export its memories with the germane that wrote it (`germane export`), and import "
+            "them into a new store (`germane import`)."
+        )
 
 
 def statements(script: str) -> tuple[str, ...]:
@@ -75,9 +146,32 @@ def statements(script: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _folder(dialect: str) -> Traversable:
-    return resources.files(__name__) / dialect
+def _for_tables(name: str, text: str) -> Iterator[tuple[str, str]]:
+    if "{table}" not in name:
+        yield name, text
+        return
+    for table, (_, order, owner) in TABLES.items():
+        own = text.replace("{table}", table).replace("{order}", order).replace("{owner}", owner)
+        yield name.replace("{table}", table), own
+
+
+def _in_dialect(text: str, dialect: str) -> str:
+    record = [f"{table}.{column}" for table in ("memories", "texts") for column in TABLES[table].columns]
+    text = text.replace("{record}", ", ".join(record))
+    text = re.sub(r"\{columns (\w+)\}", lambda found: ", ".join(TABLES[found[1]].columns), text)
+    text = re.sub(r"\{values (\w+)\}", lambda found: ", ".join("?" for _ in TABLES[found[1]].columns), text)
+    for pattern, (sqlite, postgres) in _MARKS.items():
+        text = re.sub(pattern, sqlite if dialect == "sqlite" else postgres, text)
+    return text.strip()
+
+
+_ROOT: Final = resources.files(__name__)
+
+
+def _files(folder: Traversable) -> list[Traversable]:
+    found = [each for each in folder.iterdir() if each.name.endswith(".sql")]
+    return sorted(found, key=lambda each: each.name)
 
 
 def _text(dialect: str, name: str) -> str:
-    return (_folder(dialect) / name).read_text(encoding="utf-8")
+    return (_ROOT / dialect / f"{name}.sql").read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
--- The whole schema as a new store gets it, run as one script in one transaction. The migrations beside it,
--- applied in order, give the same; a test compares the two. It needs PostgreSQL 15 or later, a database in
--- UTF8, and the extension `vector`.
+-- Schema version 5.
+-- The baseline: a new store gets it, and then every later step, a file such as `migrations/0006_colours.sql` beside this
+-- one, as one script in one transaction. A store of an older version is refused, so a step that others may have seen is
+-- never changed. It needs PostgreSQL 15 or later, a database in UTF8, and the extension `vector`.
 --
 -- Numbers, times and ids are as in the SQLite store: `agent` stands for an agent's name; `num` for a memory's
 -- id, being the agent's number shifted left by 40 bits plus a change number; times are microseconds since 1970

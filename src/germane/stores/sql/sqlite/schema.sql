@@ -1,5 +1,6 @@
--- The whole schema as a new store gets it. The migrations beside it, applied in order, give the same;
--- a test compares the two.
+-- Schema version 10.
+-- The baseline: a new store gets it, and then every later step, a file such as `migrations/0011_colours.sql` beside this
+-- one. A store of an older version is refused, so a step that others may have seen is never changed.
 --
 -- Numbers inside, ids outside: `agent` stands for an agent's name. `num` stands for a memory's id; it is
 -- the agent's number shifted left by 40 bits plus the change number under which the memory was stored.
