@@ -3,7 +3,7 @@
 Level: stores (imports errors only). What the databases write differently is a mark in the text:
 
 - `{sqlite: …}` and `{postgres: …}` are for one of them, as is a query headed `-- name: num (sqlite)`;
-- `{join}`, `{key}`, `{states}` and the others of `_MARKS` are written in each one's own way;
+- `{join}`, `{key}`, `{states}` and the others below are written in each one's own way;
 - `:name` and `?` are placeholders, and `::type` is a cast, which SQLite doesn't need;
 - `{columns memories}` names the columns of a table, `{values memories}` is as many placeholders, and
   `{record}` names the columns of a memory and of its texts;
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -43,8 +43,7 @@ _MARKS: Final = {
     # A join in this order; a plus keeps SQLite from an index where numbers lead straight to the rows.
     r"\{join\}": ("CROSS JOIN", "JOIN"),
     r"\{\+\}": ("+", ""),
-    # PostgreSQL's keys begin with the agent, whose counters stand in a table of their own.
-    r"\{key\}": ("num", "agent, num"),
+    # PostgreSQL has a table of its own for the counters of agents.
     r"\{states\}": ("agents", "states"),
     r"\{state_of (:\w+)\}": (r"agents.name = \1", r"states.agent = number_of(\1)"),
     r"\{number_of (:\w+)\}": (r"(SELECT agent FROM agents WHERE name = \1)", r"number_of(\1)"),
@@ -60,13 +59,36 @@ _MARKS: Final = {
         r"json_each(\1) AS asked",
         r"unnest(numbers_of(\1)) WITH ORDINALITY AS asked (value, key)",
     ),
-    r"\{sqlite: ([^{}]*)\}": (r"\1", ""),
-    r"\{postgres: ([^{}]*)\}": ("", r"\1"),
+}
+"""What a pattern of a query becomes in SQLite and in PostgreSQL, one after another."""
+
+_PLACEHOLDERS: Final = {
     r"::(?:double precision|\w+)": ("", r"\g<0>"),
     r"(?<!:):([a-z]\w*)": (r"\g<0>", r"%(\1)s"),
     r"\?": ("?", "%s"),
 }
-"""What a pattern becomes in SQLite and in PostgreSQL, one after another."""
+"""The same, after the marks."""
+
+_IN_TABLES: Final = {
+    r"\{by_agent\}": ("STRICT", "{partitioned}"),
+    r"\{by_agent_and_key\}": ("STRICT, WITHOUT ROWID", "{partitioned}"),
+    r"\{flag\}": ("INTEGER", "smallint"),
+    r"\bINTEGER\b": (r"\g<0>", "bigint"),
+    r"\bTEXT\b": (r"\g<0>", 'text COLLATE "C"'),
+    r"\bREAL\b": (r"\g<0>", "double precision"),
+    r"\bBLOB\b": (r"\g<0>", "bytea"),
+    # What a mark leaves where it is for the other database.
+    r" +;": (";", ";"),
+    r"\n +(?=\n)": ("", ""),
+}
+"""The same for the tables."""
+
+_IN_BOTH: Final = {
+    r"\{key\}": ("num", "agent, num"),
+    r"\{sqlite: ([^{}]*)\}": (r"\1", ""),
+    r"\{postgres: ([^{}]*)\}": ("", r"\1"),
+}
+"""The same wherever it stands; PostgreSQL's keys begin with the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,19 +117,21 @@ def queries(dialect: str) -> dict[str, str]:
 @cache
 def schema(dialect: str) -> str:
     """The whole schema as a new store gets it: the baseline, and every step after it."""
-    return "\n".join([_text(dialect, "schema"), *(each.script for each in migrations(dialect)[1:])])
+    return "\n".join(each.script for each in migrations(dialect))
 
 
 @cache
 def script(dialect: str, name: str) -> str:
     """Another script of a dialect's, which the schema's head tells of."""
-    return _text(dialect, name)
+    return (_ROOT / dialect / f"{name}.sql").read_text(encoding="utf-8")
 
 
 @cache
 def migrations(dialect: str) -> tuple[Migration, ...]:
     """The baseline of a dialect and the steps after it, in the order in which they apply."""
-    text = _text(dialect, "schema")
+    text = _replaced((_ROOT / "schema.sql").read_text(encoding="utf-8"), dialect, _IN_BOTH | _IN_TABLES)
+    if dialect == "postgres":
+        text = "\n".join([script(dialect, "preparation"), text, script(dialect, "functions")])
     (number,) = _BASELINE.findall(text)
     first = Migration(number=int(number), name=f"{int(number):04}_baseline.sql", script=text)
     return (first, *migrations_in(_ROOT / dialect / "migrations"))
@@ -160,9 +184,14 @@ def _in_dialect(text: str, dialect: str) -> str:
     text = text.replace("{record}", ", ".join(record))
     text = re.sub(r"\{columns (\w+)\}", lambda found: ", ".join(TABLES[found[1]].columns), text)
     text = re.sub(r"\{values (\w+)\}", lambda found: ", ".join("?" for _ in TABLES[found[1]].columns), text)
-    for pattern, (sqlite, postgres) in _MARKS.items():
+    # Inside a part for one database there may be marks, but none that is such a part.
+    return _replaced(text, dialect, _MARKS | _IN_BOTH | _PLACEHOLDERS).strip()
+
+
+def _replaced(text: str, dialect: str, patterns: Mapping[str, tuple[str, str]]) -> str:
+    for pattern, (sqlite, postgres) in patterns.items():
         text = re.sub(pattern, sqlite if dialect == "sqlite" else postgres, text)
-    return text.strip()
+    return text
 
 
 _ROOT: Final = resources.files(__name__)
@@ -171,7 +200,3 @@ _ROOT: Final = resources.files(__name__)
 def _files(folder: Traversable) -> list[Traversable]:
     found = [each for each in folder.iterdir() if each.name.endswith(".sql")]
     return sorted(found, key=lambda each: each.name)
-
-
-def _text(dialect: str, name: str) -> str:
-    return (_ROOT / dialect / f"{name}.sql").read_text(encoding="utf-8")

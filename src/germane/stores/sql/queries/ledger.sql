@@ -23,7 +23,8 @@ WHERE owners.name = :owner;
 -- name: insert_assembled (postgres)
 -- Store a candidate of an assembly; none where its memory is gone.
 SELECT keep_candidate(
-    :agent, :number, :place, :owner, :id, :version, :section, :score, :parts, :level, :reason, :tokens, :short_by, :pinned
+    :agent, :number, :place, :owner, :id, :version, :section, :score, :parts, :level, :reason, :tokens, :short_by,
+    :pinned
 );
 
 -- name: withhold_hash

@@ -105,7 +105,8 @@ SELECT num, id, superseded_by IS NULL, version FROM memories
 WHERE agent = :agent AND id = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 UNION ALL
 SELECT num, id, superseded_by IS NULL, version FROM memories
-WHERE agent = :agent AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id) AND version > 1
+WHERE agent = :agent AND version > 1
+  AND chain = coalesce((SELECT chain FROM memories WHERE agent = :agent AND id = :id), :id)
 ORDER BY 4, 1;
 
 -- name: length

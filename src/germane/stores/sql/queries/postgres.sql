@@ -26,8 +26,8 @@ SELECT string_agg(int8send(num), NULL ORDER BY num), string_agg(halfvec_send(vec
 FROM vectors WHERE agent = :agent AND num = ANY (numbers_of(:nums));
 
 -- name: nearest_by_index (postgres)
--- The agent's vectors with the greatest inner products, by its own index, which may miss some. {agent} and {dimension} are whole numbers, written
--- into the text because the index is for them alone.
+-- The agent's vectors with the greatest inner products, by its own index, which may miss some.
+-- {agent} and {dimension} are whole numbers, written into the text because the index is for them alone.
 SELECT num, -distance FROM (
     SELECT num, vector::halfvec({dimension}) <#> :asked::halfvec({dimension}) AS distance FROM vectors
     WHERE agent = {agent} ORDER BY vector::halfvec({dimension}) <#> :asked::halfvec({dimension}) LIMIT :limit
