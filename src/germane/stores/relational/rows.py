@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from math import isfinite
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from germane.model.making import maker
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc, split_id
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
-from germane.stores.sql.tables import MemoryRow, TextsRow
+from germane.stores.sql.tables import RECORD, MemoryRow, TextsRow
 
 __all__ = [
     "AGENT_SHIFT",
@@ -50,9 +52,6 @@ _MICROSECOND = timedelta(microseconds=1)
 _CANONICAL = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Made once: `json.dumps` makes one for each call that doesn't want ASCII.
 _in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-_TEXTS: Final = len(MemoryRow._fields)
-"""Where the columns of `texts` begin in a row of `records`."""
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _STATUS = {each.value: each for each in Status}
@@ -62,7 +61,7 @@ _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each fo
 
 _memory = maker(
     Memory,
-    *("id", "agent", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
+    *("agent", "id", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
     *("source", "pinned", "created_at", "updated_at", "version", "content_hash"),
     *("seen_count", "access_count", "accessed_at", "superseded_by", "stage"),
     *("content", "renditions", "tags", "metadata"),
@@ -187,52 +186,96 @@ def memory_of(row: Sequence[Any], agent: str) -> Memory:
 
 
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
-    """The num and the memory of a row of the query `records` or one like it.
+    """The num and the memory of a row of the query `records` or one like it."""
+    return row[_NUM], _memory((agent, *_of_memories(*_memories(row)), *_of_texts(*_texts(row))))
 
-    Such a row has the columns of both tables, and then the id of the memory that superseded this one.
-    """
-    stored, texts, successor = MemoryRow._make(row[:_TEXTS]), TextsRow._make(row[_TEXTS:-1]), row[-1]
-    memory_id = id_text(stored.chain)
-    after = successor and (
-        f"{memory_id}@{stored.version + 1}" if successor == stored.chain else id_text(successor)
-    )
-    renditions = Renditions(
-        micro=Rendition(text=texts.micro, tokens=texts.micro_tokens),
-        summary=Rendition(text=texts.summary, tokens=texts.summary_tokens),
-        full=Rendition(
-            text=texts.content if texts.full_text is None else texts.full_text, tokens=texts.full_tokens
-        ),
-        counter=texts.counter,
-    )
-    is_global = stored.scope == GLOBAL.name and not stored.scope_value
-    values = (
+
+def _of_memories(  # noqa: PLR0917 - One for each column.
+    kind: str,
+    status: str,
+    scope: str,
+    scope_value: str,
+    subject: str | None,
+    importance: float,
+    confidence: float,
+    outcome: str | None,
+    trust: str,
+    source: str | None,
+    pinned: int,
+    created_at: int,
+    updated_at: int,
+    chain: bytes,
+    version: int,
+    content_hash: str,
+    seen_count: int,
+    access_count: int,
+    accessed_at: int | None,
+    successor: bytes | None,
+    stage: str | None,
+) -> tuple[Any, ...]:
+    """What `_memory` takes of a row of `memories`, by the names of its columns."""
+    memory_id = id_text(chain)
+    after = successor and (f"{memory_id}@{version + 1}" if successor == chain else id_text(successor))
+    return (
         memory_id,
-        agent,
-        stored.kind,
-        _STATUS[stored.status],
-        GLOBAL if is_global else Scope(name=stored.scope, value=stored.scope_value),
-        stored.subject,
-        stored.importance,
-        stored.confidence,
-        _OUTCOME[stored.outcome],
-        _TRUST[stored.trust],
-        stored.source,
-        bool(stored.pinned),
-        moment(stored.created_at),
-        moment(stored.updated_at),
-        stored.version,
-        stored.content_hash,
-        stored.seen_count,
-        stored.access_count,
-        None if stored.accessed_at is None else moment(stored.accessed_at),
+        kind,
+        _STATUS[status],
+        Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
+        subject,
+        importance,
+        confidence,
+        _OUTCOME[outcome],
+        _TRUST[trust],
+        source,
+        bool(pinned),
+        moment(created_at),
+        moment(updated_at),
+        version,
+        content_hash,
+        seen_count,
+        access_count,
+        None if accessed_at is None else moment(accessed_at),
         after,
-        _STAGE[stored.stage],
-        texts.content,
-        renditions,
-        tuple(json.loads(texts.tags)) if texts.tags != "[]" else (),
-        MappingProxyType(json.loads(texts.metadata)) if texts.metadata != "{}" else _NOTHING,
+        _STAGE[stage],
     )
-    return stored.num, _memory(values)
+
+
+def _of_texts(  # noqa: PLR0917 - As above.
+    content: str,
+    micro: str,
+    micro_tokens: int,
+    summary: str,
+    summary_tokens: int,
+    full_text: str | None,
+    full_tokens: int,
+    counter: str,
+    tags: str,
+    metadata: str,
+) -> tuple[Any, ...]:
+    """What `_memory` takes of a row of `texts`, by the names of its columns."""
+    renditions = Renditions(
+        micro=Rendition(text=micro, tokens=micro_tokens),
+        summary=Rendition(text=summary, tokens=summary_tokens),
+        full=Rendition(text=content if full_text is None else full_text, tokens=full_tokens),
+        counter=counter,
+    )
+    return (
+        content,
+        renditions,
+        tuple(json.loads(tags)) if tags != "[]" else (),
+        MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
+    )
+
+
+def _columns_for(reader: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What picks from a row of `records` the columns that the parameters of a function are named after."""
+    return itemgetter(*map(_RECORD.index, signature(reader).parameters))
+
+
+# Made once: a search reads hundreds of rows.
+_RECORD = (*RECORD, "successor")
+_NUM = _RECORD.index("num")
+_memories, _texts = _columns_for(_of_memories), _columns_for(_of_texts)
 
 
 def _named_row(name: str) -> bytes:

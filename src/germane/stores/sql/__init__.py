@@ -22,7 +22,7 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from germane.errors import StoreUnavailable
-from germane.stores.sql.tables import TABLES
+from germane.stores.sql.tables import RECORD, TABLES
 
 __all__ = [
     "Migration",
@@ -180,8 +180,7 @@ def _for_tables(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_dialect(text: str, dialect: str) -> str:
-    record = [f"{table}.{column}" for table in ("memories", "texts") for column in TABLES[table].columns]
-    text = text.replace("{record}", ", ".join(record))
+    text = text.replace("{record}", ", ".join(RECORD.values()))
     text = re.sub(r"\{columns (\w+)\}", lambda found: ", ".join(TABLES[found[1]].columns), text)
     text = re.sub(r"\{values (\w+)\}", lambda found: ", ".join("?" for _ in TABLES[found[1]].columns), text)
     # Inside a part for one database there may be marks, but none that is such a part.

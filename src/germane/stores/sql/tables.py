@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-__all__ = ["TABLES", "AgentRow", "LexRow", "MemoryRow", "MessageRow", "Table", "TextsRow"]
+__all__ = ["RECORD", "TABLES", "AgentRow", "LexRow", "MemoryRow", "MessageRow", "Table", "TextsRow"]
 
 
 class AgentRow(NamedTuple):
@@ -140,3 +140,14 @@ TABLES: Final[Mapping[str, Table]] = {
     ),
 }
 """Every table with rows of one agent, in the order in which a copy fills them."""
+
+_UNREAD: Final = frozenset({"agent", "id", "supersedes", "superseded_by"})
+"""Columns that say no more than what was asked for, the chain, the version and the successor do."""
+
+RECORD: Final[Mapping[str, str]] = {
+    column: f"{table}.{column}"
+    for table in ("memories", "texts")
+    for column in TABLES[table].columns
+    if column not in _UNREAD
+}
+"""The columns of both tables that a memory is made of, each by its name; the mark `{record}` selects them."""

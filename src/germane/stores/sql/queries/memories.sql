@@ -124,13 +124,13 @@ FROM {each :nums} {join} memories ON {+}memories.agent = :agent AND memories.num
 -- name: record_by_id
 -- A whole memory, as in `records`, by the id of a row and its agent's name: most are the current version.
 SELECT {record}, coalesce((SELECT chain FROM memories AS after
-    WHERE after.agent = {number_of :agent} AND after.id = memories.superseded_by), superseded_by) AS successor
+    WHERE after.agent = {sqlite: memories.agent}{postgres: number_of(:agent)} AND after.id = memories.superseded_by), superseded_by) AS successor
 FROM memories {join} texts USING ({key}) WHERE memories.agent = {number_of :agent} AND memories.id = :id;
 
 -- name: record_by_version
 -- A whole memory, as in `records`, by a version of a memory, as `num` finds it, and the name of its agent.
 SELECT {record}, coalesce((SELECT chain FROM memories AS after
-    WHERE after.agent = {number_of :agent} AND after.id = memories.superseded_by), superseded_by) AS successor
+    WHERE after.agent = {sqlite: memories.agent}{postgres: number_of(:agent)} AND after.id = memories.superseded_by), superseded_by) AS successor
 FROM memories {join} texts USING ({key})
 WHERE memories.agent = {number_of :agent} AND memories.num = (
     SELECT num FROM (
