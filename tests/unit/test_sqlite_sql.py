@@ -166,3 +166,11 @@ def test_no_frequent_query_reads_more_than_it_must(name: str) -> None:
         re.search(r"rowid|seq>|\(agent=\? AND (?:id|chain)|by_time \(agent=\?\)", step) for step in searched
     )
     assert name in {"num", "record_by_version", "versions"} or not any("TEMP B-TREE" in step for step in plan)
+
+
+def test_a_column_of_a_memory_is_named_in_few_files() -> None:
+    """The schema, the list of columns, and what makes rows of memories; this one is counted as well."""
+    folder = Path(sql.__path__[0]).parent
+    files = [each for each in folder.rglob("*") if each.suffix in (".py", ".sql")]
+    naming = {each.name for each in files if "seen_count" in each.read_text(encoding="utf-8")}
+    assert naming == {"schema.sql", "tables.py", "rows.py", "memories.sql", "sameness.py"}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -36,10 +36,14 @@ __all__ = [
 ]
 
 _NAME: Final = re.compile(r"^-- name: ([\w{}]+)(?: \((\w+)\))?$", re.MULTILINE)
+_BETWEEN: Final = "\0"
 _COMMENT: Final = re.compile(r"^\s*--.*$", re.MULTILINE)
 _BASELINE: Final = re.compile(r"^-- Schema version (\d+)\.$", re.MULTILINE)
 
-_MARKS: Final = {
+_Patterns = dict[str, tuple[str | None, str | None]]
+"""What a pattern becomes in SQLite and in PostgreSQL, one after another; None leaves it."""
+
+_MARKS: Final[_Patterns] = {
     # A join in this order; a plus keeps SQLite from an index where numbers lead straight to the rows.
     r"\{join\}": ("CROSS JOIN", "JOIN"),
     r"\{\+\}": ("+", ""),
@@ -60,35 +64,35 @@ _MARKS: Final = {
         r"unnest(numbers_of(\1)) WITH ORDINALITY AS asked (value, key)",
     ),
 }
-"""What a pattern of a query becomes in SQLite and in PostgreSQL, one after another."""
+"""The marks of queries."""
 
-_PLACEHOLDERS: Final = {
-    r"::(?:double precision|\w+)": ("", r"\g<0>"),
-    r"(?<!:):([a-z]\w*)": (r"\g<0>", r"%(\1)s"),
-    r"\?": ("?", "%s"),
+_PLACEHOLDERS: Final[_Patterns] = {
+    r"::(?:double precision|\w+)": ("", None),
+    r"(?<!:):([a-z]\w*)": (None, r"%(\1)s"),
+    r"\?": (None, "%s"),
 }
-"""The same, after the marks."""
+"""What comes after the marks."""
 
-_IN_TABLES: Final = {
+_IN_TABLES: Final[_Patterns] = {
     r"\{by_agent\}": ("STRICT", "{partitioned}"),
     r"\{by_agent_and_key\}": ("STRICT, WITHOUT ROWID", "{partitioned}"),
     r"\{flag\}": ("INTEGER", "smallint"),
-    r"\bINTEGER\b": (r"\g<0>", "bigint"),
-    r"\bTEXT\b": (r"\g<0>", 'text COLLATE "C"'),
-    r"\bREAL\b": (r"\g<0>", "double precision"),
-    r"\bBLOB\b": (r"\g<0>", "bytea"),
+    r"\bINTEGER\b": (None, "bigint"),
+    r"\bTEXT\b": (None, 'text COLLATE "C"'),
+    r"\bREAL\b": (None, "double precision"),
+    r"\bBLOB\b": (None, "bytea"),
     # What a mark leaves where it is for the other database.
     r" +;": (";", ";"),
     r"\n +(?=\n)": ("", ""),
 }
-"""The same for the tables."""
+"""The marks of tables, and their types."""
 
-_IN_BOTH: Final = {
+_IN_BOTH: Final[_Patterns] = {
     r"\{key\}": ("num", "agent, num"),
     r"\{sqlite: ([^{}]*)\}": (r"\1", ""),
     r"\{postgres: ([^{}]*)\}": ("", r"\1"),
 }
-"""The same wherever it stands; PostgreSQL's keys begin with the agent."""
+"""The marks of both; PostgreSQL's keys begin with the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +113,10 @@ def queries(dialect: str) -> dict[str, str]:
     # Those for every table come first, and one that is written out takes the place of its own.
     for name, only, text in sorted(written, key=lambda each: "{table}" not in each[0]):
         if only in (None, dialect):
-            plain = _COMMENT.sub("", text).strip().removesuffix(";")
-            found.update((each, _in_dialect(own, dialect)) for each, own in _for_tables(name, plain))
-    return found
+            found.update(_for_tables(name, text))
+    # All at once, which takes a third of the time.
+    texts = _in_dialect(_BETWEEN.join(found.values()), dialect).split(_BETWEEN)
+    return {name: text.strip().removesuffix(";").rstrip() for name, text in zip(found, texts, strict=True)}
 
 
 @cache
@@ -180,16 +185,17 @@ def _for_tables(name: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _in_dialect(text: str, dialect: str) -> str:
-    text = text.replace("{record}", ", ".join(RECORD.values()))
+    text = _COMMENT.sub("", text).replace("{record}", ", ".join(RECORD.values()))
     text = re.sub(r"\{columns (\w+)\}", lambda found: ", ".join(TABLES[found[1]].columns), text)
     text = re.sub(r"\{values (\w+)\}", lambda found: ", ".join("?" for _ in TABLES[found[1]].columns), text)
     # Inside a part for one database there may be marks, but none that is such a part.
-    return _replaced(text, dialect, _MARKS | _IN_BOTH | _PLACEHOLDERS).strip()
+    return _replaced(text, dialect, _MARKS | _IN_BOTH | _PLACEHOLDERS)
 
 
-def _replaced(text: str, dialect: str, patterns: Mapping[str, tuple[str, str]]) -> str:
+def _replaced(text: str, dialect: str, patterns: _Patterns) -> str:
     for pattern, (sqlite, postgres) in patterns.items():
-        text = re.sub(pattern, sqlite if dialect == "sqlite" else postgres, text)
+        new = sqlite if dialect == "sqlite" else postgres
+        text = text if new is None else re.sub(pattern, new, text)
     return text
 
 
