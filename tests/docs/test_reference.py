@@ -15,6 +15,7 @@ from germane import errors
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
 from germane.plans.registry import PLANS
+from germane.stores.sql import schema
 from germane.tokens import COUNTERS
 
 REFERENCE = ROOT / "docs" / "reference"
@@ -82,9 +83,8 @@ def test_every_plan_has_a_section() -> None:
 
 
 def test_every_table_of_the_file_is_described() -> None:
-    schema = (ROOT / "src/germane/stores/sql/sqlite/schema.sql").read_text(encoding="utf-8")
     text = (REFERENCE / "storage.md").read_text(encoding="utf-8")
-    tables = re.findall(r"^CREATE TABLE (\w+)", schema, re.MULTILINE)
+    tables = re.findall(r"^CREATE TABLE (\w+)", schema("sqlite"), re.MULTILINE)
 
     assert tables
     assert [table for table in tables if f"`{table}`" not in text] == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,8 @@ import pytest
 import germane
 from germane import InvalidInput, Status, StoreUnavailable
 from germane.model.query import Query
-from germane.retrieval.terms import TOKENIZER, index_terms, query_terms
-from germane.stores.sql import migrations, statements
+from germane.retrieval.terms import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.stores.sqlite.schema import VERSION
-from germane.testing.builders import make_memory
-from germane.testing.fakes import HashEmbedder
 
 # For each language memories, and questions in other words' forms with the memory that answers them.
 SENTENCES: dict[str, tuple[tuple[str, ...], tuple[tuple[str, int], ...]]] = {
@@ -194,43 +189,3 @@ def test_terms_of_another_language_are_refused() -> None:
     assert store.search("tester", Query(terms=("x",), language="german")).stored == 0
     assert store.search("tester", Query(terms=("x",))).stored == 0
     store.close()
-
-
-def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path: Path) -> None:
-    path = tmp_path / "agent.db"
-    memory = make_memory("The old lantern")
-    old = sqlite3.connect(path, isolation_level=None)
-    for statement in statements(migrations("sqlite")[0].script):
-        old.execute(statement)
-    forward = index_terms(memory.content)
-    old.execute("INSERT INTO agents VALUES (1, 'tester', 1, 1, ?)", (forward.length,))
-    old.executemany(
-        "INSERT INTO settings VALUES (?, ?)",
-        [
-            ("tokenizer", TOKENIZER),
-            ("embedding_name", "hash-64"),
-            ("embedding_dimension", "64"),
-        ],
-    )
-    num = (1 << 40) + 1
-    raw = bytes.fromhex(memory.id.replace("-", ""))
-    old.execute(
-        "INSERT INTO memories VALUES (?, 1, ?, 'fact', 'active', 'global', '', NULL, 1, 1, NULL, 'agent',"
-        " NULL, 0, 0, 0, ?, 1, 'x', 1, 0, NULL, NULL, NULL)",
-        (num, raw, raw),
-    )
-    old.execute(
-        "INSERT INTO texts VALUES (?, 1, ?, '', 0, '', 0, NULL, 0, '', '[]', '{}')", (num, memory.content)
-    )
-    old.execute(
-        "INSERT INTO lex VALUES (?, 1, ?, ?, ?)",
-        (num, forward.length, forward.hashes.tobytes(), forward.frequencies.tobytes()),
-    )
-    old.execute(f"PRAGMA application_id = {0x6765726D}")
-    old.execute("PRAGMA user_version = 1")
-    old.close()
-    with germane.open(path, agent="tester", embedder=HashEmbedder()) as engine:
-        stats = engine.stats()
-        assert (stats.language, stats.pending, stats.vectors) == ("english", 1, 0)
-        assert stats.schema_version == VERSION
-        assert len(engine.recall("lantern")) == 1

@@ -11,13 +11,11 @@ import psycopg
 import pytest
 
 import germane
-from germane import NotSaid, StoreBusy, StoreUnavailable, copy_store
+from germane import NotSaid, StoreBusy, copy_store
 from germane.model.log import Append, ConversationChange, RemoveMessage
 from germane.retrieval.terms import query_terms
 from germane.stores.postgres import PostgresStore
-from germane.stores.sql import migrations, statements
 from germane.stores.sqlite import SqliteStore
-from germane.stores.sqlite.schema import APPLICATION
 from germane.testing.builders import make_id
 from germane.testing.messages import make_message
 
@@ -130,25 +128,6 @@ def test_what_an_older_version_said_is_found_and_stored_when_it_is_asked_for(sto
     done(store, f"DELETE FROM message_lex WHERE num > {rows[9][0]}")
     assert answers(store) == expected
     assert done(store, RECORDS) == rows
-
-
-def test_a_file_without_records_is_brought_up_to_date(tmp_path: Path) -> None:
-    store, old = spoken(str(tmp_path / "agent.db"), 60), str(tmp_path / "old.db")
-    before = [each for each in migrations("sqlite") if each.number < 10]
-    with closing(sqlite3.connect(old, isolation_level=None)) as file:
-        for each in before:
-            for statement in statements(each.script):
-                file.execute(statement)
-        file.execute(f"ATTACH '{store}' AS new")
-        for table in ("agents", "settings", "conversations", "messages"):
-            columns = ", ".join(row[1] for row in file.execute(f"PRAGMA table_info({table})"))
-            file.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}")
-        file.execute(f"PRAGMA application_id = {APPLICATION}")
-        file.execute(f"PRAGMA user_version = {len(before)}")
-    with pytest.raises(StoreUnavailable, match="`germane db migrate` open it: then it is brought up to date"):
-        answers(old, read_only=True)
-    assert answers(old) == answers(store)
-    assert done(old, RECORDS) == done(store, RECORDS)
 
 
 def test_a_few_are_made_sooner_than_stored(store: str) -> None:

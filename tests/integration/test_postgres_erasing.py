@@ -366,23 +366,3 @@ def test_status_and_command_tell_of_it(postgres_database: str, tmp_path: Path) -
         engine.purge(engine.remember("Gone").id, confirm=True)
     assert run("db", "status", "--json", db=file).json()["due"] == 0
     assert run("db", "vacuum", "--erase", "--json", db=file).json()["tables"] == []
-
-
-def test_a_store_of_before_keeps_notes_once_it_is_migrated(postgres_database: str) -> None:
-    """And an older germane, which calls what it called before, leaves them too."""
-    germane.migrate_store(postgres_database)
-    with psycopg.connect(postgres_database, autocommit=True) as raw:
-        raw.execute("DROP TABLE erasures")
-        raw.execute("DROP FUNCTION note_erasure, sweep_commits")
-        raw.execute("DELETE FROM migrations WHERE number >= 3")
-    assert germane.store_status(postgres_database).due == 0
-    assert "0003_erasures.sql" in germane.migrate_store(postgres_database)
-    with germane.open(postgres_database, agent="ada") as engine:
-        memory = engine.remember("Gone")
-    with psycopg.connect(postgres_database) as raw:
-        raw.execute("SELECT enter('ada', NULL, true)")
-        raw.execute("SELECT purge_memory(agent, num) FROM memories")
-    assert germane.store_status(postgres_database).due == 1
-    with germane.open(postgres_database, agent="ada") as engine:
-        assert engine.memories() == ()
-        assert memory.id

@@ -1,20 +1,38 @@
-"""A database of the first schema becomes as a new one is: partitions, policies and rights too."""
+"""Steps after the baseline, in PostgreSQL: a database that lacks one gets it and becomes as a new one is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
 import germane
+from germane import SchemaTooNew, StoreUnavailable
 from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.schema import grant, migrate
-from germane.stores.sql import migrations
-from support.postgres_schema import PARTITIONS, script
+from germane.stores.postgres.operating.schema import VERSION, migrate
+from germane.stores.sql import Migration, migrations
+from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server
 
-_ROLE = "migrated_application"
+BASELINE = migrations("postgres")
+COLOURS = Migration(
+    number=VERSION + 1,
+    name=f"{VERSION + 1:04}_colours.sql",
+    script="""
+CREATE TABLE colours (
+    agent bigint NOT NULL,
+    name  text COLLATE "C" NOT NULL,
+    PRIMARY KEY (agent, name)
+) {partitioned};
+""",
+)
+SHAPES = Migration(
+    number=VERSION + 2,
+    name=f"{VERSION + 2:04}_shapes.sql",
+    script="ALTER TABLE colours ADD COLUMN shape bigint;",
+)
 
 
 @pytest.fixture(params=[0, PARTITIONS], ids=["whole", "partitioned"])
@@ -24,33 +42,19 @@ def partitions(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def first(postgres_server: Server, partitions: int) -> Iterator[str]:
-    """The name of a database of the first schema, with an application's role."""
-    database = postgres_server.fresh()
-    how = "PARTITION BY HASH (agent)" if partitions else ""
-    postgres_server.run(
-        migrations("postgres")[0].script.replace("{partitioned}", how),
-        script("partitions.sql").replace("{partitions}", str(partitions)),
-        "INSERT INTO migrations VALUES (1, '0001_first.sql')",
-        "INSERT INTO settings VALUES ('serves', '1')",
-        f"DROP ROLE IF EXISTS {_ROLE}",
-        f"CREATE ROLE {_ROLE} LOGIN",
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {_ROLE}",
-        f"REVOKE INSERT, UPDATE, DELETE ON agents, migrations FROM {_ROLE}",
-        f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {_ROLE}",
-        database=database,
-    )
-    yield database
-    postgres_server.drop(database)
-    postgres_server.run(f"DROP ROLE {_ROLE}")
+def database(postgres_server: Server, partitions: int) -> Iterator[str]:
+    """The name of a database of the schema without later steps."""
+    name = postgres_server.fresh()
+    brought_up_to_date(postgres_server, name, partitions=partitions)
+    yield name
+    postgres_server.drop(name)
 
 
-def brought_up_to_date(server: Server, database: str, *, partitions: int = 0) -> tuple[str, ...]:
-    connections = Connections(server.url(database))
-    try:
-        return migrate(connections, partitions=partitions)
-    finally:
-        connections.close()
+def brought_up_to_date(
+    server: Server, database: str, *steps: Migration, partitions: int = 0
+) -> tuple[str, ...]:
+    with closing(Connections(server.url(database))) as connections:
+        return migrate(connections, partitions=partitions, steps=(*BASELINE, *steps))
 
 
 def shape_of(server: Server, database: str) -> list[str]:
@@ -59,35 +63,60 @@ def shape_of(server: Server, database: str) -> list[str]:
     return sorted(each.strip() for each in re.sub(r"(?m)^(--|\\).*$", "", dump).split(";\n"))
 
 
-def test_it_becomes_as_a_new_one_is(postgres_server: Server, first: str, partitions: int) -> None:
-    applied = brought_up_to_date(postgres_server, first)
-    assert applied == tuple(each.name for each in migrations("postgres")[1:])
+def recorded(server: Server, database: str) -> Sequence[tuple[object, ...]]:
+    return server.run("SELECT number, name FROM migrations ORDER BY number", database=database)
+
+
+def test_it_becomes_as_a_new_one_is(postgres_server: Server, database: str, partitions: int) -> None:
+    assert brought_up_to_date(postgres_server, database, COLOURS) == (COLOURS.name,)
+    assert brought_up_to_date(postgres_server, database, COLOURS, SHAPES) == (SHAPES.name,)
     new = postgres_server.fresh()
-    brought_up_to_date(postgres_server, new, partitions=partitions)
-    assert shape_of(postgres_server, first) == shape_of(postgres_server, new)
+    names = tuple(each.name for each in (*BASELINE, COLOURS, SHAPES))
+    assert brought_up_to_date(postgres_server, new, COLOURS, SHAPES, partitions=partitions) == names
+    assert shape_of(postgres_server, database) == shape_of(postgres_server, new)
+    assert recorded(postgres_server, database) == recorded(postgres_server, new)
+    assert len(recorded(postgres_server, new)) == len(names)
     postgres_server.drop(new)
-    assert brought_up_to_date(postgres_server, first) == ()
+    assert brought_up_to_date(postgres_server, database, COLOURS, SHAPES) == ()
 
 
-def test_an_application_has_the_rights_that_it_needs(postgres_server: Server, first: str) -> None:
-    brought_up_to_date(postgres_server, first)
-    with germane.open(postgres_server.url(first, user=_ROLE), agent="ada", embedder=None) as engine:
-        talk = engine.conversation("chat")
-        for each in ("redis cache", "postgres", "What of redis?"):
-            talk.append("user", each)
-        assert [each.text for each in talk.ranked(2).messages] == ["redis cache", "What of redis?"]
-        talk.remove(talk.groups()[0])
-    assert postgres_server.run("SELECT count(*) FROM message_lex", database=first) == [(2,)]
-
-
-def test_the_rights_are_those_that_a_grant_gives(postgres_server: Server, first: str) -> None:
-    brought_up_to_date(postgres_server, first)
-    rights = (
-        "SELECT table_name, privilege_type FROM information_schema.role_table_grants"
-        f" WHERE grantee = '{_ROLE}' AND table_name = 'message_lex' ORDER BY 2"
+def test_what_is_stored_stays(postgres_server: Server, database: str) -> None:
+    url = postgres_server.url(database)
+    serving = Migration(
+        number=COLOURS.number,
+        name=COLOURS.name,
+        script=f"-- Serves version {VERSION} and later.\n{COLOURS.script}",
     )
-    found = postgres_server.run(rights, database=first)
-    connections = Connections(postgres_server.url(first))
-    grant(connections, _ROLE)
-    connections.close()
-    assert found == postgres_server.run(rights, database=first) != []
+    with germane.open(url, agent="ada", embedder=None) as engine:
+        engine.remember("Tea is green")
+    brought_up_to_date(postgres_server, database, serving)
+    with germane.open(url, agent="ada", embedder=None) as engine:
+        assert [each.content for each in engine.memories()] == ["Tea is green"]
+
+
+def test_a_step_that_says_nothing_shuts_out_versions_before_it(
+    postgres_server: Server, database: str
+) -> None:
+    brought_up_to_date(postgres_server, database, COLOURS)
+    with pytest.raises(SchemaTooNew) as caught:
+        germane.open(postgres_server.url(database), agent="ada", embedder=None).stats()
+    assert (caught.value.found, caught.value.supported) == (VERSION + 1, VERSION)
+
+
+def test_one_from_before_the_baseline_is_refused_and_left_alone(
+    postgres_server: Server, database: str
+) -> None:
+    older = BASELINE[0].number - 1
+    postgres_server.run(f"UPDATE migrations SET number = {older}", database=database)
+    before = shape_of(postgres_server, database)
+    url = postgres_server.url(database)
+    for use in (
+        lambda: germane.open(url, agent="ada", embedder=None),
+        lambda: germane.migrate_store(url),
+        lambda: germane.store_status(url),
+    ):
+        with pytest.raises(
+            StoreUnavailable, match=rf"schema version {older}.*`germane export`.*`germane import`"
+        ):
+            use()
+    assert shape_of(postgres_server, database) == before

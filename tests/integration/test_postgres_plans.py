@@ -23,7 +23,6 @@ from support.postgres_schema import (
     DISTRIBUTED,
     PARTITIONS,
     install,
-    migrate,
     numbered,
     plan_of,
     script,
@@ -107,18 +106,6 @@ def test_every_condition_can_be_planned(postgres_owner: Connection, name: str, e
     asked |= {"edge_id": None, "edge_time": None, "edge_importance": None}
     assert postgres_owner.execute(text.encode(), values | asked).fetchall() == []
     assert postgres_owner.execute(other.encode(), more | asked).fetchall() == []
-
-
-def test_the_migrations_make_the_schema(postgres_server: Server) -> None:
-    dumps = []
-    for make in (install, migrate):
-        database = postgres_server.fresh()
-        make(postgres_server.url(database))
-        dump = postgres_server.tool("pg_dump", "--schema-only", postgres_server.url(database))
-        dumps.append(re.sub(r"(?m)^(--|\\).*$", "", dump))
-        postgres_server.drop(database)
-    assert "CREATE TABLE public.memories" in dumps[0]
-    assert dumps[0] == dumps[1]
 
 
 def test_tables_are_partitioned_as_marked(postgres_owner: Connection) -> None:

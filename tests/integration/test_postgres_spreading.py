@@ -15,7 +15,8 @@ from germane import StoreUnavailable
 from germane.stores.postgres.connecting.connections import _SIZE, Connections
 from germane.stores.postgres.connecting.numbers import numbered
 from germane.stores.postgres.operating.distributing import steps
-from germane.stores.sql import queries
+from germane.stores.postgres.operating.schema import VERSION, migrate
+from germane.stores.sql import Migration, migrations, queries
 from support.cluster import pretend
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server
@@ -120,16 +121,18 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
 
 
 def test_a_table_that_a_later_version_adds_is_spread_by_its_migration(coordinator: str) -> None:
-    """As if this version were older, and its latest tables were made by what comes after it."""
     germane.distribute_store(coordinator)
-    with psycopg.connect(coordinator, autocommit=True) as raw:
-        raw.execute("DROP TABLE message_lex CASCADE")
-        raw.execute("DELETE FROM pg_dist_partition WHERE logicalrelid::oid NOT IN (SELECT oid FROM pg_class)")
-        raw.execute("DROP FUNCTION IF EXISTS note_erasure, sweep_commits")
-        raw.execute("DROP TABLE erasures")
-        raw.execute("DELETE FROM migrations WHERE number > 1")
-    assert "0002_message_lex.sql" in germane.migrate_store(coordinator)
-    assert "message_lex" in _spread(coordinator, "hash")
+    script = """
+CREATE TABLE colours (
+    agent bigint NOT NULL,
+    name  text COLLATE "C" NOT NULL,
+    PRIMARY KEY (agent, name)
+) {partitioned};
+"""
+    step = Migration(number=VERSION + 1, name="colours.sql", script=script)
+    with closing(Connections(coordinator)) as connections:
+        assert migrate(connections, steps=(*migrations("postgres"), step)) == ("colours.sql",)
+    assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events", "colours"}
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,13 @@ from typing import Any
 import psycopg
 
 from germane.stores import sql
-from germane.stores.sql import migrations, schema
+from germane.stores.sql import schema
 
 __all__ = [
     "APPLICATION_ROLE",
     "DISTRIBUTED",
     "PARTITIONS",
     "install",
-    "migrate",
     "numbered",
     "plan_of",
     "script",
@@ -47,12 +46,7 @@ def script(name: str) -> str:
 
 def install(address: str, *, partitions: int = 0) -> None:
     """Make the schema in an empty database, with the rights of an application."""
-    _run(address, [schema("postgres")], partitions)
-
-
-def migrate(address: str) -> None:
-    """Make the same by the migrations."""
-    _run(address, [each.script for each in migrations("postgres")], 0)
+    _run(address, schema("postgres"), partitions)
 
 
 def numbered(text: str) -> str:
@@ -81,11 +75,10 @@ def plan_of(
     return "\n".join(line for (line,) in rows)
 
 
-def _run(address: str, scripts: list[str], partitions: int) -> None:
+def _run(address: str, text: str, partitions: int) -> None:
     partitioned = "PARTITION BY HASH (agent)" if partitions else ""
     with psycopg.connect(address) as connection:
-        for each in scripts:
-            connection.execute(each.replace("{partitioned}", partitioned).encode())
+        connection.execute(text.replace("{partitioned}", partitioned).encode())
         connection.execute(script("partitions.sql").replace("{partitions}", str(partitions)).encode())
         # The role is the server's, and may be there from another test's database.
         role = f"BEGIN CREATE ROLE {APPLICATION_ROLE} LOGIN; EXCEPTION WHEN duplicate_object THEN END"

@@ -1,4 +1,4 @@
-"""PostgreSQL's SQL files beside SQLite's: the same names and placeholders."""
+"""The SQL files as PostgreSQL gets them: the same names and placeholders as in SQLite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from germane.model.query import Filter
 from germane.model.scope import GLOBAL, Scope
 from germane.stores import sql
 from germane.stores.relational.filtering import filtered
-from germane.stores.sql import migrations, queries, schema
+from germane.stores.sql import queries, schema
 from support.postgres_schema import DISTRIBUTED, script
 
 OWN = {
@@ -80,10 +80,41 @@ def test_what_runs_as_the_owner_asks_who_was_entered() -> None:
 
 def test_every_query_is_commented_and_used() -> None:
     folder = Path(sql.__path__[0])
-    text = "".join(each.read_text(encoding="utf-8") for each in (folder / "postgres").glob("queries*.sql"))
-    assert re.findall(r"-- name: (\w+)\n(?!-- \w)", text) == []
-    names = re.findall(r"-- name: (\w+)", text)
+    text = "".join(each.read_text(encoding="utf-8") for each in (folder / "queries").glob("*.sql"))
+    names = re.findall(r"-- name: (.+)", text)
     assert len(names) == len(set(names))
+    apart = {name.split(" (")[0] for name in names if "(" in name}
+    assert apart.isdisjoint(names)
+
+
+def test_one_text_becomes_what_each_database_writes() -> None:
+    sqlite, postgres = queries("sqlite"), queries("postgres")
+    assert sqlite["set_status"] == (
+        "UPDATE memories SET status = :status, updated_at = :updated_at\nWHERE num = :num AND agent = :agent"
+    )
+    assert postgres["set_status"] == (
+        "UPDATE memories SET status = %(status)s, updated_at = %(updated_at)s\n"
+        "WHERE num = %(num)s AND agent = %(agent)s"
+    )
+    assert sqlite["insert_tag"] == (
+        "INSERT INTO tags (agent, tag, num) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+    )
+    assert postgres["insert_tag"] == (
+        "INSERT INTO tags (agent, tag, num) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+    )
+    assert sqlite["lock_agent"] == "SELECT seq FROM agents WHERE agent = :agent"
+    assert postgres["lock_agent"] == "SELECT seq FROM states WHERE agent = %(agent)s FOR UPDATE"
+    assert sqlite["carried_places"] == (
+        "SELECT agent, place, num FROM places WHERE agent = :agent ORDER BY place, num"
+    )
+    assert "count(*) AS memories, sum(full_tokens)::bigint AS tokens" in postgres["counts"]
+    assert "count(*) AS memories, sum(full_tokens) AS tokens" in sqlite["counts"]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_no_mark_is_left_but_those_that_are_filled_in_later(dialect: str) -> None:
+    marks = {mark for text in queries(dialect).values() for mark in re.findall(r"\{[^}]+\}", text)}
+    assert marks - {"{filter}", "{agent}", "{dimension}", "{table}"} == set()
 
 
 def test_no_statement_formats_a_value_but_whole_numbers_into_its_text() -> None:
@@ -96,12 +127,6 @@ def test_no_statement_formats_a_value_but_whole_numbers_into_its_text() -> None:
     }
     filtering = {"find_newest", "find_oldest", "find_important", "admitted", "admitted_among"}
     assert marks == expected | {(name, "filter") for name in filtering}
-
-
-def test_the_first_migration_is_the_whole_schema_of_that_version() -> None:
-    first = migrations("postgres")[0]
-    assert first.number == 1
-    assert "CREATE TABLE memories" in first.script
 
 
 def test_all_text_compares_by_its_bytes() -> None:

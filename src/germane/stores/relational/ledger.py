@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry
@@ -19,6 +19,7 @@ from germane.stores.relational.agents.past import POINT, last_of
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.experience.learning import key_of
 from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, ref_of, try_id_bytes
+from germane.stores.sql.tables import AgentRow
 
 __all__ = ["MOST_ASSEMBLIES", "LedgerIn"]
 
@@ -32,6 +33,19 @@ _WHAT: Final = {
     "see": Altered.SEEN,
     "reindex": Altered.REINDEXED,
 }
+
+
+class _AssemblyRow(NamedTuple):
+    """A row of the queries `assembly` and `assemblies`."""
+
+    number: int
+    id: bytes
+    at: int
+    context: bytes
+    sha256: bytes | None
+    tokens: int
+    candidates: int
+    asked: str
 
 
 class LedgerIn:
@@ -69,7 +83,7 @@ class LedgerIn:
                 row = connection.run("assembly", values).fetchone()
                 if row is None:
                     raise NotFound(after, agent)
-                before = row[0]
+                before = _AssemblyRow._make(row).number
             values = {
                 "agent": number,
                 "since": None if since is None else microseconds(since, name="since"),
@@ -143,19 +157,19 @@ def _entry_row(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def _assembly(connection: Connection, number: int, agent: str, row: tuple[Any, ...]) -> Assembly:
-    place, raw, at, context, sha256, tokens, candidates, asked = row
-    values = {"agent": number, "number": place, "context": context}
+    stored = _AssemblyRow._make(row)
+    values = {"agent": number, "number": stored.number, "context": stored.context}
     entries = connection.run("assembled", values)
     return Assembly(
-        id=id_text(raw),
+        id=id_text(stored.id),
         agent=agent,
-        at=moment(at),
-        key=context.hex(),
-        sha256=None if sha256 is None else sha256.hex(),
-        tokens=tokens,
-        candidates=candidates,
+        at=moment(stored.at),
+        key=stored.context.hex(),
+        sha256=None if stored.sha256 is None else stored.sha256.hex(),
+        tokens=stored.tokens,
+        candidates=stored.candidates,
         entries=tuple(map(_entry, entries)),
-        **fields_of(asked),
+        **fields_of(stored.asked),
     )
 
 
@@ -186,4 +200,4 @@ def _what(what: str, status: str | None) -> Altered:
 
 def _number(connection: Connection, agent: str) -> int:
     row = connection.run("agent", {"name": agent}).fetchone()
-    return int(row[0]) if row else 0
+    return AgentRow._make(row).agent if row else 0

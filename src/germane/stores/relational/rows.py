@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from inspect import signature
 from math import isfinite
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from germane.model.making import maker
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust, as_utc, split_id
 from germane.model.scope import GLOBAL, Scope
 from germane.model.stage import Stage
+from germane.stores.sql.tables import RECORD, MemoryRow, TextsRow
 
 __all__ = [
     "AGENT_SHIFT",
@@ -30,8 +33,8 @@ __all__ = [
     "microseconds",
     "moment",
     "named",
+    "numbered_memory",
     "ref_of",
-    "reworded_row",
     "row_id",
     "span",
     "texts_row",
@@ -58,7 +61,7 @@ _OUTCOME: dict[str | None, Outcome | None] = {None: None, **{each.value: each fo
 
 _memory = maker(
     Memory,
-    *("id", "agent", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
+    *("agent", "id", "kind", "status", "scope", "subject", "importance", "confidence", "outcome", "trust"),
     *("source", "pinned", "created_at", "updated_at", "version", "content_hash"),
     *("seen_count", "access_count", "accessed_at", "superseded_by", "stage"),
     *("content", "renditions", "tags", "metadata"),
@@ -126,84 +129,95 @@ def moment(number: int) -> datetime:
     return _EPOCH + timedelta(0, 0, number)
 
 
-def memory_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
-    """The values of `insert_memory`. Raises InvalidInput for what no store accepts."""
+def memory_row(memory: Memory, num: int, agent: int) -> MemoryRow:
+    """The row of `memories` that keeps a memory. Raises InvalidInput for what no store accepts."""
     _check(memory)
-    return (
-        num,
-        agent,
-        row_id(memory.id, memory.version),
-        memory.kind,
-        memory.status.value,
-        memory.scope.name,
-        memory.scope.value,
-        memory.subject,
-        memory.importance,
-        memory.confidence,
-        memory.outcome and memory.outcome.value,
-        memory.trust.value,
-        memory.source,
-        int(memory.pinned),
-        microseconds(memory.created_at, name="created_at"),
-        microseconds(memory.updated_at, name="updated_at"),
-        id_bytes(memory.id),
-        memory.version,
-        memory.content_hash,
-        memory.seen_count,
-        memory.access_count,
-        memory.accessed_at and microseconds(memory.accessed_at, name="accessed_at"),
-        row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
-        memory.superseded_by and _named_row(memory.superseded_by),
-        memory.stage and memory.stage.value,
+    return MemoryRow(
+        num=num,
+        agent=agent,
+        id=row_id(memory.id, memory.version),
+        kind=memory.kind,
+        status=memory.status.value,
+        scope=memory.scope.name,
+        scope_value=memory.scope.value,
+        subject=memory.subject,
+        importance=memory.importance,
+        confidence=memory.confidence,
+        outcome=memory.outcome and memory.outcome.value,
+        trust=memory.trust.value,
+        source=memory.source,
+        pinned=int(memory.pinned),
+        created_at=microseconds(memory.created_at, name="created_at"),
+        updated_at=microseconds(memory.updated_at, name="updated_at"),
+        chain=id_bytes(memory.id),
+        version=memory.version,
+        content_hash=memory.content_hash,
+        seen_count=memory.seen_count,
+        access_count=memory.access_count,
+        accessed_at=microseconds(memory.accessed_at, name="accessed_at") if memory.accessed_at else None,
+        supersedes=row_id(memory.id, memory.version - 1) if memory.version > 1 else None,
+        superseded_by=_named_row(memory.superseded_by) if memory.superseded_by else None,
+        stage=memory.stage and memory.stage.value,
     )
 
 
-def texts_row(memory: Memory, num: int, agent: int) -> tuple[Any, ...]:
-    """The values of `insert_texts`."""
+def texts_row(memory: Memory, num: int, agent: int) -> TextsRow:
+    """The row of `texts` that keeps the wordings of a memory."""
     renditions = memory.renditions
-    return (
-        num,
-        agent,
-        memory.content,
-        renditions.micro.text,
-        renditions.micro.tokens,
-        renditions.summary.text,
-        renditions.summary.tokens,
-        None if renditions.full.text == memory.content else renditions.full.text,
-        renditions.full.tokens,
-        renditions.counter,
-        _in_json(memory.tags) if memory.tags else "[]",
-        _json(memory.metadata),
+    return TextsRow(
+        num=num,
+        agent=agent,
+        content=memory.content,
+        micro=renditions.micro.text,
+        micro_tokens=renditions.micro.tokens,
+        summary=renditions.summary.text,
+        summary_tokens=renditions.summary.tokens,
+        full_text=None if renditions.full.text == memory.content else renditions.full.text,
+        full_tokens=renditions.full.tokens,
+        counter=renditions.counter,
+        tags=_in_json(memory.tags) if memory.tags else "[]",
+        metadata=_json(memory.metadata),
     )
 
 
-def reworded_row(memory: Memory, num: int, agent: int) -> dict[str, Any]:
-    """The values of `reword_texts`."""
-    row = texts_row(memory, num, agent)
-    names = ("micro", "micro_tokens", "summary", "summary_tokens", "full", "full_tokens", "counter")
-    return {"num": num, "agent": agent, **dict(zip(names, row[3:10], strict=True)), "metadata": row[-1]}
+def memory_of(row: Sequence[Any], agent: str) -> Memory:
+    """The memory of a row of the query `records` or one like it; the agent's name is not in the row."""
+    return numbered_memory(row, agent)[1]
 
 
-def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
-    """The memory of a row of `records`; the agent's name is not in it."""
-    (_, _, kind, status, scope, scope_value, subject, importance, confidence, outcome, trust) = row[:11]
-    (source, pinned, created_at, updated_at, chain, version, content_hash) = row[11:18]
-    (seen_count, access_count, accessed_at, _, superseded_by, stage) = row[18:24]
-    (content, micro, micro_tokens, summary, summary_tokens, full, full_tokens, counter) = row[24:32]
-    (tags, metadata) = row[32:]
+def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:
+    """The num and the memory of a row of the query `records` or one like it."""
+    return row[_NUM], _memory((agent, *_of_memories(*_memories(row)), *_of_texts(*_texts(row))))
+
+
+def _of_memories(  # noqa: PLR0917 - One for each column.
+    kind: str,
+    status: str,
+    scope: str,
+    scope_value: str,
+    subject: str | None,
+    importance: float,
+    confidence: float,
+    outcome: str | None,
+    trust: str,
+    source: str | None,
+    pinned: int,
+    created_at: int,
+    updated_at: int,
+    chain: bytes,
+    version: int,
+    content_hash: str,
+    seen_count: int,
+    access_count: int,
+    accessed_at: int | None,
+    successor: bytes | None,
+    stage: str | None,
+) -> tuple[Any, ...]:
+    """What `_memory` takes of a row of `memories`, by the names of its columns."""
     memory_id = id_text(chain)
-    after = superseded_by and (
-        f"{memory_id}@{version + 1}" if superseded_by == chain else id_text(superseded_by)
-    )
-    renditions = Renditions(
-        micro=Rendition(text=micro, tokens=micro_tokens),
-        summary=Rendition(text=summary, tokens=summary_tokens),
-        full=Rendition(text=content if full is None else full, tokens=full_tokens),
-        counter=counter,
-    )
-    values = (
+    after = successor and (f"{memory_id}@{version + 1}" if successor == chain else id_text(successor))
+    return (
         memory_id,
-        agent,
         kind,
         _STATUS[status],
         Scope(name=scope, value=scope_value) if scope_value or scope != GLOBAL.name else GLOBAL,
@@ -223,12 +237,45 @@ def memory_of(row: tuple[Any, ...], agent: str) -> Memory:
         None if accessed_at is None else moment(accessed_at),
         after,
         _STAGE[stage],
+    )
+
+
+def _of_texts(  # noqa: PLR0917 - As above.
+    content: str,
+    micro: str,
+    micro_tokens: int,
+    summary: str,
+    summary_tokens: int,
+    full_text: str | None,
+    full_tokens: int,
+    counter: str,
+    tags: str,
+    metadata: str,
+) -> tuple[Any, ...]:
+    """What `_memory` takes of a row of `texts`, by the names of its columns."""
+    renditions = Renditions(
+        micro=Rendition(text=micro, tokens=micro_tokens),
+        summary=Rendition(text=summary, tokens=summary_tokens),
+        full=Rendition(text=content if full_text is None else full_text, tokens=full_tokens),
+        counter=counter,
+    )
+    return (
         content,
         renditions,
         tuple(json.loads(tags)) if tags != "[]" else (),
         MappingProxyType(json.loads(metadata)) if metadata != "{}" else _NOTHING,
     )
-    return _memory(values)
+
+
+def _columns_for(reader: Callable[..., Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What picks from a row of `records` the columns that the parameters of a function are named after."""
+    return itemgetter(*map(_RECORD.index, signature(reader).parameters))
+
+
+# Made once: a search reads hundreds of rows.
+_RECORD = (*RECORD, "successor")
+_NUM = _RECORD.index("num")
+_memories, _texts = _columns_for(_of_memories), _columns_for(_of_texts)
 
 
 def _named_row(name: str) -> bytes:

@@ -15,6 +15,7 @@ from germane.stores.indexed import indexed_text
 from germane.stores.relational.agents.everyone import everyone
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.rows import span
+from germane.stores.sql.tables import AgentRow, LexRow
 
 __all__ = [
     "check_embedding",
@@ -62,28 +63,29 @@ def settle_language(connections: Connections, name: str, language: str) -> None:
     """
     with connections.reading(name) as connection:
         row = connection.run("agent", {"name": name}).fetchone()
-    if row is not None and row[2] == language:
+    known = None if row is None else AgentRow._make(row)
+    if known is not None and known.language == language:
         return
     if connections.read_only:
-        if row is None:
+        if known is None:
             return
         raise StoreUnavailable(
-            f"The memories of agent {name!r} in {connections.location} are indexed in {row[2]!r}, and "
-            f"read_only=True keeps them from being indexed in {language!r}. "
+            f"The memories of agent {name!r} in {connections.location} are indexed in {known.language!r}, "
+            f"and read_only=True keeps them from being indexed in {language!r}. "
             "Open the store without a language to read them, or once without read_only=True."
         )
     with connections.writing(name) as connection:
         connection.run("add_agent", {"name": name})
-        agent, seq, stored, *_ = connection.run("agent", {"name": name}).fetchone()
+        known = AgentRow._make(connection.run("agent", {"name": name}).fetchone())
         # Another process may have settled it in the meantime.
-        if stored != language:
-            connection.run("set_agent_language", {"agent": agent, "language": language})
-            _reindex_agent(connection, agent, seq, language)
+        if known.language != language:
+            connection.run("set_agent_language", {"agent": known.agent, "language": language})
+            _reindex_agent(connection, known.agent, known.seq, language)
 
 
 def drop_vectors(connection: Connection, embedding: EmbeddingIdentity, location: str) -> None:
     """Remove all vectors of the store, and note which model shall make the new ones."""
-    for agent, *_ in everyone(connection, location):
+    for agent in (each.agent for each in everyone(connection, location)):
         (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
         connection.run("purge_vectors", span(agent))
         connection.run("insert_all_unembedded", span(agent))
@@ -139,9 +141,9 @@ def _differs(stored: EmbeddingIdentity | None, given: EmbeddingIdentity | None) 
 
 
 def _reindex(connection: Connection, location: str) -> None:
-    for agent, _, _, language in everyone(connection, location):
-        (seq,) = connection.run("lock_agent", {"agent": agent}).fetchone()
-        _reindex_agent(connection, agent, seq, language)
+    for each in everyone(connection, location):
+        (seq,) = connection.run("lock_agent", {"agent": each.agent}).fetchone()
+        _reindex_agent(connection, each.agent, seq, each.language)
     set_setting(connection, "tokenizer", TOKENIZER)
 
 
@@ -151,19 +153,19 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     while rows := connection.run("forwards_to_renew", place).fetchall():
         renewed = [_forward_row(row, agent, language) for row in rows]
         connection.many("insert_lex", renewed)
-        terms += sum(row[2] for row in renewed)
-        place["above"] = rows[-1][0]
+        terms += sum(row.length for row in renewed)
+        place["above"] = renewed[-1].num
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
     connection.run("set_agent_terms", values)
     connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
 
 
-def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> tuple[int, int, int, bytes, bytes]:
+def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> LexRow:
     num, content, subject, tags, metadata = row
     text = indexed_text(content, subject=subject, tags=json.loads(tags), metadata=json.loads(metadata))
     forward = index_terms(text, language=language)
     hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return num, agent, forward.length, hashes, forward.frequencies.tobytes()
+    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
 
 
 def set_setting(connection: Connection, name: str, value: str) -> None:

@@ -28,7 +28,7 @@ from germane.stores.relational.experience.lives import Lives
 from germane.stores.relational.experience.validating import evidence_of
 from germane.stores.relational.filtering import filtered, places_for
 from germane.stores.relational.recording import Recordings
-from germane.stores.relational.rows import memory_of, moment, named, span
+from germane.stores.relational.rows import memory_of, moment, named, numbered_memory, span
 from germane.stores.relational.searches.cache import AgentCache
 from germane.stores.relational.searches.caches import Caches
 from germane.stores.relational.searches.resident import ResidentCache
@@ -40,11 +40,11 @@ from germane.stores.relational.settings import (
     drop_vectors,
     settle_language,
     store_embedding,
-    stored_embedding,
 )
 from germane.stores.relational.shared.spaces import Spaces
 from germane.stores.relational.weighing import weights_of
 from germane.stores.relational.working_sets.holding import WorkingSets
+from germane.stores.sql.tables import AgentRow
 
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
@@ -67,6 +67,17 @@ class _Agent(NamedTuple):
     learning: LearningState = LearningState(on=False, stamp=0)
     embedding: EmbeddingIdentity | None = None
     stamp: tuple[int, ...] = ()
+
+
+class _Count(NamedTuple):
+    """A row of `counts`: how many memories there are of a kind and status, with their tokens and times."""
+
+    kind: str
+    status: str
+    memories: int
+    tokens: int
+    oldest: int
+    newest: int
 
 
 class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC):
@@ -164,7 +175,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             values |= _edge(connection, number, agent, after)
             nums = [num for (num,) in connection.run_text(query, values)]
             rows = connection.run("records", {"agent": number, "nums": json.dumps(nums)})
-            found = {row[0]: memory_of(row, agent) for row in rows}
+            found = dict(numbered_memory(row, agent) for row in rows)
         return tuple(found[num] for num in nums)
 
     def search(self, agent: str, query: Query) -> Found:
@@ -191,15 +202,15 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         by_kind: dict[str, int] = {}
         by_status: dict[str, int] = {}
         with self._connections.reading(agent) as connection:
-            number, _, language, _, embedding, _ = self._agent(connection, agent)
-            rows = connection.run("counts", span(number)).fetchall()
-            (vectors,) = connection.run("count_vectors", span(number)).fetchone()
-            (waiting,) = connection.run("count_unembedded", span(number)).fetchone()
+            known = self._agent(connection, agent)
+            rows = list(map(_Count._make, connection.run("counts", span(known.number))))
+            (vectors,) = connection.run("count_vectors", span(known.number)).fetchone()
+            (waiting,) = connection.run("count_unembedded", span(known.number)).fetchone()
             version = self._schema_version(connection)
-            tokens_by_scope, large = weights_of(connection, number)
-        for kind, status, count, *_ in rows:
-            by_kind[kind] = by_kind.get(kind, 0) + count
-            by_status[status] = by_status.get(status, 0) + count
+            tokens_by_scope, large = weights_of(connection, known.number)
+        for row in rows:
+            by_kind[row.kind] = by_kind.get(row.kind, 0) + row.memories
+            by_status[row.status] = by_status.get(row.status, 0) + row.memories
         return StoreStats(
             location=self._connections.location,
             schema_version=version,
@@ -207,14 +218,14 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             memories=sum(by_kind.values()),
             by_kind=dict(sorted(by_kind.items())),
             by_status=dict(sorted(by_status.items())),
-            tokens=sum(row[3] for row in rows),
+            tokens=sum(row.tokens for row in rows),
             vectors=vectors,
-            embedding=embedding,
+            embedding=known.embedding,
             bytes=self._connections.size(),
-            oldest=moment(min(row[4] for row in rows)) if rows else None,
-            newest=moment(max(row[5] for row in rows)) if rows else None,
-            pending=waiting if embedding or self._embedding else 0,
-            language=language or _ENGLISH,
+            oldest=moment(min(row.oldest for row in rows)) if rows else None,
+            newest=moment(max(row.newest for row in rows)) if rows else None,
+            pending=waiting if known.embedding or self._embedding else 0,
+            language=known.language or _ENGLISH,
             tokens_by_scope=tokens_by_scope,
             large=large,
         )
@@ -323,12 +334,19 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         row = asked.fetchone()
         if row is None:
             return _Agent()
-        number, seq, language, *counted, tokenizer, model, dimension = row
-        judged, *_, learns = counted
-        check_tokenizer(tokenizer, self._connections.location)
-        settings = {"embedding_name": model, "embedding_dimension": dimension} if model else {}
-        learning = LearningState(on=bool(learns), stamp=stamp_of(number, judged))
-        return _Agent(number, seq, language, learning, stored_embedding(settings), (number, seq, *counted))
+        known = AgentRow._make(row)
+        check_tokenizer(known.tokenizer, self._connections.location)
+        embedding = None
+        if known.embedding_name and known.embedding_dimension:
+            embedding = EmbeddingIdentity(name=known.embedding_name, dimension=int(known.embedding_dimension))
+        return _Agent(
+            number=known.agent,
+            seq=known.seq,
+            language=known.language,
+            learning=LearningState(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
+            embedding=embedding,
+            stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
+        )
 
     def _cache(self, agent: str) -> AgentCache:
         """The agent's cache, to be used by this call."""
@@ -362,12 +380,12 @@ def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -
 def _edge(
     connection: Connection, number: int, agent: str, after: str | None
 ) -> dict[str, bytes | int | float | None]:
-    names = ("edge_id", "edge_time", "edge_importance")
     if after is None:
-        return dict.fromkeys(names)
+        return {"edge_id": None, "edge_time": None, "edge_importance": None}
     values = named(after)
     found = values["id"] and connection.run("num", {"agent": number, **values}).fetchone()
     if not found:
         raise NotFound(after, agent)
-    row = connection.run("edge", {"agent": number, "num": found[0]}).fetchone()
-    return dict(zip(names, row, strict=True))
+    (num,) = found
+    edge, at, importance = connection.run("edge", {"agent": number, "num": num}).fetchone()
+    return {"edge_id": edge, "edge_time": at, "edge_importance": importance}

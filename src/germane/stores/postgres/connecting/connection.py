@@ -157,7 +157,7 @@ class PostgresConnection:
     def many(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> None:
         """Do what the query of this name does with each of the rows, in order, without waiting in between."""
         query = queries("postgres")[name]
-        if name == "insert_vector":
+        if name in ("insert_vector", "carry_vectors"):
             rows = [(*row, HalfVector(vector)) for *row, vector in rows]
         self._rows += len(rows)
         if self._rows >= self._planned_up_to:

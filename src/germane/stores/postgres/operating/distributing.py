@@ -47,17 +47,17 @@ FROM pg_constraint WHERE contype = 'f' AND conrelid = ANY (%s::text[]::regclass[
 """
 
 
-def distribute(raw: Raw, location: str, tell: Tell) -> tuple[str, ...]:
+def distribute(raw: Raw, location: str, tell: Tell, *, text: str | None = None) -> tuple[str, ...]:
     """Spread the tables by agent, and return those that weren't before; all of them, or none.
 
-    The directories go to every server. Raises StoreUnavailable without the extension `citus`, with one before
-    version 11.2, where the cluster doesn't know its coordinator, and where the tables have partitions, which
-    it can't spread.
+    They are those of the schema `text`, which is this version's if it isn't given. The directories go to
+    every server. Raises StoreUnavailable without the extension `citus`, with one before version 11.2, where
+    the cluster doesn't know its coordinator, and where the tables have partitions, which it can't spread.
     """
     version, is_partitioned, _ = raw.execute(_STATE).fetchall()[0]
     _check(raw, location, version, is_partitioned=is_partitioned)
     done = {name for (name,) in raw.execute(_DONE).fetchall()}
-    left = [(table, step) for table, step in (_LOCAL, *steps()) if table not in done]
+    left = [(table, step) for table, step in (_LOCAL, *steps(text)) if table not in done]
     if left:
         with raw.transaction():
             # What refers to a table that is everywhere has to go from server to server one after another.
@@ -67,10 +67,10 @@ def distribute(raw: Raw, location: str, tell: Tell) -> tuple[str, ...]:
     return tuple(table for table, _ in left)
 
 
-def steps() -> tuple[tuple[str, str], ...]:
+def steps(text: str | None = None) -> tuple[tuple[str, str], ...]:
     """Each table with the statement that spreads it; what others refer to comes before them."""
     found = []
-    for table, is_by_agent in _TABLES.findall(schema("postgres")):
+    for table, is_by_agent in _TABLES.findall(text or schema("postgres")):
         name = Literal(table).as_string()
         if is_by_agent or table == _BY_SPACE:
             column = Literal("space" if table == _BY_SPACE else "agent").as_string()

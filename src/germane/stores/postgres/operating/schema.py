@@ -17,11 +17,13 @@ from germane.stores.postgres.connecting.connection import PostgresConnection, Ra
 from germane.stores.postgres.connecting.connections import Connections
 from germane.stores.postgres.operating.distributing import distribute, is_distributed, require_one_server
 from germane.stores.relational.connection import Connection
-from germane.stores.sql import Migration, migrations, schema, script
+from germane.stores.sql import Migration, migrations, refuse_older, script
 
 __all__ = ["VERSION", "checked_version", "grant", "migrate", "prepare", "version_of"]
 
-VERSION: Final = migrations("postgres")[-1].number
+_STEPS: Final = migrations("postgres")
+
+VERSION: Final = _STEPS[-1].number
 
 _MOST_PARTITIONS: Final = 1024
 _OLDEST_SERVER: Final = 150_000
@@ -45,7 +47,8 @@ def prepare(connections: Connections) -> None:
 
     Many processes may do this at once. A newer schema is used as it is where its migrations say that
     this version can. Raises SchemaTooNew where they don't, and StoreUnavailable where the tables are
-    another program's, the server is too old or lacks the extension `vector`, or the user may not do it.
+    another program's or older than the first migration, the server is too old or lacks the extension
+    `vector`, or the user may not do it.
     """
     with connections.reading() as connection:
         found = checked_version(connection)
@@ -64,8 +67,10 @@ def prepare(connections: Connections) -> None:
     migrate(connections)
 
 
-def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]:
-    """Do what `prepare` does, and return the names of the migrations applied.
+def migrate(
+    connections: Connections, *, partitions: int = 0, steps: Sequence[Migration] = _STEPS
+) -> tuple[str, ...]:
+    """Do what `prepare` does by these steps, and return the names of those that were applied.
 
     A new schema's tables have `partitions` hash partitions by agent; with 0 they have none. A schema
     that is there keeps those it has.
@@ -76,11 +81,12 @@ def migrate(connections: Connections, *, partitions: int = 0) -> tuple[str, ...]
         )
     applied: list[Migration] = []
     with connections.alone(session=False) as connection:
-        while some := _applied(connections, connection, partitions):
+        while some := _applied(connections, connection, partitions, steps):
             applied += some
         if applied and is_distributed(connection.raw):
             # Tables that are new have to be where the others are.
-            distribute(connection.raw, connections.location, lambda *_: None)
+            text = "\n".join(each.script for each in steps)
+            distribute(connection.raw, connections.location, lambda *_: None, text=text)
     return tuple(each.name for each in applied)
 
 
@@ -111,13 +117,17 @@ def version_of(connection: Connection) -> int:
     return int(raw.execute(b"SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
 
 
-def checked_version(connection: Connection) -> int:
-    """The schema version of a database, 0 for none. Raises SchemaTooNew where this version can't use it."""
+def checked_version(connection: Connection, newest: int = VERSION) -> int:
+    """The schema version of a database, 0 for none.
+
+    Raises SchemaTooNew or StoreUnavailable where this version can't use it.
+    """
     found = version_of(connection)
-    if found > VERSION:
+    if found > newest:
         rows = _raw(connection).execute(b"SELECT value FROM settings WHERE name = 'serves'").fetchall()
-        if not rows or int(rows[0][0]) > VERSION:
-            raise SchemaTooNew(found=found, supported=VERSION)
+        if not rows or int(rows[0][0]) > newest:
+            raise SchemaTooNew(found=found, supported=newest)
+    refuse_older("postgres", found, str(_raw(connection).info.dbname))
     return found
 
 
@@ -128,16 +138,16 @@ def _raw(connection: Connection) -> Raw:
 
 
 def _applied(
-    connections: Connections, connection: PostgresConnection, partitions: int
+    connections: Connections, connection: PostgresConnection, partitions: int, steps: Sequence[Migration]
 ) -> Sequence[Migration]:
     """Make the schema where there is none, else apply the next migration; what was done, if anything."""
     with connections.transaction(connection) as raw:
         # Until the transaction ends, so that a pooler hands it on to nobody.
         raw.execute(b"SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        found = checked_version(connection)
-        missing = [each for each in migrations("postgres") if each.number > found]
+        found = checked_version(connection, steps[-1].number)
+        missing = [each for each in steps if each.number > found]
         if found == 0:
-            _install(raw, partitions, connections.location)
+            _install(raw, "\n".join(each.script for each in missing), partitions, connections.location)
         elif missing:
             del missing[1:]
             count = _partitions(raw)
@@ -149,7 +159,7 @@ def _applied(
         return missing
 
 
-def _install(raw: Raw, partitions: int, location: str) -> None:
+def _install(raw: Raw, text: str, partitions: int, location: str) -> None:
     if raw.info.server_version < _OLDEST_SERVER:
         raise StoreUnavailable(
             f"The server of {location} is PostgreSQL {raw.info.server_version // 10_000}, and the store "
@@ -163,7 +173,7 @@ def _install(raw: Raw, partitions: int, location: str) -> None:
         )
     _extend(raw, location)
     try:
-        _run(raw, schema("postgres").replace("{partitioned}", _PARTITIONED if partitions else ""))
+        _run(raw, text.replace("{partitioned}", _PARTITIONED if partitions else ""))
     except psycopg.errors.DuplicateTable as error:
         raise StoreUnavailable(
             f"The database of {location} has a table of another program whose name the store needs "

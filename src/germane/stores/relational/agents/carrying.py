@@ -11,41 +11,37 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.rows import AGENT_SHIFT
+from germane.stores.sql.tables import TABLES
 
 __all__ = ["PARTS", "Carried", "begin", "digest_of", "is_empty", "put_in", "taken_out"]
 
 _ROWS_AT_ONCE: Final = 1000
 _TALK_SHIFT: Final = 32
 
-# What a column holds where that isn't a value of its own: o the agent itself, w some agent, n a memory of the
-# agent's, m one of any agent's, s a working set, t a conversation, d a message.
-_TABLES: Final[Mapping[str, tuple[str, str]]] = {
-    "memories": ("no.......................", "insert_memory"),
-    "texts": ("no..........", "insert_texts"),
-    "tags": ("o.n", "insert_tag"),
-    "places": ("o.n", "insert_place"),
-    "lex": ("no...", "insert_lex"),
-    "vectors": ("no.", "insert_vector"),
-    "unembedded": ("no", "insert_unembedded"),
-    "changes": ("o.n.", "insert_change"),
-    "shown": ("o.n...", "carry_shown"),
-    "outcomes": ("o.n....", "carry_outcomes"),
-    "held": ("sno......", "carry_held"),
-    "moves": ("o.s...w.", "insert_move"),
-    "lives": ("no......", "carry_lives"),
-    "life_events": ("o.n....wn.", "carry_life_events"),
-    "messages": ("dot.........", "insert_message"),
-    "message_lex": ("do....", "insert_message_lex"),
-    "anchors": ("to..", "carry_anchors"),
-    "spaces": ("o....", "carry_spaces"),
-    "members": ("ow....", "carry_members"),
-    "space_events": ("o..wn..w..", "carry_space_events"),
-    "assemblies": ("o........", "carry_assemblies"),
-    "assembled": ("o..m........", "carry_assembled"),
+# What a column holds where that isn't a value of its own.
+_OWNER, _AGENT, _SET, _CONVERSATION, _MESSAGE, _MEMORY, _MEMORY_OF_ANY = (
+    *("the agent itself", "an agent", "a working set", "a conversation", "a message"),
+    *("a memory of the agent's", "a memory of any agent's"),
+)
+_HOLDS: Final[Mapping[str, str]] = {
+    "agent": _OWNER,
+    "space": _OWNER,
+    "by": _AGENT,
+    "member": _AGENT,
+    "working_set": _SET,
+    "conversation": _CONVERSATION,
+    "num": _MEMORY,
+    "other": _MEMORY,
+}
+_HOLDS_ELSE: Final[Mapping[tuple[str, str], str]] = {
+    ("members", "agent"): _AGENT,
+    ("messages", "num"): _MESSAGE,
+    ("message_lex", "num"): _MESSAGE,
+    ("assembled", "num"): _MEMORY_OF_ANY,
 }
 
 # Made from the messages, where it is needed first: two stores hold the same with it or without.
@@ -54,10 +50,41 @@ _DERIVED: Final = frozenset({"message_lex"})
 # What was assembled may name memories of spaces, so those of all agents have to be there before.
 _LAST: Final = ("assemblies", "assembled")
 
-PARTS: Final = (tuple(each for each in _TABLES if each not in _LAST), _LAST)
+PARTS: Final = (tuple(each for each in TABLES if each not in _LAST), _LAST)
 """The tables that are copied in one transaction, and those that come after all agents have these."""
 
-_STATE: Final = ("seq", "memories", "terms", "language", "learning", "judged", "moved", "attested", "lived")
+
+class _State(NamedTuple):
+    """The counters and settings of an agent."""
+
+    seq: int
+    memories: int
+    terms: int
+    language: str
+    learning: int
+    judged: int
+    moved: int
+    attested: int
+    lived: int
+
+
+class _Set(NamedTuple):
+    """A working set."""
+
+    working_set: int
+    name: str
+    max_tokens: int
+    moved: int
+
+
+class _Conversation(NamedTuple):
+    """A conversation."""
+
+    conversation: int
+    session: str
+    said: int
+    revision: int
+    opened: str | None
 
 
 @dataclass(slots=True)
@@ -72,12 +99,12 @@ class Carried:
     @classmethod
     def of(cls, connection: Connection, name: str, agents: Mapping[str, int]) -> Carried:
         """Those that a store has given; `agents` are its agents by name."""
-        values = {"agent": agents[name]}
+        number = agents[name]
         return cls(
-            agent=agents[name],
+            agent=number,
             agents=agents,
-            sets={row[2]: row[0] for row in connection.run("carried_working_sets", values)},
-            talks={row[1]: row[0] for row in connection.run("carried_conversations", values)},
+            sets={each.name: each.working_set for each in _sets(connection, number)},
+            talks={each.session: each.conversation for each in _conversations(connection, number)},
         )
 
 
@@ -86,57 +113,53 @@ def begin(
 ) -> Carried:
     """Give an agent its sets, conversations and counters in another store, and return the numbers there."""
     agent = {"agent": agents[name]}
-    sets = source.run("carried_working_sets", {"agent": given.agent}).fetchall()
-    for _, _, set_name, max_tokens, _ in sets:
-        target.run("add_working_set", {**agent, "set_name": set_name, "max_tokens": max_tokens})
-    talks = source.run("carried_conversations", {"agent": given.agent}).fetchall()
-    for _, session, *_ in talks:
-        target.run("add_conversation", {"agent": name, "session": session})
+    sets, talks = _sets(source, given.agent), _conversations(source, given.agent)
+    for each in sets:
+        target.run("add_working_set", {**agent, "set_name": each.name, "max_tokens": each.max_tokens})
+    for talk in talks:
+        target.run("add_conversation", {"agent": name, "session": talk.session})
     numbers = Carried.of(target, name, agents)
-    for _, _, set_name, _, moved in sets:
-        target.run("advance_set", {**agent, "working_set": numbers.sets[set_name], "number": moved})
-    for _, session, said, revision, opened in talks:
-        values = {
-            "conversation": numbers.talks[session],
-            "said": said,
-            "revision": revision,
-            "opened": opened,
-        }
-        target.run("advance_conversation", {**agent, **values})
-    target.run("carry_state", {**agent, **dict(zip(_STATE, _state(source, given.agent), strict=True))})
+    for each in sets:
+        target.run("advance_set", {**agent, "working_set": numbers.sets[each.name], "number": each.moved})
+    for talk in talks:
+        here = {"conversation": numbers.talks[talk.session]}
+        target.run("advance_conversation", {**talk._asdict(), **agent, **here})
+    target.run("carry_state", {**agent, **_state(source, given.agent)._asdict()})
     return numbers
 
 
 def taken_out(connection: Connection, numbers: Carried, table: str) -> Iterator[tuple[Any, ...]]:
     """The agent's rows of a table in their order, with names where the store has numbers."""
-    kinds, _ = _TABLES[table]
     names = _Names(
         agents={number: name for name, number in numbers.agents.items()},
         sets={number: name for name, number in numbers.sets.items()},
         talks={number: name for name, number in numbers.talks.items()},
     )
+    held = _held(table)
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
     while some := rows.fetchmany(_ROWS_AT_ONCE):
         for row in some:
             yield tuple(
-                value if kind == "." or value is None else names.named(kind, value)
-                for kind, value in zip(kinds, row, strict=True)
+                value if what is None or value is None else names.named(what, value)
+                for what, value in zip(held, row, strict=True)
             )
 
 
 def put_in(connection: Connection, numbers: Carried, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
     """Store rows that `taken_out` gave, and return how many."""
-    kinds, query = _TABLES[table]
+    held = _held(table)
     count, rest = 0, iter(rows)
     while some := list(islice(rest, _ROWS_AT_ONCE)):
         numbered = [
             tuple(
-                value if kind == "." or (value is None and kind != "o") else _numbered(numbers, kind, value)
-                for kind, value in zip(kinds, row, strict=True)
+                value
+                if what is None or (value is None and what != _OWNER)
+                else _numbered(numbers, what, value)
+                for what, value in zip(held, row, strict=True)
             )
             for row in some
         ]
-        connection.many(query, numbered)
+        connection.many(f"carry_{table}", numbered)
         count += len(some)
     return count
 
@@ -145,7 +168,7 @@ def digest_of(connection: Connection, numbers: Carried, tables: Sequence[str]) -
     """How many rows an agent has in these tables, and the SHA-256 of all that they say that isn't derived."""
     count, digest = 0, hashlib.sha256()
     if "memories" in tables:
-        digest.update(repr(_state(connection, numbers.agent)).encode())
+        digest.update(repr(tuple(_state(connection, numbers.agent))).encode())
         digest.update(repr(_frames(connection, numbers)).encode())
     for table in tables:
         rows = taken_out(connection, numbers, table)
@@ -162,20 +185,35 @@ def digest_of(connection: Connection, numbers: Carried, tables: Sequence[str]) -
 def is_empty(connection: Connection, agent: int) -> bool:
     """Whether a store holds nothing of an agent but its name."""
     state = _state(connection, agent)
+    if state.seq or state.memories or state.terms:
+        return False
     names = ("carried_working_sets", "carried_conversations", "carried_spaces", "carried_assemblies")
     values = {"agent": agent, "space": agent}
-    return not any(state[:3]) and not any(connection.run(name, values).fetchone() for name in names)
+    return not any(connection.run(name, values).fetchone() for name in names)
 
 
-def _state(connection: Connection, agent: int) -> tuple[Any, ...]:
-    return tuple(connection.run("carried_state", {"agent": agent}).fetchone())
+def _held(table: str) -> tuple[str | None, ...]:
+    """What each column of a table holds; None for a value of its own."""
+    return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in TABLES[table].columns)
+
+
+def _state(connection: Connection, agent: int) -> _State:
+    return _State._make(connection.run("carried_state", {"agent": agent}).fetchone())
+
+
+def _sets(connection: Connection, agent: int) -> list[_Set]:
+    return list(map(_Set._make, connection.run("carried_working_sets", {"agent": agent})))
+
+
+def _conversations(connection: Connection, agent: int) -> list[_Conversation]:
+    return list(map(_Conversation._make, connection.run("carried_conversations", {"agent": agent})))
 
 
 def _frames(connection: Connection, numbers: Carried) -> list[Any]:
     """The sets and the conversations themselves, without their numbers."""
-    values = {"agent": numbers.agent}
-    sets = [row[2:] for row in connection.run("carried_working_sets", values)]
-    return [*map(tuple, sets), *(tuple(row[1:]) for row in connection.run("carried_conversations", values))]
+    sets = [(each.name, each.max_tokens, each.moved) for each in _sets(connection, numbers.agent)]
+    talks = _conversations(connection, numbers.agent)
+    return [*sets, *((each.session, each.said, each.revision, each.opened) for each in talks)]
 
 
 @dataclass(slots=True, frozen=True)
@@ -184,31 +222,38 @@ class _Names:
     sets: Mapping[int, str]
     talks: Mapping[int, str]
 
-    def named(self, kind: str, value: int) -> Any:
+    def named(self, what: str, value: int) -> Any:
         """What a number stands for."""
-        if kind == "o":
+        if what == _OWNER:
             return None
-        if kind == "w":
+        if what == _AGENT:
             return self.agents[value]
-        if kind == "s":
+        if what == _SET:
             return self.sets[value]
-        if kind == "t":
+        if what == _CONVERSATION:
             return self.talks[value]
-        if kind == "d":
+        if what == _MESSAGE:
             return self.talks[value >> _TALK_SHIFT], value & ((1 << _TALK_SHIFT) - 1)
         within = value & ((1 << AGENT_SHIFT) - 1)
-        return (self.agents[value >> AGENT_SHIFT], within) if kind == "m" else within
+        return (self.agents[value >> AGENT_SHIFT], within) if what == _MEMORY_OF_ANY else within
 
 
-def _numbered(numbers: Carried, kind: str, value: Any) -> int:
+def _numbered(numbers: Carried, what: str, value: Any) -> int:
     """The number that this store gives to what a value names."""
-    if kind == "o":
+    if what == _OWNER:
         return numbers.agent
-    if kind in "wst":
-        return {"w": numbers.agents, "s": numbers.sets, "t": numbers.talks}[kind][value]
-    if kind == "d":
+    if what == _AGENT:
+        return numbers.agents[value]
+    if what == _SET:
+        return numbers.sets[value]
+    if what == _CONVERSATION:
+        return numbers.talks[value]
+    if what == _MESSAGE:
         session, number = value
         return (numbers.talks[session] << _TALK_SHIFT) + int(number)
-    owner, within = (numbers.agents[value[0]], value[1]) if kind == "m" else (numbers.agent, value)
+    owner, within = numbers.agent, value
+    if what == _MEMORY_OF_ANY:
+        name, within = value
+        owner = numbers.agents[name]
     # 0 stands for all memories of an agent.
     return (owner << AGENT_SHIFT) + int(within) if within else 0

@@ -37,7 +37,7 @@ def all_of_them(connection: Connection, location: str) -> tuple[Someone, ...]:
     Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
     would have been done to none.
     """
-    found = tuple(Someone(*row) for row in connection.run("agents"))
+    found = tuple(map(Someone._make, connection.run("agents")))
     if any(each.seq is None for each in found):
         raise StoreUnavailable(
             f"The user of {location} may see one agent at a time, and this is about all of them. Use the "

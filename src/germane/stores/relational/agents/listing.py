@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from germane.model.database import AgentFigures
 from germane.model.names import is_removed
+from germane.stores.relational.agents.everyone import Someone
 from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.rows import moment
 
@@ -19,11 +20,11 @@ def listed(connections: Connections) -> tuple[AgentFigures, ...]:
     Names can be seen by all. Where policies keep the rest from who asks, the figures are None.
     """
     with connections.reading() as connection:
-        agents = connection.run("agents").fetchall()
+        agents = list(map(Someone._make, connection.run("agents")))
         return tuple(
-            _figures(connection, agent, name, hidden=seq is None)
-            for agent, seq, name, _ in agents
-            if not is_removed(name)
+            _figures(connection, each.agent, each.name, hidden=each.seq is None)
+            for each in agents
+            if not is_removed(each.name)
         )
 
 

@@ -71,7 +71,7 @@ def rename(connections: Connections, name: str, *, only_member: str | None = Non
         if row is None:
             return True
         (number,) = row
-        members = {each[0] for each in connection.run("members", {"space": number})}
+        members = {member for member, *_ in connection.run("members", {"space": number})}
         if members - {only_member} or connection.run("spaces_of", {"name": name}).fetchall():
             return False
         connection.run("remove_members", {"space": number})
@@ -105,12 +105,10 @@ def others_spaces(connections: Connections, agent: int) -> tuple[str, ...]:
 def disown(connections: Connections, tenant: str, agent: int) -> None:
     """Let what an agent did in a space be the space's own doing."""
     with connections.writing(tenant) as connection:
-        row = connection.run("number", {"name": tenant}).fetchone()
-        if row is not None:
-            values = {"space": row[0], "gone": agent}
-            connection.run("disown_events", values)
-            connection.run("disown_moves", {"agent": row[0], "gone": agent})
-            connection.run("disown_life_events", {"agent": row[0], "gone": agent})
+        for (number,) in connection.run("number", {"name": tenant}).fetchall():
+            connection.run("disown_events", {"space": number, "gone": agent})
+            connection.run("disown_moves", {"agent": number, "gone": agent})
+            connection.run("disown_life_events", {"agent": number, "gone": agent})
 
 
 def remove_some(connections: Connections, agent: int, batch: str) -> int:

@@ -23,6 +23,7 @@ from germane.stores.parts import packed_parts, unpacked_parts
 from germane.stores.relational.connection import Connection, Rows
 from germane.stores.relational.conversations.message_lex import is_indexed, record_of, row_of
 from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, try_id_bytes
+from germane.stores.sql.tables import MessageRow
 
 __all__ = ["Saying", "Spoken", "message_of", "num_of", "number_of", "spoken", "spread"]
 
@@ -47,7 +48,7 @@ def spoken(connection: Connection, agent: str, session: str) -> Spoken:
     """What is stored of a conversation itself."""
     values = {"agent": agent, "session": session}
     row = connection.run("conversation", values).fetchone()
-    return Spoken(*row) if row else Spoken()
+    return Spoken._make(row) if row else Spoken()
 
 
 def spread(known: Spoken, *, above: int = 0) -> dict[str, int]:
@@ -68,20 +69,20 @@ def num_of(known: Spoken, number: int) -> int:
 
 def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     """The message of a row; the names of its agent and session aren't in it."""
-    num, raw, group, role, provider, form, created_at, hidden, parts, extra = row[:10]
+    stored = MessageRow._make(row)
     return Message(
-        role=_ROLES[role],
-        parts=unpacked_parts(parts),
-        id=id_text(raw),
+        role=_ROLES[stored.role],
+        parts=unpacked_parts(stored.parts),
+        id=id_text(stored.id),
         agent=agent,
         session=session,
-        seq=number_of(num),
-        group=group,
-        provider=_PROVIDERS[provider],
-        created_at=None if created_at is None else moment(created_at),
-        hidden=bool(hidden),
-        form=form,
-        extra=extra,
+        seq=number_of(stored.num),
+        group=stored.group_name,
+        provider=_PROVIDERS[stored.provider],
+        created_at=None if stored.created_at is None else moment(stored.created_at),
+        hidden=bool(stored.hidden),
+        form=stored.form,
+        extra=stored.extra,
     )
 
 
@@ -180,11 +181,15 @@ class Saying:
     def _remove_message(self, message_id: str) -> list[Message]:
         raw = try_id_bytes(message_id)
         row = raw and self._run("message", {"agent": self._agent, "id": raw}).fetchone()
-        if not row or row[0] >> _SHIFT != self._known.conversation:
+        if not row:
             raise NotSaid("message", message_id, self._session)
-        self._run("remove_message", {"agent": self._known.agent, "num": row[0]})
+        *columns, _ = row
+        stored = MessageRow._make(columns)
+        if stored.conversation != self._known.conversation:
+            raise NotSaid("message", message_id, self._session)
+        self._run("remove_message", {"agent": self._known.agent, "num": stored.num})
         self._reopen()
-        return [message_of(row, self._agent, self._session)]
+        return [message_of(stored, self._agent, self._session)]
 
     def _purge(self, change: PurgeMessages) -> list[Message]:
         if change.group is not None:
@@ -212,21 +217,21 @@ class Saying:
             num_of(self._known, message.seq), self._known.agent, language, record_of(message, language)
         )
 
-    def _row(self, message: Message) -> tuple[Any, ...]:
+    def _row(self, message: Message) -> MessageRow:
         at = message.created_at
-        return (
-            num_of(self._known, message.seq),
-            self._known.agent,
-            self._known.conversation,
-            id_bytes(message.id),
-            message.group,
-            message.role.value,
-            message.provider.value,
-            message.form,
-            None if at is None else microseconds(at, name="created_at"),
-            int(message.hidden),
-            packed_parts(message.parts),
-            message.extra,
+        return MessageRow(
+            num=num_of(self._known, message.seq),
+            agent=self._known.agent,
+            conversation=self._known.conversation,
+            id=id_bytes(message.id),
+            group_name=message.group,
+            role=message.role.value,
+            provider=message.provider.value,
+            form=message.form,
+            created_at=None if at is None else microseconds(at, name="created_at"),
+            hidden=int(message.hidden),
+            parts=packed_parts(message.parts),
+            extra=message.extra,
         )
 
     def _run(self, query: str, values: dict[str, Any]) -> Rows:

@@ -15,6 +15,7 @@ from germane.stores.relational.connection import Connection
 from germane.stores.relational.conversations.message_lex import Record, rules_of
 from germane.stores.relational.conversations.saying import Spoken, message_of, number_of, spread
 from germane.stores.relational.conversations.talk_index import TalkIndex
+from germane.stores.sql.tables import MessageRow
 
 __all__ = ["Talk"]
 
@@ -63,10 +64,11 @@ class Talk:
             self._drop_changed(connection, known)
         new = []
         for row in connection.run("messages_since", spread(known, above=before.said)):
-            message = message_of(row, self._agent, self._session)
+            spoken = MessageRow._make(row)
+            message = message_of(spoken, self._agent, self._session)
             new.append(message)
             self._messages[message.seq] = message
-            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(row[8])
+            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(spoken.parts)
             self._bytes += size
         if self._index is not None:
             many = len(new) > _FEW

@@ -34,6 +34,7 @@ from germane.stores.relational.conversations.saying import (
 )
 from germane.stores.relational.conversations.talk import Talk
 from germane.stores.relational.rows import moment, try_id_bytes
+from germane.stores.sql.tables import MessageRow
 
 __all__ = ["SaidIn"]
 
@@ -93,12 +94,12 @@ class SaidIn:
             known = spoken(connection, agent, session)
             values = spread(known)
             opened = [name for (name,) in connection.run("groups_opened", values)]
-            rows = list(connection.run("messages_kept", values))
+            rows = list(map(MessageRow._make, connection.run("messages_kept", values)))
             for name in opened[-count:]:
                 of_group = {"agent": known.agent, "conversation": known.conversation, "group_name": name}
-                rows += connection.run("messages_of_group", of_group)
+                rows += map(MessageRow._make, connection.run("messages_of_group", of_group))
         # What the system says in a group is kept in every window, and read already.
-        messages = {row[0]: message_of(row, agent, session) for row in rows}
+        messages = {row.num: message_of(row, agent, session) for row in rows}
         shown = (messages[num] for num in sorted(messages) if not messages[num].hidden)
         return LastGroups(messages=tuple(shown), opened=tuple(opened))
 
@@ -110,7 +111,10 @@ class SaidIn:
         with self._connections.reading(agent) as connection:
             values = {"agent": agent, "id": raw}
             row = connection.run("message", values).fetchone()
-        return None if row is None else message_of(row, agent, row[-1])
+        if row is None:
+            return None
+        *stored, session = row
+        return message_of(stored, agent, session)
 
     def match_groups(self, agent: str, session: str, terms: Sequence[str]) -> GroupScores:
         """How well the visible groups match any of these terms, by the statistics of this session alone.

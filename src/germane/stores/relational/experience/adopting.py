@@ -42,7 +42,7 @@ def _keep_event(connection: Connection, agent: int, num: int, event: LifeEvent, 
     other = None
     if event.other is not None:
         row = connection.run("num", {"agent": agent, **named(event.other)}).fetchone()
-        other = None if row is None else row[0]
+        (other,) = row or (None,)
     connection.run("count_life_event", {"agent": agent})
     connection.run("insert_life_event", {**values, "by": event.by, "other": other})
     return True

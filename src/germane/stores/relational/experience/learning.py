@@ -117,7 +117,8 @@ def key_of(context: str) -> bytes:
 def _state_of(connection: Connection, agent: int) -> LearningState:
     """Whether an agent learns; one that isn't known doesn't."""
     row = connection.run("learning", {"agent": agent}).fetchone()
-    return LearningState(on=bool(row and row[0]), stamp=stamp_of(agent, row[1]) if row else 0)
+    learns, judged = row or (False, 0)
+    return LearningState(on=bool(learns), stamp=stamp_of(agent, judged))
 
 
 def _keep(
@@ -133,9 +134,10 @@ def _keep(
     values = {"agent": agent, "num": num, "context": key_of(told.context)}
     packed = _packed(told.memory_id, parts) if parts else _NO_PARTS
     known = connection.run("judgement", values).fetchone()
-    counts = told.used and not (known and known[0])
+    was_used, kept_parts = known or (False, None)
+    counts = told.used and not was_used
     # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
-    if known and not counts and (known[1] == packed or known[1] not in (None, _NO_PARTS)):
+    if known and not counts and (kept_parts == packed or kept_parts not in (None, _NO_PARTS)):
         return False, False
     connection.run("count_judgement", {"agent": agent, "by": later})
     connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})

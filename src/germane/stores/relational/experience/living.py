@@ -21,6 +21,7 @@ from germane.stores.relational.connection import Connection, Connections
 from germane.stores.relational.experience.validating import Told
 from germane.stores.relational.rows import id_text, microseconds, moment, named
 from germane.stores.relational.working_sets.in_sets import gone_from_sets
+from germane.stores.sql.tables import AgentRow
 
 __all__ = ["LivedIn", "keep_counts", "live", "lived_by", "sign_of_repetition"]
 
@@ -152,7 +153,7 @@ def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecy
 
 def _number(connection: Connection, agent: str) -> int:
     row = connection.run("agent", {"name": agent}).fetchone()
-    return int(row[0]) if row else 0
+    return AgentRow._make(row).agent if row else 0
 
 
 def _standing(connection: Connection, agent: int, num: tuple[int] | None) -> Standing | None:

@@ -94,7 +94,10 @@ def _known(
         )
     values = {"agent": agent, "num": num, "context": key_of(told.context)}
     row = connection.run("outcome", values).fetchone()
-    return None if row is None else (float(row[0]), float(row[1]))
+    if row is None:
+        return None
+    worth, weight = row
+    return float(worth), float(weight)
 
 
 def _keep(connection: Connection, agent: int, num: int, told: Attest | Attested) -> None:

@@ -23,7 +23,7 @@ from germane.retrieval.postings import Postings
 from germane.retrieval.sessions import Sessions
 from germane.stores.relational.connection import Connection
 from germane.stores.relational.filtering import filtered, places_for
-from germane.stores.relational.rows import memory_of, span
+from germane.stores.relational.rows import numbered_memory, span
 from germane.stores.relational.searches.columns import Columns
 from germane.stores.signals import Cosines
 
@@ -172,8 +172,8 @@ class AgentCache(ABC):
             ordinal_of = dict(zip(nums, missing, strict=True))
             values = {"agent": self.agent, "nums": json.dumps(nums)}
             for row in connection.run("records", values):
-                memory = memory_of(row, self.name)
-                found[ordinal_of[row[0]]] = kept[ordinal_of[row[0]]] = memory
+                num, memory = numbered_memory(row, self.name)
+                found[ordinal_of[num]] = kept[ordinal_of[num]] = memory
                 self._record_bytes += _size(memory)
             while self._record_bytes > _MOST_RECORD_BYTES and kept:
                 self._drop_record(next(iter(kept)))

@@ -68,7 +68,7 @@ class Columns:
             self._sessions[: self.used], self.created[: self.used], self.ids[: self.used], admitted
         )
 
-    def append(self, rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
+    def append(self, rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
         """Add rows of num, id, kind, created_at, importance and session; returns their ordinals."""
         start = self.used
         if rows:

@@ -80,7 +80,7 @@ class ResidentCache(AgentCache):
 
     def _add(self, connection: Connection, place: dict[str, int]) -> None:
         rows = connection.run("cache_rows", place).fetchall()
-        ordinals = self.columns.append([row[:6] for row in rows])
+        ordinals = self.columns.append([columns for *columns, _, _, _ in rows])
         for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
             forward = Forward(
                 hashes=np.frombuffer(hashes, dtype="<u4"),

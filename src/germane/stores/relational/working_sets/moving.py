@@ -126,7 +126,8 @@ class Moving:
             "pinned": int(change.pinned),
             "recalled": int(change.recalled),
         }
-        if known and change.pinned and not known[1]:
+        _, is_pinned = known or (num, False)
+        if known and change.pinned and not is_pinned:
             self.note(working_set, MoveKind.PIN, raw, at=change.at)
         self.run("touch_held" if known else "insert_held", **values)
 

@@ -19,7 +19,7 @@ from germane.model.held import Held
 from germane.model.holding import DEFAULT_MAX_TOKENS, Features, HeldChange, HeldSet, Move, MoveKind
 from germane.model.memory import Memory
 from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.rows import former_ref, id_text, memory_of, moment, named
+from germane.stores.relational.rows import former_ref, id_text, moment, named, numbered_memory
 from germane.stores.relational.working_sets.moving import KEPT_TOUCHES, Moving, Noted
 
 __all__ = ["HeldIn", "Kept"]
@@ -100,10 +100,11 @@ class HeldIn:
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
             asked = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
-            wanted = {"agent": agent, "nums": json.dumps([row[0] for row in asked if row])}
+            nums = [None if row is None else int(row[0]) for row in asked]
+            wanted = {"agent": agent, "nums": json.dumps([num for num in nums if num is not None])}
             rows = connection.run("features", wanted)
             found = {num: _features(hashes, vector) for num, hashes, vector in rows}
-        return tuple(found.get(row[0]) if row else None for row in asked)
+        return tuple(None if num is None else found.get(num) for num in nums)
 
 
 class _State(NamedTuple):
@@ -115,6 +116,18 @@ class _State(NamedTuple):
     working_set: int = 0
     max_tokens: int = DEFAULT_MAX_TOKENS
     set_moved: int = 0
+
+
+class _HeldRow(NamedTuple):
+    """A row of `held_rows`, or of `held_rows_moved`, where all is None of what the set holds no more."""
+
+    num: int
+    place: int
+    entered_at: int
+    touched_at: int
+    touches: int
+    pinned: int
+    recalled: int
 
 
 class Kept:
@@ -157,9 +170,9 @@ class Kept:
     def _load(self, connection: Connection, state: _State, entries: dict[int, Held]) -> bool:
         entries.clear()
         values = {"agent": state.agent, "working_set": state.working_set}
-        rows = connection.run("held_rows", values).fetchall()
-        memories = self._records(connection, state.agent, [row[0] for row in rows])
-        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
+        rows = list(map(_HeldRow._make, connection.run("held_rows", values)))
+        memories = self._records(connection, state.agent, [row.num for row in rows])
+        entries.update((row.num, _held(row, memories[row.num])) for row in rows)
         return True
 
     def _follow(self, connection: Connection, state: _State, known: _State, entries: dict[int, Held]) -> bool:
@@ -172,18 +185,19 @@ class Kept:
                 return self._load(connection, state, entries)
             altered = {num for num, what in changes if what in _ALTERED}
         values = {"agent": state.agent, "working_set": state.working_set, "since": known.set_moved}
-        rows = []
+        rows: list[_HeldRow] = []
         memories: dict[int, Memory] = {}
         if state.set_moved != known.set_moved:
             moved = connection.run("held_rows_moved", values).fetchall()
             ids = {id_text(raw) for raw, *_ in moved}
             gone = [num for num, one in entries.items() if one.memory.id in ids]
             memories = {num: entries.pop(num).memory for num in gone}
-            rows = list({row[0]: row for _, *row in moved if row[0] is not None}.values())
+            found = [_HeldRow._make(row) for _, *row in moved]
+            rows = list({row.num: row for row in found if row.num}.values())
         here = altered & entries.keys()
-        wanted = [row[0] for row in rows if row[0] not in memories or row[0] in altered]
+        wanted = [row.num for row in rows if row.num not in memories or row.num in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
-        entries.update((row[0], _held(row, memories[row[0]])) for row in rows)
+        entries.update((row.num, _held(row, memories[row.num])) for row in rows)
         for num in here:
             entries[num] = entries[num].evolve(
                 memory=memories[num], tokens=memories[num].renditions.full.tokens
@@ -195,24 +209,23 @@ class Kept:
         if wanted == "[]":
             return {}
         rows = connection.run("records", {"agent": agent, "nums": wanted})
-        return {row[0]: memory_of(row, self._owner) for row in rows}
+        return dict(numbered_memory(row, self._owner) for row in rows)
 
 
 def _order(held: Held) -> int:
     return held.order
 
 
-def _held(row: Sequence[Any], memory: Memory) -> Held:
-    _, place, entered_at, touched_at, touches, pinned, recalled = row
+def _held(row: _HeldRow, memory: Memory) -> Held:
     return Held(
         memory=memory,
-        entered_at=moment(entered_at),
-        touched_at=moment(touched_at),
-        order=place,
+        entered_at=moment(row.entered_at),
+        touched_at=moment(row.touched_at),
+        order=row.place,
         tokens=memory.renditions.full.tokens,
-        touches=touches,
-        pinned=bool(pinned),
-        recalled=bool(recalled),
+        touches=row.touches,
+        pinned=bool(row.pinned),
+        recalled=bool(row.recalled),
     )
 
 
@@ -234,7 +247,8 @@ def _states(connection: Connection, owners: Sequence[str], name: str) -> list[_S
 def _state_of(row: tuple[Any, ...] | None) -> _State:
     if row is None:
         return _State()
-    return _State(*row) if row[3] is not None else _State(*row[:3])
+    state = _State._make(row)
+    return state if state.working_set else _State(agent=state.agent, seq=state.seq, moved=state.moved)
 
 
 def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_State]:

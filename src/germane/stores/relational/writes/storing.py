@@ -19,14 +19,12 @@ from germane.stores.relational.connection import Connection
 from germane.stores.relational.embedded import packed_vector
 from germane.stores.relational.rows import memory_row, texts_row
 from germane.stores.relational.writes.sameness import explain_taken_id
+from germane.stores.sql.tables import LexRow
 
 __all__ = ["New", "store_new"]
 
 New = tuple[int, Memory, Vector | None]
 """A memory that isn't stored yet, with its number and its vector, None where that is still to be made."""
-
-Forward = tuple[int, int, int, bytes, bytes]
-"""The forward record of a memory as its row: num, agent, length, hashes, frequencies."""
 
 _AT_ONCE: Final = 256
 
@@ -51,7 +49,7 @@ def store_new(
             some = new[start : start + _AT_ONCE]
             forward = [_forward_row(num, memory, agent, language) for num, memory, _ in some]
             _store(connection, agent, some, forward, embedding)
-            terms += sum(row[2] for row in forward)
+            terms += sum(row.length for row in forward)
     return terms
 
 
@@ -59,17 +57,17 @@ def _store(
     connection: Connection,
     agent: int,
     new: Sequence[New],
-    forward: Sequence[Forward],
+    forward: Sequence[LexRow],
     embedding: EmbeddingIdentity | None,
 ) -> None:
-    packed = [(num, agent, packed_vector(each, embedding)) for num, _, each in new if each is not None]
-    rows: dict[str, list[tuple[Any, ...]]] = {
+    packed = [(num, packed_vector(each, embedding)) for num, _, each in new if each is not None]
+    rows: dict[str, Sequence[tuple[Any, ...]]] = {
         "insert_memory": [memory_row(memory, num, agent) for num, memory, _ in new],
         "insert_texts": [texts_row(memory, num, agent) for num, memory, _ in new],
         "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
         "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
-        "insert_lex": list(forward),
-        "insert_vector": [row for row in packed if row[2]],
+        "insert_lex": forward,
+        "insert_vector": [(num, agent, vector) for num, vector in packed if vector],
         "insert_unembedded": [(num, agent) for num, _, vector in new if vector is None],
     }
     for query, some in rows.items():
@@ -77,8 +75,8 @@ def _store(
             connection.many(query, some)
 
 
-def _forward_row(num: int, memory: Memory, agent: int, language: str) -> Forward:
+def _forward_row(num: int, memory: Memory, agent: int, language: str) -> LexRow:
     text = indexed_text(memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata)
     forward = index_terms(text, language=language)
     hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return num, agent, forward.length, hashes, forward.frequencies.tobytes()
+    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())

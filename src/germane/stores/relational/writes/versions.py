@@ -33,7 +33,7 @@ def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
 
 def chain_of(asked: Rows, memory_id: str, name: str) -> list[Version]:
     """The versions that were asked for, in their order. Raises NotFound."""
-    chain = [Version(*row) for row in asked]
+    chain = list(map(Version._make, asked))
     if not chain:
         raise NotFound(memory_id, name)
     return chain

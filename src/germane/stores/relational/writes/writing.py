@@ -38,11 +38,12 @@ from germane.stores.relational.experience.living import keep_counts, live, lived
 from germane.stores.relational.experience.validating import attest
 from germane.stores.relational.rows import (
     AGENT_SHIFT,
-    memory_of,
+    memory_row,
     microseconds,
     named,
-    reworded_row,
+    numbered_memory,
     row_id,
+    texts_row,
 )
 from germane.stores.relational.working_sets.in_sets import gone_from_sets, revised_in_sets, sets_holding
 from germane.stores.relational.writes.sameness import check_continues, is_same, recognised, seen_again
@@ -263,7 +264,7 @@ class Writing:
             length = self._run("length", {"agent": self.agent, "num": num})
             holding = sets_holding(self.connection, self.agent, num)
             # What was merged into it says the same. The list grows while it is gone through.
-            chain += [Version(*row) for row in merged]
+            chain += [Version._make(row) for row in merged]
             found = length.fetchone()
             self.terms -= found[0] if found else 0
             self.memories -= 1
@@ -330,7 +331,7 @@ class Writing:
 
     def _reword(self, change: Reword) -> Applied:
         num = self._num(change.memory.version_id)
-        self._run("reword_texts", reworded_row(change.memory, num, self.agent))
+        self._run("reword_texts", texts_row(change.memory, num, self.agent)._asdict())
         self._note(num, "see")
         return Applied(memory=self._load(num))
 
@@ -354,9 +355,7 @@ class Writing:
         self.memories += len(new)
 
     def _see(self, num: int, memory: Memory) -> None:
-        at = microseconds(memory.updated_at, name="updated_at")
-        values = {"seen_count": memory.seen_count, "updated_at": at, "status": memory.status.value}
-        self._run("see_memory", {"agent": self.agent, "num": num, **values})
+        self._run("see_memory", memory_row(memory, num, self.agent)._asdict())
 
     def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
         """For each hash that is stored the memories that have it, superseded versions before heads."""
@@ -369,7 +368,7 @@ class Writing:
 
     def _records(self, nums: Iterable[int]) -> list[tuple[int, Memory]]:
         rows = self._run("records", {"agent": self.agent, "nums": json.dumps(list(nums))})
-        return [(row[0], memory_of(row, self.name)) for row in rows]
+        return [numbered_memory(row, self.name) for row in rows]
 
     def _load(self, num: int) -> Memory:
         return self._records([num])[0][1]

@@ -1,45 +1,44 @@
--- The statements about spaces. Whatever reads or writes a space's rows names the space, or the one agent
--- whose memberships are asked for.
+-- Spaces. Whatever reads or writes a space's rows names the space, or the one agent whose memberships are asked for.
 
 -- name: space
--- What is stored of a space itself, and how far its memories and its working sets have come.
+-- What is stored of a space itself, and how far its memories and working sets have come, where it is entered.
 SELECT spaces.space, admits, created_at, joined, happened, seq, moved
-FROM agents CROSS JOIN spaces ON spaces.space = agents.agent WHERE agents.name = :name;
+FROM agents {join} spaces ON spaces.space = agents.agent
+{postgres: LEFT JOIN states ON states.agent = number_of(:name)} WHERE agents.name = :name;
 
 -- name: members
 -- Who is in a space, in their order.
 SELECT agents.name, rights, role, joined_at, place
-FROM members CROSS JOIN agents USING (agent) WHERE members.space = :space ORDER BY place;
+FROM members {join} agents USING (agent) WHERE members.space = :space ORDER BY place;
 
 -- name: members_of
--- The same by the space's name.
+-- Who is in a space, in their order, by the space's name.
 SELECT agents.name, rights, role, joined_at, place
-FROM agents AS tenants CROSS JOIN members ON members.space = tenants.agent
-CROSS JOIN agents ON agents.agent = members.agent
-WHERE tenants.name = :name ORDER BY place;
+FROM members {join} agents USING (agent) WHERE members.space = {number_of :name} ORDER BY place;
 
 -- name: spaces_of
 -- The names of the spaces that an agent is in.
 SELECT tenants.name FROM agents
-CROSS JOIN members ON members.agent = agents.agent
-CROSS JOIN agents AS tenants ON tenants.agent = members.space
+{join} members ON members.agent = agents.agent
+{join} agents AS tenants ON tenants.agent = members.space
 WHERE agents.name = :name ORDER BY tenants.name;
 
 -- name: happened
 -- The number of a space's latest event.
-SELECT happened FROM agents CROSS JOIN spaces ON spaces.space = agents.agent WHERE agents.name = :name;
+SELECT happened FROM agents {join} spaces ON spaces.space = agents.agent WHERE agents.name = :name;
 
 -- name: set_space
 -- Store a space as it is now; one that was disbanded begins anew, and its events are numbered on.
 INSERT INTO spaces (space, admits, created_at, joined)
-SELECT agent, :admits, :created_at, :joined FROM agents WHERE name = :name
+SELECT agent, :admits::text, :created_at::bigint, :joined::bigint FROM agents WHERE name = :name
 ON CONFLICT (space) DO UPDATE SET
     admits = excluded.admits, created_at = excluded.created_at, joined = excluded.joined;
 
 -- name: set_member
 -- Store a member as it is now.
 INSERT INTO members (space, agent, rights, role, joined_at, place)
-SELECT :space, agent, :rights, :role, :joined_at, :place FROM agents WHERE name = :name
+SELECT :space::bigint, agent, :rights::text, :role::text, :joined_at::bigint, :place::bigint
+FROM agents WHERE name = :name
 ON CONFLICT (space, agent) DO UPDATE SET
     rights = excluded.rights, role = excluded.role, joined_at = excluded.joined_at, place = excluded.place;
 
@@ -57,7 +56,7 @@ DELETE FROM space_events WHERE space = :space;
 
 -- name: written
 -- How far the changes and the moves of the space's memories go.
-SELECT seq, moved FROM agents WHERE agent = :agent;
+SELECT seq, moved FROM {states} WHERE agent = :agent;
 
 -- name: changes_to_tell
 -- What became of memories since a change, each with what it is now.
@@ -78,9 +77,9 @@ SELECT id FROM space_events WHERE space = :space AND num = :num AND what IN ('re
 
 -- name: insert_event
 -- Note what happened.
-INSERT INTO space_events (space, number, what, by, num, id, former, member, held_in, at)
-VALUES (:space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :num, :id, :former,
-        (SELECT agent FROM agents WHERE name = :member), :held_in, :at);
+INSERT INTO space_events ({columns space_events})
+SELECT :space, :number, :what, (SELECT agent FROM agents WHERE name = :by), :num, :id,
+       :former, (SELECT agent FROM agents WHERE name = :member), :held_in, :at;
 
 -- name: set_happened
 -- Note the number of the latest event.
@@ -90,14 +89,11 @@ UPDATE spaces SET happened = :happened WHERE space = :space;
 -- What happened after an event, in order.
 SELECT number, what, actors.name, id, former, objects.name, held_in, at
 FROM space_events
-CROSS JOIN agents AS actors ON actors.agent = space_events.by
+{join} agents AS actors ON actors.agent = space_events.by
 LEFT JOIN agents AS objects ON objects.agent = space_events.member
-WHERE space = :space AND number > :since ORDER BY number LIMIT :limit;
+WHERE space = :space AND number > :since ORDER BY number {limit};
 
 -- name: one_of_each_chain
 -- A version of every chain, by which the whole chain is purged.
-SELECT min(id) FROM memories WHERE agent = :agent GROUP BY chain;
-
--- name: remove_working_sets
--- Remove an agent's working sets with all that they hold.
-DELETE FROM working_sets WHERE agent = :agent;
+SELECT {sqlite: min(id)}{postgres: (array_agg(id ORDER BY id))[1]} FROM memories WHERE agent = :agent
+GROUP BY chain ORDER BY chain;

@@ -1,16 +1,15 @@
--- Recorded assemblies, and what the store was like when they were made.
+-- Recorded assemblies, and what the store was like when they were made. Those that read what was before name the
+-- columns that SQLite has, since their rows go into a store in memory.
 
 -- name: insert_assembly
--- A recorded assembly, under the agent's next number.
-INSERT INTO assemblies (agent, number, id, at, context, sha256, tokens, candidates, asked)
-SELECT
-    :agent,
-    (SELECT coalesce(max(number), 0) + 1 FROM assemblies WHERE agent = :agent),
-    :id, :at, :context, :sha256, :tokens, :candidates, :asked;
+-- Store an assembly under the agent's next number.
+INSERT INTO assemblies ({columns assemblies})
+SELECT :agent, coalesce(max(number), 0) + 1, :id, :at, :context, :sha256, :tokens, :candidates, :asked
+FROM assemblies WHERE agent = :agent;
 
--- name: insert_assembled
--- A candidate; nothing where its memory was purged in the meantime. Its owner may be a space.
-INSERT INTO assembled (agent, number, place, num, section, score, parts, level, reason, tokens, short_by, pinned)
+-- name: insert_assembled (sqlite)
+-- Store a candidate of an assembly; none where its memory is gone.
+INSERT INTO assembled ({columns assembled})
 SELECT
     :agent, :number, :place, memories.num, :section, :score, :parts, :level, :reason, :tokens, :short_by, :pinned
 FROM agents AS owners
@@ -20,6 +19,13 @@ CROSS JOIN memories ON memories.agent = owners.agent AND memories.version = :ver
     SELECT one.num FROM memories AS one WHERE one.agent = owners.agent AND one.chain = :id AND one.version > 1
 )
 WHERE owners.name = :owner;
+
+-- name: insert_assembled (postgres)
+-- Store a candidate of an assembly; none where its memory is gone.
+SELECT keep_candidate(
+    :agent, :number, :place, :owner, :id, :version, :section, :score, :parts, :level, :reason, :tokens, :short_by,
+    :pinned
+);
 
 -- name: withhold_hash
 -- For a text that a purged memory stood in: fewer of what was included are there.
@@ -31,7 +37,8 @@ WHERE agent = :agent AND number = :number AND :included > (
 -- name: remove_old_assemblies
 -- All but the latest :most of an agent.
 DELETE FROM assemblies
-WHERE agent = :agent AND number <= (SELECT max(number) FROM assemblies WHERE agent = :agent) - :most;
+WHERE agent = :agent
+  AND number <= (SELECT max(number) FROM assemblies WHERE agent = :agent) - :most;
 
 -- name: assembly
 -- A recorded assembly by its id.
@@ -42,43 +49,49 @@ FROM assemblies WHERE agent = :agent AND id = :id;
 -- The latest first; before the one numbered :before, made at :since or later.
 SELECT number, id, at, context, sha256, tokens, candidates, asked
 FROM assemblies
-WHERE agent = :agent AND (:since IS NULL OR at >= :since) AND (:before IS NULL OR number < :before)
-ORDER BY number DESC LIMIT :limit;
+WHERE agent = :agent AND (:since::bigint IS NULL OR at >= :since::bigint)
+  AND (:before::bigint IS NULL OR number < :before::bigint)
+ORDER BY number DESC {limit};
 
--- name: assembled
--- The candidates of an assembly that are still stored, with what feedback said of them.
-SELECT
-    memories.chain, memories.version, memories.kind, owners.name, section, score, assembled.parts, level, reason, tokens, short_by,
-    assembled.pinned, shown.used
+-- name: assembled (sqlite)
+-- The candidates of an assembly that are still stored, by rank, and whether they were used.
+SELECT memories.chain, memories.version, memories.kind, owners.name, section, score, assembled.parts, level, reason,
+       tokens, short_by, assembled.pinned, shown.used
 FROM assembled
 CROSS JOIN memories ON memories.num = assembled.num
 CROSS JOIN agents AS owners ON owners.agent = memories.agent
 LEFT JOIN shown ON shown.agent = assembled.agent AND shown.context = :context AND shown.num = assembled.num
-WHERE assembled.agent = :agent AND assembled.number = :number
-ORDER BY place;
+WHERE assembled.agent = :agent AND assembled.number = :number ORDER BY place;
+
+-- name: assembled (postgres)
+-- The candidates of an assembly that are still stored, by rank, and whether they were used.
+SELECT id, version, kind, owner_name, section, score, parts, level, reason, tokens, short_by, pinned, used
+FROM candidates_of(:agent, :number, :context) ORDER BY place;
 
 -- name: latest_assembly
 -- The number of the agent's latest assembly.
 SELECT max(number) FROM assemblies WHERE agent = :agent;
 
 -- name: point
--- How far an agent's store has come.
-SELECT seq, judged, attested, lived, learning FROM agents WHERE agents.name = :agent;
+-- What says how far an agent's memories have come.
+SELECT seq, judged, attested, lived, learning FROM {states} WHERE {state_of :agent};
 
 -- name: altered
 -- What happened after the change :seq to the memories that were there then, and which were added.
 SELECT DISTINCT what, chain, version, superseded_by, memories.status
 FROM changes LEFT JOIN memories ON memories.num = changes.num AND memories.agent = :agent
 WHERE changes.agent = :agent AND changes.seq > :seq AND (changes.num <= :last OR what = 'insert')
-ORDER BY chain, version, what;
+ORDER BY chain NULLS FIRST, version, what;
 
 -- name: count_purged
 -- How many memories that were there after the change :seq are gone.
-SELECT count(*) FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'purge';
+SELECT count(*) FROM changes
+WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'purge';
 
 -- name: past_agents
--- The agent itself.
-SELECT * FROM agents WHERE agents.agent = :agent;
+-- The agent itself, as it is now.
+SELECT agent, name, seq, memories, terms, language, learning, judged, moved, attested, lived
+FROM {states} {postgres: JOIN agents USING (agent)} WHERE {states}.agent = :agent;
 
 -- name: past_memories
 -- What was stored by then.
@@ -97,8 +110,8 @@ SELECT * FROM tags WHERE agent = :agent AND num <= :last;
 SELECT * FROM places WHERE agent = :agent AND num <= :last;
 
 -- name: past_lex
--- Their forward records.
-SELECT * FROM lex WHERE agent = :agent AND num <= :last;
+-- The forward records of the memories that were there.
+SELECT {columns lex} FROM lex WHERE agent = :agent AND num <= :last;
 
 -- name: past_vectors
 -- Their vectors; one that came later was not there.
@@ -111,8 +124,9 @@ WHERE agent = :agent AND num <= :last AND num NOT IN (
 -- What waited for a vector then.
 SELECT num, agent FROM unembedded WHERE agent = :agent AND num <= :last
 UNION
-SELECT num, agent FROM changes WHERE agent = :agent AND seq > :seq AND what = 'vector' AND num BETWEEN 1 AND :last
-AND num IN (SELECT num FROM memories WHERE agent = :agent);
+SELECT num, agent FROM changes
+WHERE agent = :agent AND seq > :seq AND what = 'vector' AND num BETWEEN 1 AND :last
+  AND num IN (SELECT num FROM memories WHERE agent = :agent);
 
 -- name: past_shown
 -- What was judged by then.
@@ -132,11 +146,13 @@ SELECT name, value FROM settings WHERE name IN ('embedding_name', 'embedding_dim
 
 -- name: superseded_since
 -- Which memories were heads after the change :seq.
-SELECT DISTINCT num FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'supersede';
+SELECT DISTINCT num FROM changes
+WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'supersede';
 
 -- name: moved_since
 -- Which memories went to another status after the change :seq.
-SELECT DISTINCT num FROM changes WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'status';
+SELECT DISTINCT num FROM changes
+WHERE agent = :agent AND seq > :seq AND num <= :last AND what = 'status';
 
 -- name: stages_then
 -- At which stage a memory stood before the first thing that happened to it after the event :lived.
@@ -161,9 +177,11 @@ WHERE agent = :agent AND num = :num;
 
 -- name: unuse
 -- As before so many uses.
-UPDATE memories SET access_count = max(0, access_count - :uses) WHERE agent = :agent AND num = :num;
+UPDATE memories SET access_count = {greatest}(0, access_count - :uses)
+WHERE agent = :agent AND num = :num;
 
 -- name: set_point
 -- How far the copy of a store has come.
-UPDATE agents SET seq = :seq, judged = :judged, attested = :attested, lived = :lived, learning = :learning
-WHERE agents.agent = :agent;
+UPDATE {states} SET seq = :seq, judged = :judged, attested = :attested, lived = :lived,
+    learning = :learning
+WHERE {states}.agent = :agent;

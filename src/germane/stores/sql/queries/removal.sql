@@ -1,8 +1,4 @@
--- What removes an agent with all that is kept of it, in batches, whatever the store is kept in.
-
--- name: number
--- The number of an agent, or of a space by the name of its agent.
-SELECT agent FROM agents WHERE name = :name;
+-- What removes an agent with all that is kept of it, in batches.
 
 -- name: rename_agent
 -- Give an agent the name of one that is being removed, so that nobody finds it any more.
@@ -10,7 +6,7 @@ UPDATE agents SET name = :name WHERE agent = :agent;
 
 -- name: every_space
 -- The numbers of all spaces, and the names of the agents that they are.
-SELECT spaces.space, agents.name FROM agents CROSS JOIN spaces ON spaces.space = agents.agent ORDER BY spaces.space;
+SELECT spaces.space, agents.name FROM agents {join} spaces ON spaces.space = agents.agent ORDER BY spaces.space;
 
 -- name: is_space
 -- Whether an agent is one that a space is.
@@ -92,10 +88,14 @@ DELETE FROM members WHERE agent = :agent;
 -- Remove a space that nobody is in.
 DELETE FROM spaces WHERE space = :space;
 
--- name: retire_number
+-- name: retire_number (sqlite)
 -- What goes before an agent's row, with its counters and settings: its number is noted, and never given again.
 INSERT INTO settings (name, value) VALUES ('latest_agent', CAST(:agent AS TEXT))
 ON CONFLICT (name) DO UPDATE SET value = max(CAST(value AS INTEGER), CAST(excluded.value AS INTEGER));
+
+-- name: retire_number (postgres)
+-- What goes before an agent's row: its counters and settings. Its number is never given again.
+DELETE FROM states WHERE agent = :agent;
 
 -- name: remove_agent
 -- Remove an agent of which nothing else is left.

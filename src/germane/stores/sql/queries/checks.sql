@@ -1,0 +1,75 @@
+-- What a check of the store looks at.
+
+-- name: check_counters
+-- The agent's counters beside what is stored.
+SELECT memories, terms,
+       (SELECT count(*) FROM memories WHERE memories.agent = :agent),
+       (SELECT coalesce(sum(length), 0)::bigint FROM lex WHERE lex.agent = :agent)
+FROM {states} WHERE agent = :agent;
+
+-- name: check_missing
+-- Memories without texts, or without a forward record.
+SELECT chain, texts.num IS NULL, lex.num IS NULL
+FROM memories LEFT JOIN texts ON texts.agent = memories.agent AND texts.num = memories.num
+    LEFT JOIN lex ON lex.agent = memories.agent AND lex.num = memories.num
+WHERE memories.agent = :agent AND (texts.num IS NULL OR lex.num IS NULL);
+
+-- name: check_orphans
+-- Rows whose memory is gone or belongs to another agent.
+SELECT 'texts', count(*) FROM texts WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = texts.num AND m.agent = texts.agent)
+UNION ALL
+SELECT 'tags', count(*) FROM tags WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = tags.num AND m.agent = tags.agent)
+UNION ALL
+SELECT 'lex', count(*) FROM lex WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = lex.num AND m.agent = lex.agent)
+UNION ALL
+SELECT 'vectors', count(*) FROM vectors WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = vectors.num AND m.agent = vectors.agent)
+UNION ALL
+SELECT 'unembedded', count(*) FROM unembedded WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = unembedded.num AND m.agent = unembedded.agent)
+UNION ALL
+SELECT 'shown', count(*) FROM shown WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = shown.num AND m.agent = shown.agent)
+UNION ALL
+SELECT 'held', count(*) FROM held WHERE agent = :agent
+    AND NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.num = held.num AND m.agent = held.agent);
+
+-- name: check_embedded
+-- Memories that have a vector and are listed as waiting for one.
+SELECT chain FROM memories {join} vectors USING ({key}) {join} unembedded USING ({key})
+WHERE memories.agent = :agent;
+
+-- name: check_forwards
+-- Forward records that can't be read: four bytes a hash, one byte a frequency.
+SELECT chain FROM memories {join} lex USING ({key})
+WHERE memories.agent = :agent AND length(hashes) <> 4 * length(frequencies);
+
+-- name: check_vectors
+-- Vectors of another length than the model's; SQLite keeps two bytes a dimension.
+SELECT chain FROM memories {join} vectors USING ({key})
+WHERE memories.agent = :agent AND {sqlite: length(vector) <> 2 *}{postgres: vector_dims(vector) <>} :dimension;
+
+-- name: check_chains
+-- Chains that have no head, or more than one. A chain without one may end in another, with which it was merged.
+SELECT chain, count(*) FILTER (WHERE superseded_by IS NULL) AS heads FROM memories WHERE agent = :agent
+GROUP BY chain HAVING count(*) FILTER (WHERE superseded_by IS NULL) > 1
+    OR (count(*) FILTER (WHERE superseded_by IS NULL) = 0 AND NOT EXISTS (
+        SELECT 1 FROM memories AS old {join} memories AS new ON new.agent = old.agent AND new.id = old.superseded_by
+        WHERE old.agent = :agent AND new.chain <> old.chain AND old.chain = memories.chain
+    ))
+ORDER BY chain;
+
+-- name: check_heads
+-- Superseded versions whose successor is not stored.
+SELECT chain FROM memories AS old WHERE old.agent = :agent AND superseded_by IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM memories AS new WHERE new.agent = :agent AND new.id = old.superseded_by);
+
+-- name: check_messages
+-- Messages whose number isn't of their conversation, or whose conversation is another agent's.
+SELECT messages.id FROM messages {join} conversations USING ({postgres: agent,} conversation)
+WHERE messages.agent = :agent AND (
+    {sqlite: conversations.agent <> messages.agent OR} (num >> 32) <> conversation OR (num & 4294967295) > said
+);

@@ -1,0 +1,117 @@
+-- Conversations, their messages, and the words of those.
+
+-- name: conversation
+-- A conversation's numbers, what was opened last in it, and the language of its agent's words.
+SELECT conversations.agent, conversation, said, revision, opened, language
+FROM {states} {join} conversations ON conversations.agent = {states}.agent
+WHERE {state_of :agent} AND session = :session;
+
+-- name: conversations
+-- Every conversation of an agent at a glance.
+SELECT session, count(num), coalesce(sum(hidden), 0)::bigint, min(created_at), max(created_at)
+FROM conversations LEFT JOIN messages USING (agent, conversation)
+WHERE conversations.agent = {number_of :agent} GROUP BY conversation, session ORDER BY session;
+
+-- name: add_conversation
+-- Begin a conversation. No number is used up where it has begun.
+INSERT INTO conversations (agent, session)
+SELECT {states}.agent, :session::text FROM {states} WHERE {state_of :agent} AND NOT EXISTS (
+    SELECT 1 FROM conversations WHERE conversations.agent = {number_of :agent} AND session = :session
+) ON CONFLICT DO NOTHING;
+
+-- name: advance_conversation
+-- Move a conversation's numbers at the end of a transaction.
+UPDATE conversations SET said = :said, revision = :revision, opened = :opened
+WHERE agent = :agent AND conversation = :conversation;
+
+-- name: insert_message
+-- Store a message.
+INSERT INTO messages ({columns messages}) VALUES ({values messages});
+
+-- name: messages_since
+-- The messages of a conversation after a number, in order.
+SELECT {columns messages} FROM messages
+WHERE num > :above AND num < :below AND {+}agent = :agent ORDER BY num;
+
+-- name: groups_opened
+-- The visible groups of a conversation in the order in which they were opened.
+SELECT group_name FROM messages
+WHERE num > :above AND num < :below AND {+}agent = :agent
+    AND hidden = 0 AND group_name IS NOT NULL AND role <> 'system'
+GROUP BY group_name ORDER BY MIN(num);
+
+-- name: messages_kept
+-- The messages that stand in every window: the system's, and those of no group.
+SELECT {columns messages} FROM messages WHERE num > :above AND num < :below AND {+}agent = :agent
+    AND hidden = 0 AND (group_name IS NULL OR role = 'system') ORDER BY num;
+
+-- name: messages_left
+-- Which messages there are, and which of them are hidden.
+SELECT num, hidden FROM messages
+WHERE num > :above AND num < :below AND {+}agent = :agent ORDER BY num;
+
+-- name: messages_of_group
+-- The messages of a group, in order.
+SELECT {columns messages} FROM messages
+WHERE {+}agent = :agent AND conversation = :conversation AND group_name = :group_name ORDER BY num;
+
+-- name: message
+-- One message, and its session.
+SELECT {columns messages}, session FROM messages {join} conversations USING (agent, conversation)
+WHERE messages.agent = {number_of :agent} AND messages.id = :id;
+
+-- name: group_hidden
+-- Whether a group is hidden; no row where there is no such group.
+SELECT hidden FROM messages
+WHERE {+}agent = :agent AND conversation = :conversation AND group_name = :group_name LIMIT 1;
+
+-- name: hide_group
+-- Take a group out of its conversation, or put it back.
+UPDATE messages SET hidden = :hidden
+WHERE {+}agent = :agent AND conversation = :conversation AND group_name = :group_name;
+
+-- name: remove_group
+-- Delete the messages of a group.
+DELETE FROM messages
+WHERE {+}agent = :agent AND conversation = :conversation AND group_name = :group_name;
+
+-- name: remove_message
+-- Delete one message.
+DELETE FROM messages WHERE num = :num AND agent = :agent;
+
+-- name: remove_conversation
+-- Delete a conversation; its messages and anchors go with it by their foreign keys.
+DELETE FROM conversations WHERE agent = :agent AND conversation = :conversation;
+
+-- name: opened_last
+-- The group that was opened last, after another one went.
+SELECT group_name FROM messages
+WHERE num > :above AND num < :below AND {+}agent = :agent AND group_name IS NOT NULL
+GROUP BY group_name ORDER BY min(num) DESC LIMIT 1;
+
+-- name: set_anchor
+-- Store a text that stands outside any window.
+INSERT INTO anchors (conversation, agent, name, text) VALUES (:conversation, :agent, :name, :text)
+ON CONFLICT ({postgres: agent,} conversation, name) DO UPDATE SET text = excluded.text;
+
+-- name: remove_anchor
+-- Remove a text that stands outside any window.
+DELETE FROM anchors WHERE agent = :agent AND conversation = :conversation AND name = :name;
+
+-- name: anchors
+-- The texts that stand outside any window.
+SELECT anchors.name, text FROM conversations {join} anchors USING (agent, conversation)
+WHERE conversations.agent = {number_of :agent} AND session = :session ORDER BY anchors.name;
+
+-- name: insert_message_lex
+-- Store the forward record of a message, or the one of these rules in place of another.
+INSERT INTO message_lex ({columns message_lex}) VALUES ({values message_lex})
+ON CONFLICT ({key}) DO UPDATE SET
+    rules = excluded.rules, length = excluded.length, hashes = excluded.hashes, frequencies = excluded.frequencies;
+
+-- name: message_lex
+-- The forward records of a conversation's messages after a number, but for those that other rules made or that
+-- can't be read.
+SELECT num, length, hashes, frequencies FROM message_lex
+WHERE num > :above AND num < :below AND {+}agent = :agent AND rules = :rules
+    AND length(hashes) = 4 * length(frequencies) ORDER BY num;
