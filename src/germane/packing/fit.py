@@ -52,6 +52,8 @@ _BREADTH = 0.25
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
+_STANDING = 0.15
+"""The share of what is left that lengthens what stands there whatever the question, before others come in."""
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
 _FEW = 40
@@ -295,10 +297,11 @@ class _Packer:
             if not block.section.advises:  # Advice stands where nothing else needs its tokens.
                 self._claim(block, min(block.share - block.used, _left(blocks, budget)))
                 claimed += block.used if is_whole(block) else max(block.used, block.share)
-        open_ = sum(block.used for block in blocks if block.section.order is None)
+        room = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
+        room -= self._deepen(standing, int(_STANDING * max(0, room)))
         sequence = in_sequence(queue)
         free = [pair for pair in standing if not pair[0].section.bounded]
-        self._appear([*sequence, *free, *advice], max(0, budget - claimed - open_), blocks, budget)
+        self._appear([*sequence, *free, *advice], max(0, room), blocks, budget)
         self._deepen([*standing, *queue], _left(blocks, budget))
         self._deepen(advice, _left(blocks, budget))
         self._cut([*sequence, *standing], blocks, budget)
@@ -369,12 +372,14 @@ class _Packer:
             written[id(block)] = shown + 1, sessions
         return reached
 
-    def _deepen(self, queue: Sequence[Waiting], left: int) -> None:
-        """Lengthen what is shown, in the order given."""
+    def _deepen(self, queue: Sequence[Waiting], room: int) -> int:
+        """Lengthen what is shown, in the order given; the tokens used."""
+        left = room
         for block, choice in queue:
             before = block.used
             self._lengthen(block, choice, self._under_ceiling(block, left))
             left -= block.used - before
+        return room - left
 
     def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[Block], budget: int) -> None:
         """Use up what is left: longer excerpts of what is shown, then turns that fit and the next to come.
