@@ -305,10 +305,7 @@ class Holding(Protocol):
 
 @runtime_checkable
 class Conversing(Protocol):
-    """What only some stores can do: keep the log of conversations, each of one agent and one session.
-
-    `germane.testing.contract_conversing.ConversingContract` says what each method promises.
-    """
+    """What only some stores can do: keep the log of conversations, each of one agent and one session."""
 
     def converse(
         self, agent: str, session: str, changes: Sequence[ConversationChange]

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 import germane
-from germane.testing.contract import OpenStore, StoreContract
+from germane.testing.contract import OpenStore
 from support.cluster import opener_of
+from support.contracts import TablesContract
 
 CITUS = os.environ.get("GERMANE_CITUS_URL", "")
 if not CITUS:
@@ -27,7 +28,7 @@ def cluster() -> str:
     return CITUS
 
 
-class TestCluster(StoreContract):
+class TestCluster(TablesContract):
     @pytest.fixture
     def open_store(self, cluster: str) -> Iterator[OpenStore]:
         yield from opener_of(cluster)

@@ -9,7 +9,8 @@ import pytest
 
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
-from germane.testing.contract import OpenStore, StoreContract
+from germane.testing.contract import OpenStore
+from support.contracts import TablesContract
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
@@ -23,7 +24,7 @@ def pooler(request: pytest.FixtureRequest, postgres_server: Server) -> Iterator[
     started.stop()
 
 
-class TestPooled(StoreContract):
+class TestPooled(TablesContract):
     @pytest.fixture
     def open_store(self, postgres_store: str, pooler: Pooler) -> OpenStore:
         def opened(embedding: EmbeddingIdentity | None) -> PostgresStore:

@@ -6,10 +6,11 @@ import pytest
 
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
-from germane.testing.contract import OpenStore, StoreContract
+from germane.testing.contract import OpenStore
+from support.contracts import TablesContract
 
 
-class TestPostgres(StoreContract):
+class TestPostgres(TablesContract):
     @pytest.fixture
     def open_store(self, postgres_store: str) -> OpenStore:
         def opened(embedding: EmbeddingIdentity | None) -> PostgresStore:

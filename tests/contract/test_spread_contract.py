@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 import germane
-from germane.testing.contract import OpenStore, StoreContract
+from germane.testing.contract import OpenStore
 from support.cluster import opener_of, pretend
+from support.contracts import TablesContract
 from support.postgres_server import Server
 
 
@@ -23,7 +24,7 @@ def pretended(postgres_server: Server) -> Iterator[str]:
     postgres_server.drop(database)
 
 
-class TestPretendedCluster(StoreContract):
+class TestPretendedCluster(TablesContract):
     @pytest.fixture
     def open_store(self, pretended: str) -> Iterator[OpenStore]:
         yield from opener_of(pretended)

@@ -8,10 +8,11 @@ import pytest
 
 from germane.model.stats import EmbeddingIdentity
 from germane.stores.sqlite import SqliteStore
-from germane.testing.contract import OpenStore, StoreContract
+from germane.testing.contract import OpenStore
+from support.contracts import TablesContract
 
 
-class TestSqliteFile(StoreContract):
+class TestSqliteFile(TablesContract):
     @pytest.fixture
     def open_store(self, tmp_path: Path) -> OpenStore:
         def opened(embedding: EmbeddingIdentity | None) -> SqliteStore:
@@ -20,7 +21,7 @@ class TestSqliteFile(StoreContract):
         return opened
 
 
-class TestSqliteMemory(StoreContract):
+class TestSqliteMemory(TablesContract):
     @pytest.fixture
     def open_store(self) -> OpenStore:
         def opened(embedding: EmbeddingIdentity | None) -> SqliteStore:

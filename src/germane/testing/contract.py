@@ -25,17 +25,10 @@ from germane.model.scope import GLOBAL, Scope
 from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Checkable, Store
 from germane.testing.builders import START, make_id, make_memories, make_memory, make_vector
-from germane.testing.contract_adopting import AdoptingContract
 from germane.testing.contract_changes import AGENT, EVERY, ChangesContract, insert
-from germane.testing.contract_conversing import ConversingContract
 from germane.testing.contract_embedding import EmbeddingContract
-from germane.testing.contract_holding import HoldingContract
-from germane.testing.contract_learning import LearningContract
-from germane.testing.contract_living import LivingContract
-from germane.testing.contract_places import PlacesContract, ValidatingContract
-from germane.testing.contract_recording import RecordingContract
+from germane.testing.contract_places import PlacesContract
 from germane.testing.contract_search import SearchContract, ask, ids
-from germane.testing.contract_sharing import SharingContract
 
 __all__ = ["EMBEDDING", "OpenStore", "StoreContract"]
 
@@ -47,21 +40,8 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 """Opens a new, empty store that takes the vectors of a model, or none."""
 
 
-class StoreContract(
-    ChangesContract,
-    SearchContract,
-    EmbeddingContract,
-    LearningContract,
-    LivingContract,
-    HoldingContract,
-    SharingContract,
-    ConversingContract,
-    PlacesContract,
-    ValidatingContract,
-    RecordingContract,
-    AdoptingContract,
-):
-    """Everything that a store promises. Subclasses say how one is opened."""
+class StoreContract(ChangesContract, SearchContract, EmbeddingContract, PlacesContract):
+    """What the six methods of a store promise. Subclasses say how one is opened."""
 
     @pytest.fixture
     def open_store(self) -> OpenStore:

@@ -1,5 +1,5 @@
 # ruff: noqa: S101 - a contract asserts.
-"""What a store promises of where memories apply, and of how work turned out with them.
+"""What a store promises of where memories apply.
 
 Level: testing (nothing of the package imports it).
 """
@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
-from germane.errors import InvalidInput, NotFound
-from germane.model.change import Attest, Purge, Revise
-from germane.model.learning import Attested, Evidence
+from germane.model.change import Purge, Revise
 from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Query, Slice
 from germane.model.scope import GLOBAL, Scope
-from germane.protocols import Store, Validating
-from germane.testing.builders import START, make_id, make_memory, make_revision
+from germane.protocols import Store
+from germane.testing.builders import START, make_memory, make_revision
 from germane.testing.contract_changes import AGENT, insert
 
-__all__ = ["PlacesContract", "ValidatingContract"]
+__all__ = ["PlacesContract"]
 
-CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
 
 
@@ -104,72 +99,3 @@ class PlacesContract:
     def test_other_conditions_still_hold(self, store: Store) -> None:
         insert(store, scoped("note", kind="note"), scoped("fact"))
         assert found(store, Filter(applies_to=(GLOBAL,), kinds=("note",))) == {"note"}
-
-
-def validating(store: Store) -> Validating:
-    """The store as one that keeps outcomes, or no test."""
-    if not isinstance(store, Validating):
-        pytest.skip("This store keeps no outcomes.")
-    return store
-
-
-def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> Attest:
-    """That work turned out so with a memory."""
-    return Attest(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
-
-
-class ValidatingContract:
-    """Outcomes: once for each context and memory, the latest stands, gone with a purge."""
-
-    def test_an_outcome_counts_once_for_its_context_and_the_latest_stands(self, store: Store) -> None:
-        validates = validating(store)
-        memory = make_memory("one")
-        insert(store, memory)
-        given = [told(memory), told(memory), told(memory, worth=0.0), told(memory, OTHER_CONTEXT)]
-        assert [each.created for each in store.apply(AGENT, given)] == [True, False, True, True]
-        evidence = validates.evidence(AGENT)
-        assert evidence is not None
-        assert evidence.attested == (
-            Attested(context=CONTEXT, memory_id=memory.id, worth=0.0, weight=0.5, at=LATER),
-            Attested(context=OTHER_CONTEXT, memory_id=memory.id, worth=1.0, weight=0.5, at=LATER),
-        )
-        assert store.get(AGENT, [memory.id]) == (memory,)
-
-    def test_the_stamp_moves_with_what_is_known_and_only_then(self, store: Store) -> None:
-        validates = validating(store)
-        assert validates.evidence("nobody") == Evidence(stamp=0, attested=())
-        one, two = make_memory("one"), make_memory("two")
-        insert(store, one, two)
-        store.apply(AGENT, [told(one), told(two)])
-        before = validates.evidence(AGENT)
-        assert before is not None
-        store.apply(AGENT, [told(one)])
-        insert(store, make_memory("three"))
-        assert validates.evidence(AGENT, known=before.stamp) is None
-        store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
-        after = validates.evidence(AGENT, known=before.stamp)
-        assert after is not None
-        assert [each.memory_id for each in after.attested] == [two.id]
-
-    def test_what_says_nothing_is_refused_with_all_that_came_along(self, store: Store) -> None:
-        validates = validating(store)
-        memory = make_memory("one")
-        insert(store, memory)
-        unknown = make_memory("nowhere", id=make_id("nowhere"))
-        for wrong in (told(memory, worth=2.0), told(memory, weight=0.0), told(memory, "no key")):
-            with pytest.raises(InvalidInput):
-                store.apply(AGENT, [told(memory), wrong])
-        with pytest.raises(NotFound):
-            store.apply(AGENT, [told(memory), told(unknown)])
-        evidence = validates.evidence(AGENT)
-        assert evidence is not None
-        assert evidence.attested == ()
-
-    def test_agents_are_told_apart(self, store: Store) -> None:
-        validates = validating(store)
-        mine = make_memory("one")
-        insert(store, mine)
-        store.apply(AGENT, [told(mine)])
-        other = validates.evidence("other")
-        assert other is not None
-        assert other.attested == ()

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises that keeps working sets: what is held, what became of it, and whose it is.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises that keeps working sets: what is held, what became of it, and whose it is."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises that keeps conversations: whole, in order, and each of one agent and one session.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises that keeps conversations: whole, in order, and each of one agent and one session."""
 
 from __future__ import annotations
 

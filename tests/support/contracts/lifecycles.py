@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises of the lives of memories: moved by the rules, counted and told in one transaction.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of the lives of memories: moved by the rules, counted and told in one transaction."""
 
 from __future__ import annotations
 

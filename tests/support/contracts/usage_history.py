@@ -1,8 +1,4 @@
-# ruff: noqa: S101 - a contract asserts.
-"""What a store promises of what another one has kept: it is kept as it was, once, and counted nowhere.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of what another one has kept: it is kept as it was, once, and counted nowhere."""
 
 from __future__ import annotations
 

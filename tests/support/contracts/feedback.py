@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises of use: counted once for each context, and kept as an example if that is wanted.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of use: counted once for each context, and kept as an example if that is wanted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises that keeps a ledger of assemblies: what it keeps, loses, and was like.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises that keeps a ledger of assemblies: what it keeps, loses, and was like."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises of spaces: only members get in, in the very transaction, and all is told.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of spaces: only members get in, in the very transaction, and all is told."""
 
 from __future__ import annotations
 

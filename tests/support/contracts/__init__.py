@@ -1,0 +1,29 @@
+"""The contract of the stores that keep everything in tables: what every store promises, and more."""
+
+from __future__ import annotations
+
+from germane.testing.contract import StoreContract
+from support.contracts.conversations import ConversingContract
+from support.contracts.feedback import LearningContract
+from support.contracts.ledgers import RecordingContract
+from support.contracts.lifecycles import LivingContract
+from support.contracts.outcomes import ValidatingContract
+from support.contracts.spaces import SharingContract
+from support.contracts.usage_history import AdoptingContract
+from support.contracts.working_sets import HoldingContract
+
+__all__ = ["TablesContract"]
+
+
+class TablesContract(
+    LearningContract,
+    LivingContract,
+    HoldingContract,
+    SharingContract,
+    ConversingContract,
+    ValidatingContract,
+    RecordingContract,
+    AdoptingContract,
+    StoreContract,
+):
+    """Everything that a store in tables promises. Subclasses say how one is opened."""
