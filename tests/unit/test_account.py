@@ -35,6 +35,7 @@ def test_it_tells_of_what_is_in_of_what_did_not_fit_and_of_what_the_gate_left_ou
     assert {entry.reason for entry in context.trace.entries} == {
         None,
         Reason.OVER_BUDGET,
+        Reason.STOPPED,
         Reason.NOT_RELEVANT,
     }
     assert [entry.memory_id for entry in context.trace.included] == [one.memory.id for one in context.items]

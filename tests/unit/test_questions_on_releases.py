@@ -90,7 +90,9 @@ def test_another_question_is_not_taken_for_one_on_releases(engine: Engine, quest
 
 
 def test_releases_of_a_time_are_those_of_that_time(engine: Engine) -> None:
-    found = [one for one in shown(engine, "What changed in the releases of May 2026?", 60) if one is not None]
+    found = [
+        one for one in shown(engine, "What changed in the releases of May 2026?", 100) if one is not None
+    ]
     assert found[0] == "5.0.0"
 
 

@@ -205,7 +205,8 @@ def _has_form(value: object, form: _Form) -> bool:
         return callable(value)
     if head in _UNCHECKED:
         return True
-    named = _class(head)
+    # A class that isn't loaded yet has no instances.
+    named = _class(head) if _MODULES.get(head) in sys.modules else None
     if getattr(named, "_is_protocol", False):
         return not isinstance(value, type) and isinstance(value, named)  # type: ignore[arg-type] # One.
     # By name, since most of what annotations name is imported for type checkers alone.

@@ -296,8 +296,8 @@ def _brief_tokens(block: Block, choice: Choice) -> int:
 
 
 def note_out(block: Block, choice: Choice, left: int) -> None:
-    """Note why a candidate whose turn never came is out, and how many tokens its shortest level lacked."""
-    choice.tokens = min(choice.memory.renditions.at(level).tokens for level in levels_of(block, choice))
+    """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
+    choice.tokens = _brief_tokens(block, choice)
     choice.short_by = max(0, choice.tokens - left)
     choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
 

@@ -384,24 +384,23 @@ class _Packer:
     def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[Block], budget: int) -> None:
         """Use up what is left: longer excerpts of what is shown, then turns that fit and the next to come.
 
-        Turns of dialogue come in whole. Of other texts the next one is cut to what is left, and one more
-        as long as that is over a tenth of the budget.
+        Turns of dialogue come in whole. Of other texts the next one is cut to what is left, if all that is
+        shown is whole, and more are as long as over a tenth of the budget is free.
         """
-        few, tried = budget // 10, False
         for block, choice in sequence:
             left = self._under_ceiling(block, _left(blocks, budget))
             self._excerpt(block, choice, left)
             turn = is_turn(choice.memory)
             if turn and choice.line is None and self.at_least(choice.memory, Level.FULL) <= left:
                 self._offer(block, choice, left, block.levels[:1])
+        few = budget // 10
+        tried = any(choice.line is not None and choice.line.level is not Level.FULL for _, choice in sequence)
         for block, choice in sequence:
             left = self._under_ceiling(block, _left(blocks, budget))
             turn = is_turn(choice.memory)
             if choice.line is None and choice.reason is None and (left > few or not (tried or turn)):
                 tried = tried or not turn
-                self._offer(
-                    block, choice, left, levels_of(block, choice) if choice.replaced else block.levels
-                )
+                self._try(block, choice, left, levels_of(block, choice) if choice.replaced else block.levels)
                 self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
     def _offer(self, block: Block, choice: Choice, room: int, levels: Sequence[Level]) -> bool:

@@ -28,6 +28,8 @@ _FEW_COMMITS = 2
 """As many as an ordinary question shows at most: more would be a list of subjects that nobody asked for."""
 _TOKENS_OF_A_COMMIT = 40
 _NEWEST = 10
+_FLOOR = 40
+"""Tokens that releases may claim of the smallest budget, where a question asks for them: about one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +84,7 @@ def releases(*, weight: int, newest: bool) -> Section:
         name="releases",
         heading="## Releases",
         kinds=(CHANGELOG,),
-        share=Share(weight=weight),
+        share=Share(weight=weight, floor=_FLOOR),
         order=Order.NEWEST if newest else None,
         limit=_NEWEST if newest else _CANDIDATES,
         priority=1.0,

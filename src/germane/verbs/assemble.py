@@ -71,15 +71,14 @@ def assemble(
 ) -> Context:
     """The best context for a query within `budget` tokens, also from spaces. Reading changes nothing.
 
-    What was remembered as pinned stands in it like what `pins` names. The clock is read once. The filter
-    binds all but `pins`; only its time range is lifted for what is always shown, with a note: a question
-    about last week must not lose the agent its constraints. What `conversation` contains is left out.
+    What was remembered as pinned is included like `pins`. The filter binds all but `pins`; only its time
+    range is lifted for what is always shown, with a note. What `conversation` contains is left out.
     """
     asked = understand(session, query, where, now=(now := as_utc(session.clock(), name="clock")))
     how: dict[str, Any] = {"plan": plan, "frame": frame, "budget": budget, "guidance": bool(guidance)}
     framing = framed(session, query, dated=asked.question.when is not None, **how)
-    looks = {"dates": dates, "sources": sources, "ids": ids}
-    framing = replace(framing, plan=_settled(framing.plan.showing(**looks), now))
+    shown = framing.plan.showing(dates=dates, sources=sources, ids=ids)
+    framing = replace(framing, plan=_settled(shown, now))
     asked = of_no_topic(asked) if framing.looks_back else asked
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     plain = scorer is None and not spaces
