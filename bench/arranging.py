@@ -20,15 +20,13 @@ from time import perf_counter
 
 import numpy as np
 
-from germane.model.held import Held
-from germane.model.memory import Memory
-from germane.model.vector import Vector
-from germane.packing.listing import Paragraphs, assemble_list
-from germane.plans.working import working
+from germane.model.memory import Memory, Vector
+from germane.model.working_set import Held
+from germane.packing.layout import Paragraphs, assemble_list
+from germane.plans.layered import working
 from germane.ranking.eviction import EVICTION_POLICIES, evict
-from germane.ranking.smart import choose_strategy
-from germane.ranking.strategies import Known, Strategy, arrange
-from germane.testing.builders import START, make_memories
+from germane.ranking.strategies import Known, Strategy, arrange, choose_strategy
+from germane.testing.fakes import START, make_memories
 from germane.tokens import CachedCounter, get_counter
 
 _NOW = START + timedelta(days=365)

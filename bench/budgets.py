@@ -25,10 +25,9 @@ from statistics import mean
 import germane.demo
 from germane import BudgetTooSmall, Context, Item, Level, Reason
 from germane.evaluation import Configuration, Records
-from germane.evaluation.asked import Asked, Material
-from germane.evaluation.configuration import BUNDLED, GermaneReader
-from germane.evaluation.material import drawn, read_material
-from germane.evaluation.metrics import Needle
+from germane.evaluation.material import Asked, Material, drawn, read_material
+from germane.evaluation.result import Needle
+from germane.evaluation.retrievers import BUNDLED, GermaneReader
 from germane.evaluation.run import held_pieces
 from germane.tokens import CachedCounter, get_counter
 

@@ -29,10 +29,10 @@ from germane.errors import GermaneError
 from germane.model.change import Insert
 from germane.model.memory import Memory
 from germane.model.query import Filter, Query
-from germane.retrieval.terms import query_terms
-from germane.stores.opening import open_store
+from germane.retrieval.tokenizer import query_terms
+from germane.stores.location import open_store
 from germane.stores.relational.store import RelationalStore
-from germane.testing.builders import make_memories, make_memory
+from germane.testing.fakes import make_memories, make_memory
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 import germane
 from germane.embedders import StaticEmbedder
-from germane.stores.postgres.connecting.connection import ADAPTERS, PostgresConnection
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.served import IndexedCosines, ServedCache, ServedCosines
+from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.

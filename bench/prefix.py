@@ -17,10 +17,10 @@ from typing import Any
 
 import germane
 from germane import Engine
-from germane.conversation.counting import as_json, message_tokens
-from germane.evaluation.metrics import mean
-from germane.exchange.locomo import ADVERSARIAL, Conversation, Question, read_locomo
-from germane.model.message import Provider
+from germane.conversation.compaction import as_json, message_tokens
+from germane.evaluation.result import mean
+from germane.importers.locomo import ADVERSARIAL, Conversation, Question, read_locomo
+from germane.model.conversation import Provider
 
 TURNS = 50
 WINDOWS = (4000, 8000)

@@ -24,11 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import germane
-from germane.embedders.onnx import OnnxEmbedder
+from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import StaticEmbedder
 from germane.errors import MissingExtra
 from germane.protocols import Embedder
-from germane.retrieval.terms import index_terms, query_terms, term_hash
+from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 
 _PROBES = Path(__file__).parent / "data" / "probes.jsonl"
 _DEPTHS = (1, 5, 10)

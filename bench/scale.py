@@ -32,9 +32,9 @@ from corpus import drafts, questions
 
 import germane
 from germane.embedders import StaticEmbedder
+from germane.operations.setup import identity_of
 from germane.protocols import Store
-from germane.stores.opening import open_store
-from germane.verbs.reembed import identity_of
+from germane.stores.location import open_store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.

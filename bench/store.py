@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from germane.model.change import Insert, Purge
+from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import Memory
 from germane.model.query import Filter, Order, Query, Slice
-from germane.model.stats import EmbeddingIdentity
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memories, make_memory, make_vector
+from germane.testing.fakes import START, make_memories, make_memory, make_vector
 
 BATCH = 1000
 SYLLABLES = [

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 import germane
-from germane.stores.opening import open_store
+from germane.stores.location import open_store
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.

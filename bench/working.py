@@ -19,7 +19,7 @@ from time import perf_counter
 
 import germane
 from germane import Engine, WorkingSet
-from germane.testing.builders import make_memories
+from germane.testing.fakes import make_memories
 
 _STRATEGIES = ("balanced", "recent", "important", "frequent", "smart", "clustered")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import germane
-from germane.exchange import import_source
+from germane.importers import import_source
 
 DOCS = Path(__file__).parents[1] / "docs" / "decisions"
 QUESTION = "Why is a context fitted in rank order and not by a knapsack?"

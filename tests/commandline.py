@@ -9,7 +9,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from germane.integrations.cli.app import app
+from germane.cli.app import app
 
 __all__ = ["Ran", "fields", "filled", "id_of", "masked", "printed", "run"]
 

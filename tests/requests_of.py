@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from germane.conversation.formats import read_messages
 from germane.conversation.groups import grouped
-from germane.model.message import Message, Provider
+from germane.model.conversation import Message, Provider
 
 __all__ = ["PROVIDERS", "TOOLS", "check_accepted", "check_pairs", "conversations", "numbered_talk"]
 

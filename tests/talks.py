@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from germane.conversation.groups import grouped
-from germane.model.message import Message, Role, TextPart, ToolCall, ToolResult
+from germane.model.conversation import Message, Role, TextPart, ToolCall, ToolResult
 
 __all__ = [
     "answer",

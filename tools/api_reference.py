@@ -25,9 +25,7 @@ import germane
 from germane import aio
 from germane.kinds import BUILT_IN, Kind, Template
 from germane.plans.frames import FRAMES, frame_named
-from germane.plans.layered import layered
-from germane.plans.newton import newton_exact
-from germane.plans.relevance import relevance
+from germane.plans.layered import layered, newton_exact, relevance
 
 __all__ = ["GROUPS", "ROOMS", "outdated"]
 
@@ -86,12 +84,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Version": ("__version__",),
 }  # fmt: skip
 ROOMS = (
-    "germane.exchange",
+    "germane.importers",
     "germane.embedders",
     "germane.summarizers",
     "germane.evaluation",
     "germane.testing.fakes",
-    "germane.testing.builders",
 )
 """What is imported by name, and belongs to users too."""
 _CONSTANTS = {

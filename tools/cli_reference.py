@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from germane.integrations.cli.app import app
-from germane.integrations.cli.commands import COMMANDS
+from germane.cli.app import app
+from germane.cli.commands import COMMANDS
 
 __all__ = ["PAGE", "main", "reference"]
 

@@ -43,8 +43,7 @@ import django
 import faker
 import numpy as np
 
-from germane.tokens_estimate import CLASSES, SHAPES, text_features
-from germane.tokens_exact import ExactCounter
+from germane.tokens.counters import CLASSES, SHAPES, ExactCounter, text_features
 
 SEED = 20_250_101
 CHUNK_LENGTHS = (20, 60, 120, 250, 400, 800, 1500)

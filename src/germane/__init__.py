@@ -2,10 +2,10 @@
 
 The only public door. `germane.open` gives an engine; everything else here is what its methods
 take, return and raise. `germane.aio` offers the same with await; `germane.testing`,
-`germane.exchange` and `germane.evaluation` are imported by name.
+`germane.importers` and `germane.evaluation` are imported by name.
 
 A name's module is imported when the name is first asked for, so that `import germane` costs next to
-nothing. A new public name stands three times: in the imports for type checkers, in `germane.homes` and
+nothing. A new public name stands three times: in the imports for type checkers, in `germane.exports` and
 in `__all__`; a test holds them together.
 """
 
@@ -14,14 +14,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from germane.homes import HOMES as _HOMES
-from germane.homes import RENAMED as _RENAMED
+from germane.exports import HOMES as _HOMES
+from germane.exports import RENAMED as _RENAMED
 
 if TYPE_CHECKING:
-    from germane.conversation.anchored import RecallLimits
     from germane.conversation.formats import Payload
-    from germane.conversation.tiers import Tiers
-    from germane.conversation.wanted import RequestShares
+    from germane.conversation.layout import RequestShares
+    from germane.conversation.views import RecallLimits, Tiers
     from germane.engine import Engine
     from germane.engine import open_engine as open  # noqa: A004 - `germane.open` is what it is.
     from germane.engine.space import Space
@@ -56,55 +55,129 @@ if TYPE_CHECKING:
         UnreadableSource,
     )
     from germane.kinds import Kind, Piece
-    from germane.model.calibration import Calibration
-    from germane.model.compaction import Compaction
-    from germane.model.context import Context, Item
-    from germane.model.conversation import Anchored, DerivedQuery, LeftOut, Selection
-    from germane.model.database import AgentFigures, DatabaseStatus, Erasure, VectorIndex
-    from germane.model.diffs import diff
-    from germane.model.draft import Doubt, Draft, Remembered
-    from germane.model.experience import Experience
-    from germane.model.frame import Frame, FrameChoice
-    from germane.model.held import AgeBasis, Evicted, Eviction, Held
-    from germane.model.holding import Added, Move, MoveKind
-    from germane.model.judgement import Judgement
+    from germane.model.change import Experience
+    from germane.model.context import (
+        Context,
+        Emptiness,
+        Entry,
+        Fused,
+        Item,
+        Note,
+        Question,
+        Ranked,
+        Reason,
+        Refreshed,
+        RefreshReason,
+        SectionUse,
+        Trace,
+    )
+    from germane.model.conversation import (
+        Anchored,
+        Compaction,
+        ConversationInfo,
+        DerivedQuery,
+        Group,
+        LeftOut,
+        Message,
+        MessageRole,
+        OpaquePart,
+        Provider,
+        Selection,
+        TextPart,
+        ToolCall,
+        ToolResult,
+    )
     from germane.model.learning import (
         Attested,
         Evidence,
         Example,
         Feedback,
+        Judgement,
         LearningState,
         Lessons,
+        Observed,
         Shown,
         Validation,
         Weights,
     )
-    from germane.model.ledger import Alteration, Altered, Assembly, Changed, Difference, LedgerEntry, Replay
-    from germane.model.log import ConversationInfo
-    from germane.model.memory import Level, Memory, Outcome, Rendition, Renditions, Status, Trust
-    from germane.model.message import (
-        Group,
-        Message,
-        MessageRole,
-        OpaquePart,
-        Provider,
-        TextPart,
-        ToolCall,
-        ToolResult,
+    from germane.model.ledger import (
+        AgentFigures,
+        Alteration,
+        Altered,
+        Assembly,
+        Changed,
+        DatabaseStatus,
+        Day,
+        Difference,
+        EmbeddingIdentity,
+        Erasure,
+        Finding,
+        LargeMemory,
+        LedgerEntry,
+        Metrics,
+        Reconcile,
+        Replay,
+        StoreStats,
+        Upkeep,
+        UpkeepStep,
+        UpkeepTask,
+        VectorIndex,
     )
-    from germane.model.metrics import Day, Metrics
-    from germane.model.observed import Observed
-    from germane.model.plan import Overflow, Plan, RollOver, Section, Share, Style
+    from germane.model.memory import (
+        GLOBAL,
+        Cause,
+        Doubt,
+        Draft,
+        Level,
+        LifeEvent,
+        Memory,
+        Outcome,
+        Remembered,
+        Rendition,
+        Renditions,
+        Scope,
+        Sign,
+        Stage,
+        Standing,
+        Status,
+        Trust,
+        diff,
+    )
+    from germane.model.plan import (
+        Frame,
+        FrameChoice,
+        KindsFirst,
+        Overflow,
+        Plan,
+        RollOver,
+        Section,
+        Share,
+        Style,
+        Work,
+    )
     from germane.model.query import Candidate, Filter, Order, Query, TimeRange
-    from germane.model.refreshed import Refreshed, RefreshReason
-    from germane.model.request import PartUse, Request
-    from germane.model.scope import GLOBAL, Scope
+    from germane.model.request import Calibration, PartUse, Request
     from germane.model.space import Happening, Member, Right, Role, SpaceEvent, SpaceInfo
-    from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
-    from germane.model.stats import EmbeddingIdentity, Finding, LargeMemory, StoreStats
-    from germane.model.trace import Emptiness, Entry, Fused, Note, Question, Ranked, Reason, SectionUse, Trace
-    from germane.model.upkeep import Reconcile, Upkeep, UpkeepStep, UpkeepTask
-    from germane.model.work import KindsFirst, Work
+    from germane.model.working_set import Added, AgeBasis, Evicted, Eviction, Held, Move, MoveKind
+    from germane.operations.conversation import Conversation
+    from germane.operations.ledger import Ledger
+    from germane.operations.search import Recalled
+    from germane.operations.setup import reembed
+    from germane.operations.stores import (
+        CopyReport,
+        Removal,
+        copy_store,
+        distribute_store,
+        erase_purged,
+        index_vectors,
+        migrate_store,
+        reindex_store,
+        remove_agent,
+        store_agents,
+        store_status,
+        vacuum_store,
+    )
+    from germane.operations.working_set import WorkingSet
     from germane.plans.scoped import Profile, Scoped
     from germane.protocols import (
         Checkable,
@@ -124,29 +197,10 @@ if TYPE_CHECKING:
         TokenCounter,
         Validating,
     )
-    from germane.ranking.decay import Decay
-    from germane.ranking.fusion import fuse_ranks, fuse_scores
-    from germane.stores.relational.agents.copying import AgentCopy
+    from germane.ranking.eviction import Decay
+    from germane.ranking.signals import fuse_ranks, fuse_scores
+    from germane.stores.relational.agents import AgentCopy
     from germane.tokens import get_counter, register_counter
-    from germane.verbs.conversation import Conversation
-    from germane.verbs.copying import CopyReport, copy_store
-    from germane.verbs.ledger import Ledger
-    from germane.verbs.operating import (
-        distribute_store,
-        erase_purged,
-        index_vectors,
-        migrate_store,
-        reindex_store,
-        store_agents,
-        store_status,
-        vacuum_store,
-    )
-    from germane.verbs.recall import Recalled
-    from germane.verbs.reembed import reembed
-    from germane.verbs.removing import Removal, remove_agent
-    from germane.verbs.working_set import WorkingSet
-
-__version__ = "0.1.0"
 
 __all__ = [
     "GLOBAL",
@@ -338,6 +392,9 @@ __all__ = [
     "store_status",
     "vacuum_store",
 ]
+
+__version__ = "0.1.0"
+
 
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -1,6 +1,8 @@
 """`python -m germane`: the command line."""
 
-from germane.integrations.cli import main
+from __future__ import annotations
+
+from germane.cli import main
 
 __all__: list[str] = []
 

@@ -1,7 +1,7 @@
 """The same surface with await: each verb of the engine, run on a worker thread.
 
-Level: aio (imports the engine). There is no second implementation: the synchronous core is the
-only one, and SQLite's work never blocks the event loop.
+There is no second implementation: the synchronous core is the only one, and SQLite's work never blocks
+the event loop.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from germane.engine import Engine, open_engine
 from germane.engine.space import Space
-from germane.model.held import Held
+from germane.model.working_set import Held
+from germane.operations.conversation import Conversation
+from germane.operations.ledger import Ledger
+from germane.operations.working_set import WorkingSet, Wrapping
 from germane.protocols import Store, TokenCounter
-from germane.verbs.conversation import Conversation
-from germane.verbs.ledger import Ledger
-from germane.verbs.working_set import WorkingSet, Wrapping
 
 __all__ = ["AsyncConversation", "AsyncEngine", "AsyncLedger", "AsyncSpace", "AsyncWorkingSet", "open"]
 

@@ -1,8 +1,6 @@
 """Every error that germane raises, as one tree.
 
-Level: errors (imports nothing of the package).
-
-    GermaneError
+GermaneError
     ├── InvalidInput            a value that can't be accepted; nothing was stored       (also ValueError)
     │   ├── UnknownKind         no kind of that name is registered
     │   ├── NotWorthKeeping     what the caller asked to refuse; names the reason

@@ -1,7 +1,6 @@
 """Ids that sort by the time they were made: UUID version 7 (RFC 9562, section 5.7).
 
-Level: kinds (imports nothing of the package). Neither a clock nor a random source is read here:
-the moment and the random bits are handed in.
+Neither a clock nor a random source is read here: the moment and the random bits are handed in.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import threading
 from collections.abc import Callable
 from datetime import datetime
 
-from germane.forking import renewed
+from germane.forks import renewed
 
 __all__ = ["IdSequence", "id_text"]
 

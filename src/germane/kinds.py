@@ -1,7 +1,5 @@
 """What a memory can be: the open registry of kinds.
 
-Level: kinds (imports protocols, model and errors). Pure.
-
 A kind says in which section its memories stand, how it ranks against other kinds, how its
 renditions are worded and which lifecycle it follows. Sections and wording follow the note on
 context management that the layered plan comes from; the priorities 1 to 7 are those of the
@@ -17,8 +15,8 @@ from math import inf
 
 from germane.errors import InvalidInput, UnknownKind, shown
 from germane.lifecycle import LIFECYCLES, UNSTAGED
-from germane.model.forms import checked_fields
 from germane.model.memory import Memory
+from germane.model.validation import checked_fields
 
 __all__ = [
     "BUILT_IN",

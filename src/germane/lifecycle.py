@@ -1,8 +1,8 @@
 """How memories live: the stages of each lifecycle, and what moves a memory from one to the next.
 
-Level: lifecycle (imports model and errors). Pure: one table for each lifecycle, and one function that reads
-it. A kind names its lifecycle; "permanent" and "focus" have no stages. The stages and numbers follow the
-note on context management that the layered plan comes from, where it leaves one open, as is said here.
+Pure: one table for each lifecycle, and one function that reads it. A kind names its lifecycle;
+"permanent" and "focus" have no stages. The stages and numbers follow the note on context management that
+the layered plan comes from, where it leaves one open, as is said here.
 """
 
 from __future__ import annotations
@@ -15,9 +15,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput
-from germane.model.counts import counted, uncounted
-from germane.model.memory import Memory, Outcome, Status
-from germane.model.stage import Sign, Stage, Standing
+from germane.model.memory import Memory, Outcome, Sign, Stage, Standing, Status, counted, uncounted
 
 __all__ = [
     "ARCHIVED_AFTER",

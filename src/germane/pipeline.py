@@ -1,7 +1,6 @@
 """The way every context is made: rank, allocate, fit, render, count.
 
-Level: pipeline (imports plans, packing, ranking, kinds, tokens, model and errors; never stores or
-retrieval). Pure: what gathering found, a plan, a budget, a counter and a moment in; a context out.
+Pure: what gathering found, a plan, a budget, a counter and a moment in; a context out.
 
     gather (verbs)  ->  rank  ->  allocate  ->  fit  ->  render  ->  count  ->  Context
 
@@ -19,38 +18,26 @@ from typing import Any
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
-from germane.model.context import Context
-from germane.model.frame import FrameChoice
+from germane.model.context import Context, Note, Question, Ranked, Reason, Trace, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory
-from germane.model.plan import Plan, RollOver, Section
-from germane.model.query import Candidate, Found, Order, Query, TimeRange
-from germane.model.slate import Slate
-from germane.model.trace import Note, Question, Ranked, Reason, Trace
-from germane.model.work import KindsFirst, Work
-from germane.packing.account import entries_of, uses_of
-from germane.packing.blocks import Fitted, LeftOut
-from germane.packing.costs import ContentCosts, Costs, RenditionCosts
+from germane.model.plan import FrameChoice, KindsFirst, Plan, RollOver, Section, Work
+from germane.model.query import Candidate, Found, Order, Query, Slate, TimeRange
 from germane.packing.fit import fit
-from germane.packing.layout import blocks_of, items_of, lines_of
-from germane.packing.remembered import RememberedLines
+from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, uses_of
+from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
 from germane.packing.render import written_lines
-from germane.packing.warnings import notes_of_kinds
+from germane.packing.sections import Choice, Fitted, LeftOut
 from germane.protocols import Scorer, TokenCounter
-from germane.ranking.by_kind import by_kind
+from germane.ranking.by_kind import by_kind, in_precedence, kinds_first_notes
 from germane.ranking.by_relevance import Scoring, by_relevance
-from germane.ranking.composite import Boosts
-from germane.ranking.deferred import memories_of
-from germane.ranking.diversity import of_each
-from germane.ranking.emptiness import RECENCY, emptiness_of
-from germane.ranking.gate import LOW_CONFIDENCE, Gated
-from germane.ranking.kinds_first import in_precedence
 from germane.ranking.learning import learned_note
-from germane.ranking.order import in_order
-from germane.ranking.relevance import rank
+from germane.ranking.relevance import LOW_CONFIDENCE, Gated, rank
+from germane.ranking.scores import Boosts
+from germane.ranking.similarity import RECENCY, emptiness_of, in_order, memories_of, of_each
 from germane.tokens import spendable
 
-__all__ = ["Request", "assemble", "pack", "text_left_out"]
+__all__ = ["Request", "assemble", "large_notes", "notes_of_kinds", "pack", "text_left_out"]
 
 _SHORTEST = 5
 """Tokens that hardly any memory's line stays below."""
@@ -457,3 +444,46 @@ def text_left_out(section: str) -> Note:
     return Note(
         code="text_left_out", text=f"The text of section {section!r} was left out: too few tokens were left."
     )
+
+
+# What a reader of a trace should know of memories that are old, moved by outcomes, or too long.
+
+_NAMED = 5
+_CONTENT_COUNTED = Note(
+    code="content_counted",
+    text="Only the content of memories was counted, and neither headings nor what parts them: the text as "
+    "it stands may be longer than the budget.",
+)
+
+
+def notes_of_kinds(
+    plan: Plan, fitted: Fitted, ranked: Sequence[Sequence[Ranked]], *, work: Work, now: datetime
+) -> list[Note]:
+    """Of a plan that ranks by kind: what may be out of date, what is too long, and how it was counted."""
+    if plan.kinds_first is None:
+        return []
+    notes = [*kinds_first_notes(ranked, work=work, now=now), *large_notes(fitted)]
+    if plan.counts_content:
+        notes.append(_CONTENT_COUNTED)
+    return notes
+
+
+def large_notes(fitted: Fitted) -> Iterator[Note]:
+    """A note for each section with memories that are longer than all that the section was given."""
+    for block in fitted.blocks:
+        given = block.share + block.flowed
+        large = [one for one in block.choices if one.memory.renditions.full.tokens > given > 0]
+        if large:
+            told = "; ".join(_told(one) for one in large[:_NAMED])
+            more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
+            yield Note(
+                code="large",
+                text=f"Longer than the {given:,} tokens of section {block.section.name!r}: {told}{more}. "
+                "Revise them to say it shorter, or split them.",
+            )
+
+
+def _told(choice: Choice) -> str:
+    memory = choice.memory
+    shown = "left out" if choice.line is None else f"shown at level {choice.line.level}"
+    return f"{short_id(memory.ref)} ({memory.kind}, {memory.renditions.full.tokens:,} tokens, {shown})"

@@ -1,7 +1,4 @@
-"""Every extension door in one file. Structural: an object with these members fits, nothing to inherit.
-
-Level: protocols (imports model and errors).
-"""
+"""Every extension door in one file. Structural: an object with these members fits, nothing to inherit."""
 
 from __future__ import annotations
 
@@ -16,17 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from germane.model.change import Applied, Change
-    from germane.model.conversation import GroupScores
-    from germane.model.frame import Frame
-    from germane.model.holding import Features, HeldChange, HeldSet, Move
+    from germane.model.conversation import ConversationChange, ConversationInfo, GroupScores, Message
     from germane.model.learning import Evidence, Example, LearningState
-    from germane.model.ledger import Alteration, Assembly
-    from germane.model.log import ConversationChange, ConversationInfo
-    from germane.model.memory import Memory
-    from germane.model.message import Message
+    from germane.model.ledger import Alteration, Assembly, Finding, StoreStats
+    from germane.model.memory import LifeEvent, Memory, Standing
+    from germane.model.plan import Frame
     from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-    from germane.model.stage import LifeEvent, Standing
-    from germane.model.stats import Finding, StoreStats
+    from germane.model.working_set import Features, HeldChange, HeldSet, Move
 
 __all__ = [
     "Checkable",

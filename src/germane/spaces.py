@@ -1,7 +1,7 @@
 """The rules of spaces: who may do what, and what becomes of the members. Values in, values out.
 
-Level: protocols, kinds, lifecycle (imports model and errors). No clock and no store: whoever keeps
-spaces asks here inside the transaction that reads the members and writes what was decided.
+No clock and no store: whoever keeps spaces asks here inside the transaction that reads the members and
+writes what was decided.
 
 A space is an agent of its own in a store, under a name that no agent can take. A member *leads* when
 it is active and may write; of those a space has at least one as long as it exists.
@@ -21,7 +21,6 @@ from germane.errors import (
     SpaceTaken,
     UnknownSpace,
 )
-from germane.model.names import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
 from germane.model.space import (
     Create,
     Demote,
@@ -37,6 +36,7 @@ from germane.model.space import (
     SpaceAct,
     SpaceInfo,
 )
+from germane.model.text import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
 
 __all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
 

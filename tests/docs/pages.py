@@ -155,7 +155,7 @@ def _databases(page: Path) -> Iterator[Mapping[str, str]]:
 
 def _as_named(text: str, named: Mapping[str, str]) -> str:
     """What a page prints, with the names of databases in it that the page gives them."""
-    from germane.stores.opening import location_of  # noqa: PLC0415 - As above.
+    from germane.stores.location import location_of  # noqa: PLC0415 - As above.
 
     for name, address in named.items():
         text = text.replace(address, name).replace(location_of(address), location_of(name))
@@ -221,7 +221,7 @@ def _run_console(block: Block, named: Mapping[str, str]) -> str:
 
 
 def _run_germane(arguments: list[str]) -> str:
-    from germane.integrations.cli.app import app  # noqa: PLC0415 - Pages without commands don't need it.
+    from germane.cli.app import app  # noqa: PLC0415 - Pages without commands don't need it.
 
     out, warned = StringIO(), StringIO()
     code: object = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commandline import run
-from germane.integrations.cli.commands import COMMANDS, GROUPS
+from germane.cli.commands import COMMANDS, GROUPS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -12,7 +12,7 @@ import pytest
 
 from commandline import run
 from docs.pages import ILLUSTRATION, ROOT, blocks_of, commands_of, masked, needs_server, pages, run_page
-from germane.integrations.cli.commands import COMMANDS, GROUPS
+from germane.cli.commands import COMMANDS, GROUPS
 from support.postgres_server import missing
 
 _NAMES = [page.relative_to(ROOT).as_posix() for page in pages()]

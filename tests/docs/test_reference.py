@@ -14,7 +14,7 @@ from docs.pages import ROOT
 from germane import errors
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
-from germane.plans.registry import PLANS
+from germane.plans.layered import PLANS
 from germane.stores.sql import schema
 from germane.tokens import COUNTERS
 

@@ -7,20 +7,17 @@ from house.source import modules
 # From the most general to the most particular; what shares a line may import each other's files
 # unless a line of WINGS below keeps them apart.
 LEVELS: tuple[tuple[str, ...], ...] = (
-    ("germane.errors", "germane.forking", "germane.homes"),
+    ("germane.errors", "germane.forks", "germane.exports"),
     ("germane.model",),
     ("germane.protocols",),
     (
         "germane.ids",
         "germane.kinds",
         "germane.lifecycle",
-        "germane.places",
+        "germane.scopes",
         "germane.renditions",
         "germane.spaces",
         "germane.tokens",
-        "germane.tokens_claude",
-        "germane.tokens_estimate",
-        "germane.tokens_exact",
     ),
     (
         "germane.ranking",
@@ -33,10 +30,10 @@ LEVELS: tuple[tuple[str, ...], ...] = (
     ),
     ("germane.plans",),
     ("germane.pipeline",),
-    ("germane.verbs",),
+    ("germane.operations",),
     ("germane.engine",),
-    ("germane.aio", "germane.evaluation", "germane.exchange", "germane.testing"),
-    ("germane.demo", "germane.integrations", "germane.__main__"),
+    ("germane.aio", "germane.evaluation", "germane.importers", "germane.testing"),
+    ("germane.demo", "germane.cli", "germane.__main__"),
 )
 THINKING = (
     "germane.ranking",

@@ -16,8 +16,8 @@ def write(path: Path, part: str) -> None:
     """Write until killed, and say which ids were acknowledged."""
     from germane.model.change import Insert, Purge, Revise  # noqa: PLC0415 - a task imports what it needs.
     from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
-    from germane.testing.builders import START, make_memory, make_revision, make_vector  # noqa: PLC0415 - as above.
     from germane.testing.contract import EMBEDDING  # noqa: PLC0415 - as above.
+    from germane.testing.fakes import START, make_memory, make_revision, make_vector  # noqa: PLC0415 - as above.
 
     store = SqliteStore(path, embedding=EMBEDDING)
     number = 0
@@ -38,7 +38,7 @@ def first(path: Path, part: str) -> None:
     """Open a new file and store one memory."""
     from germane.model.change import Insert  # noqa: PLC0415 - a task imports what it needs.
     from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
-    from germane.testing.builders import make_memory  # noqa: PLC0415 - as above.
+    from germane.testing.fakes import make_memory  # noqa: PLC0415 - as above.
 
     sys.stdin.readline()
     store = SqliteStore(path)
@@ -53,7 +53,7 @@ def purge(path: Path, driver: str) -> None:
     from germane.model.change import Insert, Purge, SetStatus  # noqa: PLC0415 - after the driver is chosen.
     from germane.model.memory import Status  # noqa: PLC0415 - as above.
     from germane.stores.sqlite import SqliteStore  # noqa: PLC0415 - as above.
-    from germane.testing.builders import START  # noqa: PLC0415 - as above.
+    from germane.testing.fakes import START  # noqa: PLC0415 - as above.
 
     chance = Random(3)  # noqa: S311 - a test has to repeat.
     store = SqliteStore(path, durability="relaxed")
@@ -89,7 +89,7 @@ def _look(path: Path, living: Iterable[int], gone: Iterable[int]) -> None:
 
 
 def _marked(number: int, chance: Random) -> Memory:
-    from germane.testing.builders import make_memory  # noqa: PLC0415 - after the driver is chosen.
+    from germane.testing.fakes import make_memory  # noqa: PLC0415 - after the driver is chosen.
 
     mark = f"Zq{number:04d}x"
     return make_memory(

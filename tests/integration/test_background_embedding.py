@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 import germane
 from germane import EmbedderMismatch, EmbeddingFailed, InvalidInput, StoreUnavailable
 from germane.embedders import CallableEmbedder, HttpEmbedder, OnnxEmbedder, StaticEmbedder
+from germane.operations import setup as embedding_module
+from germane.operations.inputs import is_eager
 from germane.testing.fakes import HashEmbedder
-from germane.verbs import embedding as embedding_module
-from germane.verbs.embed import is_eager
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("embedding_child.py")

@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from germane.evaluation import Configuration, Records
-from germane.evaluation.own import own_material
+from germane.evaluation.material import own_material
 from germane.tokens import get_counter
 from house.source import ROOT
 

@@ -65,9 +65,7 @@ def test_every_script_is_printed_in_utf_8_whatever_the_locale(tmp_path: Path) ->
 
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(package: str) -> None:
-    ran = process(
-        code=f"import sys; sys.modules[{package!r}] = None\nfrom germane.integrations.cli import main\nmain()"
-    )
+    ran = process(code=f"import sys; sys.modules[{package!r}] = None\nfrom germane.cli import main\nmain()")
 
     assert ran.returncode == 2
     assert package in ran.stderr
@@ -91,7 +89,7 @@ if os.geteuid() == 0:
     version_3, of_this_process = 0x20080522, 0
     header, none = (ctypes.c_uint32 * 2)(version_3, of_this_process), (ctypes.c_uint32 * 6)()
     assert ctypes.CDLL(None).capset(header, none) == 0
-from germane.integrations.cli import main
+from germane.cli import main
 main()
 """
 

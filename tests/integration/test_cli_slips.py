@@ -9,7 +9,7 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput, UnknownKind
-from germane.model.scope import GLOBAL, Scope
+from germane.model.memory import GLOBAL, Scope
 
 
 @pytest.mark.parametrize("scope", ["task:T-42", "Task:T-42", "TASK:T-42"])

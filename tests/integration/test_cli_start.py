@@ -12,43 +12,39 @@ from pathlib import Path
 import pytest
 
 from commandline import filled, run
-from germane import verbs
-from germane.integrations.cli.command import function_of
-from germane.integrations.cli.commands import COMMANDS
+from germane import operations
+from germane.cli.commands import COMMANDS
+from germane.cli.options import function_of
 
 LOADED = "import atexit, sys\natexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-COMMAND = f"{LOADED}from germane.integrations.cli import main\nmain()"
+COMMAND = f"{LOADED}from germane.cli import main\nmain()"
 
 WITH_THE_ENGINE = {"numpy", "regex", "sqlite3", "germane.engine", "germane.stores", "germane.model.memory"}
 WITH_A_TERMINAL = {"rich"}
 WITH_FEW_COMMANDS = {"asyncio", "dateparser", "yaml", "markdown_it", "httpx", "onnxruntime", "tiktoken"}
-WITH_ONE_COMMAND = {f"germane.{room}" for room in ("aio", "demo", "evaluation", "exchange", "testing")}
+WITH_ONE_COMMAND = {f"germane.{room}" for room in ("aio", "demo", "evaluation", "importers", "testing")}
 NEVER_AT_ONCE = WITH_A_TERMINAL | WITH_FEW_COMMANDS | WITH_ONE_COMMAND
 
 TO_CONVERSE = {
     "germane.conversation.groups",
-    "germane.model.log",
-    "germane.model.message",
-    "germane.stores.relational.conversations.talking",
-    "germane.verbs.conversation",
-    "germane.verbs.request",
+    "germane.model.conversation",
+    "germane.stores.relational.conversations",
+    "germane.operations.conversation",
+    "germane.operations.request",
 }
 TO_HOLD = {
-    "germane.model.holding",
     "germane.ranking.strategies",
-    "germane.stores.relational.working_sets.sets",
-    "germane.verbs.working_set",
+    "germane.stores.relational.working_sets",
+    "germane.operations.working_set",
 }
 TO_SHARE = {
     "germane.engine.space",
-    "germane.model.space",
-    "germane.spaces",
-    "germane.stores.relational.shared.sharing",
-    "germane.verbs.sharing",
+    "germane.stores.relational.spaces",
+    "germane.operations.spaces",
 }
-TO_ASK = {"germane.ranking.relevance", "germane.retrieval.when", "germane.verbs.question"}
-TO_PACK = {"germane.packing.fit", "germane.pipeline", "germane.plans.layered", "germane.verbs.assemble"}
-TO_WRITE = {"germane.model.change", "germane.stores.relational.writes.writing", "germane.verbs.remember"}
+TO_ASK = {"germane.ranking.relevance", "germane.retrieval.dates", "germane.operations.search"}
+TO_PACK = {"germane.packing.fit", "germane.pipeline", "germane.plans.layered", "germane.operations.assemble"}
+TO_WRITE = {"germane.stores.relational.writes", "germane.operations.drafts"}
 SELDOM = TO_CONVERSE | TO_HOLD | TO_SHARE
 
 
@@ -82,20 +78,20 @@ def test_importing_germane_loads_nothing_heavy() -> None:
 def test_opening_an_engine_loads_none_of_its_verbs() -> None:
     modules = loaded(f"{LOADED}import germane\ngermane.open(':memory:').close()")
 
-    assert {f"germane.verbs.{name}" for name in verbs.__all__} & modules == set()
+    assert {f"germane.operations.{name}" for name in operations.__all__} & modules == set()
     assert modules & (NEVER_AT_ONCE | SELDOM | TO_ASK | TO_PACK | {"rs_bpe"}) == set()
 
 
-@pytest.mark.parametrize("name", verbs.__all__)
+@pytest.mark.parametrize("name", operations.__all__)
 def test_a_verb_is_there_when_it_is_named(name: str) -> None:
-    code = f"{LOADED}from germane import verbs\nverbs.{name}"
+    code = f"{LOADED}from germane import operations\noperations.{name}"
 
-    assert f"germane.verbs.{name}" in loaded(code)
+    assert f"germane.operations.{name}" in loaded(code)
 
 
 def test_what_is_no_verb_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="no attribute 'recal'"):
-        vars(verbs)["__getattr__"]("recal")
+        vars(operations)["__getattr__"]("recal")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +106,7 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
     modules = loaded(COMMAND, *arguments)
 
     assert modules & (WITH_THE_ENGINE | NEVER_AT_ONCE) == set()
-    assert {f"germane.integrations.cli.{each.module}" for each in COMMANDS.values()} & modules == set()
+    assert {f"germane.cli.{each.module}" for each in COMMANDS.values()} & modules == set()
 
 
 @pytest.mark.parametrize(
@@ -131,9 +127,7 @@ def test_a_command_loads_only_what_it_needs(
 
     assert modules & (NEVER_AT_ONCE | SELDOM | others) == set()
     module = COMMANDS[command[0]].module
-    assert {f"germane.integrations.cli.{each.module}" for each in COMMANDS.values()} & modules == {
-        f"germane.integrations.cli.{module}"
-    }
+    assert {f"germane.cli.{each.module}" for each in COMMANDS.values()} & modules == {f"germane.cli.{module}"}
 
 
 def test_a_command_that_counts_has_its_counter_loaded_beside_it_and_counts_the_same(tmp_path: Path) -> None:
@@ -146,7 +140,7 @@ def test_a_command_that_counts_has_its_counter_loaded_beside_it_and_counts_the_s
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) -> None:
-    import_module(f"germane.integrations.cli.{COMMANDS[name].module}")
+    import_module(f"germane.cli.{COMMANDS[name].module}")
     function = function_of(name)
 
     assert (function.__doc__ or "").partition("\n")[0] == COMMANDS[name].says
@@ -156,7 +150,7 @@ def test_the_line_of_a_command_in_the_help_is_the_first_of_its_own(name: str) ->
 def test_what_was_registered_for_the_end_of_the_process_runs_and_all_is_printed() -> None:
     code = (
         "import atexit, sys\natexit.register(print, 'the end')\n"
-        "from germane.integrations.cli import main\nprint('the beginning')\nmain()"
+        "from germane.cli import main\nprint('the beginning')\nmain()"
     )
 
     ran = process(code, "--version")

@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from germane import Filter, NotFound, StaleRevision, Status
-from germane.testing.builders import make_id, make_memory
+from germane.testing.fakes import make_id, make_memory
 
 _CHILD = """
 import sys

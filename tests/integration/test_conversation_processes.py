@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.testing.messages import make_message
+from germane.testing.fakes import make_message
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("talk_child.py")

@@ -11,11 +11,11 @@ import pytest
 
 import germane
 from germane import EmbedderMismatch, Filter, InvalidInput, NotFound, Order, Status, StoreUnavailable
-from germane.demo.loading import demo_questions, load_demo
-from germane.exchange.exporting import export_jsonl
+from germane.demo import demo_questions, load_demo
+from germane.importers.transfer import export_jsonl
+from germane.operations.stores import copy_store
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
-from germane.verbs.copying import copy_store
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

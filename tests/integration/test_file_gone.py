@@ -14,7 +14,7 @@ from germane.errors import StoreUnavailable
 from germane.model.change import Insert
 from germane.model.query import Filter
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import make_memories, make_memory
+from germane.testing.fakes import make_memories, make_memory
 
 AGENT = "tester"
 

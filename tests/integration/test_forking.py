@@ -18,7 +18,7 @@ import pytest
 
 import germane
 from germane import Engine, GermaneError
-from germane.retrieval import moments
+from germane.retrieval import dates
 from germane.testing.fakes import HashEmbedder
 
 pytestmark = [
@@ -197,7 +197,7 @@ def test_a_fork_waits_for_a_library_that_another_thread_is_in() -> None:
     entered = Event()
 
     def parse() -> None:
-        with moments._PARSING, timezones._tz_regexes_lock:
+        with dates._PARSING, timezones._tz_regexes_lock:
             entered.set()
             time.sleep(0.3)
 
@@ -205,7 +205,7 @@ def test_a_fork_waits_for_a_library_that_another_thread_is_in() -> None:
         parsing = Thread(target=parse)
         parsing.start()
         entered.wait()
-        assert forked(quickly(lambda: moments._asked("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As it is asked.
+        assert forked(quickly(lambda: dates._asked("37 hours ago", datetime(2026, 1, 1)))) == WORKED  # noqa: DTZ001 - As it is asked.
         parsing.join()
 
 

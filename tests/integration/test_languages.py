@@ -9,7 +9,7 @@ import pytest
 import germane
 from germane import InvalidInput, Status, StoreUnavailable
 from germane.model.query import Query
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
 
 # For each language memories, and questions in other words' forms with the memory that answers them.

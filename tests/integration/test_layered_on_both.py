@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import germane
 from germane import Context, Draft, Engine, Outcome
-from germane.demo.loading import DEMO_NOW, DEMO_QUESTION, load_demo
+from germane.demo import DEMO_NOW, DEMO_QUESTION, load_demo
 from germane.testing.fakes import FixedClock
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

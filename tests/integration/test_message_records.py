@@ -12,12 +12,11 @@ import pytest
 
 import germane
 from germane import NotSaid, StoreBusy, copy_store
-from germane.model.log import Append, ConversationChange, RemoveMessage
-from germane.retrieval.terms import query_terms
+from germane.model.conversation import Append, ConversationChange, RemoveMessage
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.postgres import PostgresStore
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import make_id
-from germane.testing.messages import make_message
+from germane.testing.fakes import make_id, make_message
 
 WORDS = "redis cache index Rechnungen Häuser tests walking 雨ですか getUserName path/to/file.cpp".split()  # noqa: SIM905 - Short.
 QUESTIONS = ("redis tests of the walker", "Rechnung Haus", "user name in file.cpp", "雨")

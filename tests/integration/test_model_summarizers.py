@@ -18,8 +18,8 @@ from germane.summarizers import (
     CircuitState,
     ModelSummarizer,
     OpenAISummarizer,
+    request_of,
 )
-from germane.summarizers.asking import request_of
 
 pytest.importorskip("openai")
 pytest.importorskip("anthropic")

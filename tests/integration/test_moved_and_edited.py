@@ -10,7 +10,7 @@ import pytest
 import germane
 from commandline import run
 from germane import Engine
-from germane.exchange import import_source
+from germane.importers import import_source
 
 TEMPLATE = "## Status\n\nAccepted by the team on the day of writing, until something newer replaces it.\n\n"
 QUEUE = (

@@ -18,11 +18,11 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
+from germane.cli.app import progress_of
 from germane.embedders import StaticEmbedder
-from germane.integrations.cli.progress import progress_of
-from germane.stores.opening import location_of
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.operations import _LOCK
+from germane.stores.location import location_of
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.maintenance import _LOCK
 from germane.stores.sql import migrations
 from germane.testing.fakes import HashEmbedder
 from support.postgres_schema import DISTRIBUTED

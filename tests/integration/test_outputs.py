@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from commandline import run
-from germane.exchange.outputs import written_through
+from germane.importers.transfer import written_through
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes.")
 

@@ -13,7 +13,7 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreBusy, StoreUnavailable
-from germane.stores.postgres.operating.operations import PostgresOperations
+from germane.stores.postgres.maintenance import PostgresOperations
 from support.databases import running
 from support.postgres_server import Server, contents, database_of
 

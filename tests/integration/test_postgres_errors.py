@@ -14,11 +14,10 @@ import psycopg
 import pytest
 
 from germane.errors import GermaneError, InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connecting.again import retrying
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.connecting.failures import translation
-from germane.stores.postgres.connecting.pool import MOST_CONNECTIONS, location_of
-from germane.stores.postgres.operating.schema import VERSION, grant, migrate, prepare
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.failures import retrying, translation
+from germane.stores.postgres.pool import MOST_CONNECTIONS, location_of
+from germane.stores.postgres.store import VERSION, grant, migrate, prepare
 from support.postgres_server import Server, database_of
 
 _SECRET = "s3cr:t@%/word"  # noqa: S105 - of a role that only this test has.

@@ -11,11 +11,11 @@ import pytest
 import germane
 from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
+from germane.operations.stores import copy_store
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.schema import grant
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.store import grant
 from germane.testing.fakes import HashEmbedder
-from germane.verbs.copying import copy_store
 from support.postgres_server import Server, database_of
 
 

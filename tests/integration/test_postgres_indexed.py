@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 import germane
-from germane.model.stats import EmbeddingIdentity
+from germane.model.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.connecting.connection import PostgresConnection
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.served import IndexedCosines, ServedCache, ServedCosines
-from germane.stores.relational.rows import span
-from germane.stores.relational.searches.cache import AgentCache
+from germane.stores.postgres.connection import PostgresConnection
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines
+from germane.stores.relational.cache import AgentCache
+from germane.stores.relational.tables import span
 from germane.testing.fakes import HashEmbedder
 
 COUNT = 600

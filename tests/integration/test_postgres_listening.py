@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import Engine, Happening, Move, SpaceEvent
-from germane.stores.postgres.connecting.connections import Connections
+from germane.stores.postgres.connections import Connections
 from support.postgres_server import Server, database_of
 
 _PATIENCE = 20

@@ -10,8 +10,8 @@ import pytest
 
 import germane
 from germane import SchemaTooNew, StoreUnavailable
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.schema import VERSION, migrate
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.store import VERSION, migrate
 from germane.stores.sql import Migration, migrations
 from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server

@@ -11,12 +11,12 @@ import numpy as np
 import psycopg
 import pytest
 
+from germane.model.memory import GLOBAL
 from germane.model.query import Filter, TimeRange
-from germane.model.scope import GLOBAL
-from germane.stores.postgres.connecting.connection import PostgresConnection
-from germane.stores.relational.filtering import filtered
+from germane.stores.postgres.connection import PostgresConnection
+from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema, statements
-from germane.testing.builders import START
+from germane.testing.fakes import START
 from support.postgres_rows import fill, multiply
 from support.postgres_schema import (
     APPLICATION_ROLE,

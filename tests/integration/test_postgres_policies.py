@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from germane.stores.postgres.connecting.connection import ADAPTERS, PostgresConnection
+from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
 from support.postgres_rows import ROWS, fill
 from support.postgres_schema import APPLICATION_ROLE, DISTRIBUTED, PARTITIONS
 

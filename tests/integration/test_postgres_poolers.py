@@ -14,10 +14,9 @@ import pytest
 
 import germane
 from germane import Move, StoreUnavailable
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.connecting.pool import MOST_CONNECTIONS, Pool
-from germane.stores.postgres.connecting.poolers import is_between, keeps_statements
-from germane.stores.postgres.operating.schema import migrate
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
+from germane.stores.postgres.store import migrate
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
 from support.renaming import Renaming

@@ -12,8 +12,8 @@ import pytest
 import germane
 from germane import Move
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.connecting.replicas import place_of
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.servers import place_of
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from germane.errors import StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connecting.again import ATTEMPTS, Again, retrying
-from germane.stores.postgres.connecting.connections import Connections
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.failures import ATTEMPTS, Again, retrying
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 

@@ -13,12 +13,11 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from germane.model.memory import Outcome, Status
+from germane.model.memory import GLOBAL, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
-from germane.model.scope import GLOBAL, Scope
-from germane.stores.postgres.connecting.batches import batched
-from germane.stores.postgres.connecting.numbers import numbered as without_look_ups
-from germane.stores.relational.filtering import filtered
+from germane.stores.postgres.connection import batched
+from germane.stores.postgres.connection import numbered as without_look_ups
+from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema
 from support.postgres_rows import fill
 from support.postgres_schema import DISTRIBUTED, numbered

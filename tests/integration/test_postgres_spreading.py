@@ -12,10 +12,10 @@ import pytest
 import germane
 from commandline import run
 from germane import StoreUnavailable
-from germane.stores.postgres.connecting.connections import _SIZE, Connections
-from germane.stores.postgres.connecting.numbers import numbered
-from germane.stores.postgres.operating.distributing import steps
-from germane.stores.postgres.operating.schema import VERSION, migrate
+from germane.stores.postgres.connection import numbered
+from germane.stores.postgres.connections import _SIZE, Connections
+from germane.stores.postgres.servers import steps
+from germane.stores.postgres.store import VERSION, migrate
 from germane.stores.sql import Migration, migrations, queries
 from support.cluster import pretend
 from support.postgres_schema import DISTRIBUTED

@@ -11,7 +11,7 @@ import pytest
 
 import germane
 from germane import Move, StoreUnavailable
-from germane.stores.postgres.connecting.connections import Connections
+from germane.stores.postgres.connections import Connections
 from support.postgres_server import Server, database_of
 from support.tls import Encrypted, certificates, no_certificates
 

@@ -14,8 +14,8 @@ from germane.model.change import Insert, SetStatus
 from germane.model.memory import Status
 from germane.model.query import Filter
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.connecting.connections import Connections
-from germane.testing.builders import START, make_id, make_memories, make_memory
+from germane.stores.postgres.connections import Connections
+from germane.testing.fakes import START, make_id, make_memories, make_memory
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 from support.reads import reads

@@ -9,7 +9,7 @@ import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
-from germane.stores.postgres.connecting.connection import ADAPTERS, PostgresConnection
+from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
 from germane.stores.sql import queries
 from support.postgres_rows import fill
 from support.postgres_schema import APPLICATION_ROLE, plan_of

@@ -10,8 +10,8 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput
-from germane.exchange import import_source
-from germane.exchange.roots import project_root
+from germane.importers import import_source
+from germane.importers.manifests import project_root
 
 
 @pytest.fixture

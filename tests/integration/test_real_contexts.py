@@ -8,7 +8,7 @@ import pytest
 
 import germane
 from germane import Engine
-from germane.exchange import import_source
+from germane.importers import import_source
 from integration.test_real_projects import unpacked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

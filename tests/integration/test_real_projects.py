@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.exchange import find_secrets, import_source
+from germane.importers import find_secrets, import_source
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

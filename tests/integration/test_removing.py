@@ -16,9 +16,8 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput, LastActive, PurgeNotConfirmed, StoreBusy, StoreUnavailable
-from germane.model.names import removed_name
-from germane.stores.opening import location_of, open_store
-from germane.stores.waking import Waking
+from germane.model.text import removed_name
+from germane.stores.location import Waking, location_of, open_store
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces

@@ -10,14 +10,14 @@ import pytest
 
 from germane.errors import EmbedderMismatch, InvalidInput, SchemaTooNew, StoreBusy, StoreUnavailable
 from germane.model.change import Insert, Purge
+from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import Memory
 from germane.model.query import Filter, Query
-from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Checkable, Store
-from germane.retrieval import terms
-from germane.retrieval.terms import query_terms
+from germane.retrieval import tokenizer
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memories, make_memory, make_vector
+from germane.testing.fakes import START, make_memories, make_memory, make_vector
 
 AGENT = "tester"
 MODEL = EmbeddingIdentity(name="model", dimension=8)
@@ -251,7 +251,7 @@ def test_a_process_with_an_older_tokenizer_stops(path: Path) -> None:
         lambda: store.apply(AGENT, [Insert(memory=make_memory())]),
     ]
     for act in acts:
-        with pytest.raises(StoreUnavailable, match=terms.TOKENIZER.split("/")[0]):
+        with pytest.raises(StoreUnavailable, match=tokenizer.TOKENIZER.split("/")[0]):
             act()
     store.close()
 

@@ -12,7 +12,7 @@ import germane
 from germane import SchemaTooNew, StoreError, StoreUnavailable
 from germane.stores.sql import Migration, migrations
 from germane.stores.sqlite.connections import Connections
-from germane.stores.sqlite.schema import VERSION, prepare, version_of
+from germane.stores.sqlite.store import VERSION, prepare, version_of
 
 BASELINE = migrations("sqlite")
 COLOURS = Migration(

@@ -18,10 +18,10 @@ import pytest
 from germane.model.change import Insert, Purge, SetStatus
 from germane.model.memory import Status
 from germane.model.query import Filter, Query
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memories, make_memory
 from germane.testing.contract import EMBEDDING
+from germane.testing.fakes import START, make_memories, make_memory
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("store_child.py")

@@ -10,8 +10,8 @@ import pytest
 import germane
 from commandline import run
 from germane import AgentFigures, StoreUnavailable
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.schema import grant
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.store import grant
 from germane.testing.fakes import FixedClock
 from support.postgres_server import Server, database_of
 

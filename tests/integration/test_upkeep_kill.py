@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.testing.builders import START
+from germane.testing.fakes import START
 
 CHILD = Path(__file__).with_name("upkeep_child.py")
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, MissingExtra, Status, UnreadableSource
-from germane.exchange import ImportReport, watch
+from germane.importers import ImportReport, watch
 
 DEADLINE = 30
 """Seconds until a report that doesn't come fails a test; it comes in a fraction of one."""

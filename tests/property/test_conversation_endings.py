@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import germane
 from germane import BudgetTooSmall, Selection
-from germane.conversation.tiers import Tiers
-from germane.model.message import Message
-from germane.stores.glancing import Glancing
+from germane.conversation.views import Tiers
+from germane.model.conversation import Message
+from germane.stores.location import Glancing
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
 

@@ -7,15 +7,10 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.conversation.anchored import anchored
-from germane.conversation.cutting import cut_middle
-from germane.conversation.groups import grouped, groups_of
-from germane.conversation.ranked import ranked
-from germane.conversation.tiers import Tiers, tiered
-from germane.conversation.window import window
+from germane.conversation.groups import grouped, groups_of, ranked, window
+from germane.conversation.views import Tiers, anchored, cut_middle, tiered
 from germane.errors import BudgetTooSmall
-from germane.model.conversation import GroupScores, Selection
-from germane.model.message import Message, Role
+from germane.model.conversation import GroupScores, Message, Role, Selection
 from talks import talks, word_cost
 
 SCORES = st.dictionaries(st.sampled_from(["a", "b", "c", "m1", "m2", "m3", "m5", "m7"]), st.integers(1, 9))

@@ -8,14 +8,12 @@ from hypothesis import strategies as st
 
 from germane.kinds import Kinds
 from germane.model.memory import Level
-from germane.packing.costs import Costs
-from germane.packing.lines import Line
-from germane.packing.remembered import RememberedLines
+from germane.packing.lines import Costs, Line, RememberedLines
 from germane.packing.render import render, written_lines
 from germane.protocols import TokenCounter
 from germane.testing.fakes import WordCounter
 from germane.tokens import CachedCounter, get_counter
-from germane.tokens_exact import parts_apart
+from germane.tokens.counters import parts_apart
 
 # What the vocabularies' patterns take together with a line end, or with what comes after one.
 PIECES = st.sampled_from(

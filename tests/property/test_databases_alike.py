@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from germane.model.change import Change, Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Memory, Status
+from germane.model.memory import Memory, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
-from germane.model.scope import Scope
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.postgres import PostgresStore
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memory, make_revision, make_vector
 from germane.testing.contract import EMBEDDING
+from germane.testing.fakes import START, make_memory, make_revision, make_vector
 from support.postgres_server import Server
 
 AGENT = "tester"

@@ -15,7 +15,7 @@ from germane import BudgetTooSmall, Context, Draft, Engine, Level, Reason
 from germane.demo import DEMO_NOW, demo_questions, load_demo
 from germane.embedders.static import StaticEmbedder
 from germane.evaluation import Records
-from germane.evaluation.records import open_records
+from germane.evaluation.material import open_records
 from germane.tokens import get_counter
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

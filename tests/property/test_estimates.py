@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.tokens import get_counter, spendable
-from germane.tokens_claude import CtokCounter, claude_estimate
+from germane.tokens import CtokCounter, claude_estimate, get_counter, spendable
 
 Counted = TypedDict("Counted", {"kind": str, "text": str, "o200k": int, "claude-4": int, "claude-4.8": int})
 SAMPLES: list[Counted] = json.loads(

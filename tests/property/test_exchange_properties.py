@@ -17,17 +17,27 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from germane.errors import UnreadableSource
-from germane.exchange.detect import read
-from germane.exchange.exporting import export_jsonl
-from germane.exchange.jsonl import read_export, read_lines, read_memories
-from germane.exchange.outline import outline
-from germane.exchange.sections import passages
-from germane.model.experience import Experience
+from germane.importers.documents import outline, passages
+from germane.importers.records import read_export, read_lines, read_memories
+from germane.importers.transfer import export_jsonl, read
+from germane.model.change import Experience
 from germane.model.learning import Attested, Example
-from germane.model.memory import Memory, Outcome, Rendition, Renditions, Status, Trust
-from germane.model.scope import GLOBAL, Scope
-from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
-from germane.testing.builders import make_memory
+from germane.model.memory import (
+    GLOBAL,
+    Cause,
+    LifeEvent,
+    Memory,
+    Outcome,
+    Rendition,
+    Renditions,
+    Scope,
+    Sign,
+    Stage,
+    Standing,
+    Status,
+    Trust,
+)
+from germane.testing.fakes import make_memory
 
 texts = st.text(max_size=30)
 names = st.text(min_size=1, max_size=12)

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import germane
 from germane import BudgetTooSmall, Draft, Filter, Frame, Outcome
 from germane.kinds import BUILT_IN
-from germane.plans.complexity import Complexity
 from germane.plans.frames import FRAMES
-from germane.plans.intent import Aim, Intent
+from germane.plans.intent import Aim, Complexity, Intent
 from germane.plans.layered import FLEXIBLE, budgeted, layered
 from germane.testing.fakes import FixedClock, HashEmbedder
 

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from germane.exchange.sources import Skipped
-from germane.exchange.walking import walk
+from germane.importers.markdown import walk
+from germane.importers.sources import Skipped
 
 FILES = (
     "a.md",

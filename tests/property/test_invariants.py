@@ -25,11 +25,11 @@ from germane import (
     Section,
     Share,
 )
-from germane.demo.loading import load_demo
+from germane.demo import load_demo
 from germane.kinds import BUILT_IN
+from germane.operations.context import Session
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 from germane.tokens import get_counter
-from germane.verbs.session import Session
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 O200K = get_counter("o200k")

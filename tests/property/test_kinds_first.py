@@ -7,19 +7,16 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from germane.model.context import Ranked
 from germane.model.learning import Weights
-from germane.model.query import Candidate, Found, Query
-from germane.model.slate import Slate
-from germane.model.trace import Ranked
-from germane.model.work import KindsFirst, Work
-from germane.places import closeness, closeness_to
-from germane.ranking.by_kind import by_kind
-from germane.ranking.gate import gate, outside
-from germane.ranking.in_columns import Signals, signals_of
-from germane.ranking.kinds_first import ByKind, Known, in_precedence, kinds_first
-from germane.ranking.relevance import parts_of, rank
-from germane.ranking.standing import OBSOLETE
-from germane.testing.builders import make_memory
+from germane.model.plan import KindsFirst, Work
+from germane.model.query import Candidate, Found, Query, Slate
+from germane.ranking.by_kind import ByKind, Known, by_kind, in_precedence, kinds_first
+from germane.ranking.relevance import gate, outside, parts_of, rank
+from germane.ranking.scores import OBSOLETE
+from germane.ranking.signals import Signals, signals_of
+from germane.scopes import closeness, closeness_to
+from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOW = KindsFirst(

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from germane.conversation.formats import read_messages, write_messages
-from germane.conversation.pairs import orphans, unanswered, without_orphans
-from germane.model.message import Provider, Role, ToolResult
+from germane.conversation.formats.parts import orphans, unanswered, without_orphans
+from germane.model.conversation import Provider, Role, ToolResult
 from transcripts import anthropic_requests, openai_messages, plain_messages, responses_items
 
 

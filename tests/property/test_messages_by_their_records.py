@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane.model.conversation import GroupScores
-from germane.model.message import Message, Role
-from germane.retrieval.postings import UNIT, Postings
-from germane.retrieval.terms import LONGEST, Forward, index_terms, query_terms, term_hash
-from germane.stores.parts import indexed_words
+from germane.model.conversation import GroupScores, Message, Role
+from germane.retrieval.bm25 import UNIT, Postings
+from germane.retrieval.tokenizer import LONGEST, Forward, index_terms, query_terms, term_hash
+from germane.stores.relational.conversation_cache import indexed_words
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
 

@@ -13,18 +13,14 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Draft, Store
-from germane.model.learning import LearningState, Weights
-from germane.model.picking import Seen
-from germane.model.query import Candidate, Found, Query, TimeRange
-from germane.model.slate import Slate
-from germane.ranking.gate import FEW, gate
-from germane.ranking.picking import Best
-from germane.ranking.relevance import rank
-from germane.retrieval.terms import query_terms
+from germane.model.learning import LearningState, Seen, Weights
+from germane.model.query import Candidate, Found, Query, Slate, TimeRange
+from germane.operations.setup import identity_of
+from germane.ranking.by_relevance import Best
+from germane.ranking.relevance import FEW, gate, rank
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import make_memory
-from germane.testing.fakes import HashEmbedder
-from germane.verbs.reembed import identity_of
+from germane.testing.fakes import HashEmbedder, make_memory
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

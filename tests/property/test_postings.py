@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from germane.errors import InvalidInput
-from germane.retrieval import postings as module
-from germane.retrieval.postings import K1, UNIT, B, Postings, Scores, summed
-from germane.retrieval.terms import Forward, index_terms, query_terms, term_hash
+from germane.retrieval import bm25 as module
+from germane.retrieval.bm25 import K1, UNIT, B, Postings, Scores, summed
+from germane.retrieval.tokenizer import Forward, index_terms, query_terms, term_hash
 
 
 def forward_of(words: Sequence[int]) -> Forward:

@@ -11,17 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from germane.model.context import Ranked
 from germane.model.learning import Weights
-from germane.model.memory import Memory, Outcome, Status
-from germane.model.query import Candidate, Found, Query, TimeRange
-from germane.model.slate import Slate
-from germane.model.stage import Stage
-from germane.model.trace import Ranked
-from germane.ranking.at_once import ranked_at_once
-from germane.ranking.by_relevance import Scoring, by_relevance
-from germane.ranking.composite import Boosts, factors_in_columns, factors_of
-from germane.ranking.gate import FEW, Gated
-from germane.testing.builders import make_memory
+from germane.model.memory import Memory, Outcome, Stage, Status
+from germane.model.query import Candidate, Found, Query, Slate, TimeRange
+from germane.ranking.by_relevance import Scoring, by_relevance, ranked_at_once
+from germane.ranking.relevance import FEW, Gated
+from germane.ranking.scores import Boosts, factors_in_columns, factors_of
+from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SIGNALS = st.fixed_dictionaries(

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
+from germane.model.context import Ranked
 from germane.model.memory import Memory, Rendition, Renditions
 from germane.model.plan import Fusion
 from germane.model.query import Candidate, Query, TimeRange
-from germane.model.trace import Ranked
 from germane.ranking.relevance import rank
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

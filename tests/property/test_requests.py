@@ -7,16 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.conversation.arranging import Arrangement
-from germane.conversation.counting import request_tokens
+from germane.conversation.compaction import request_tokens
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.groups import grouped, groups_of
-from germane.conversation.request import request_of
-from germane.conversation.tiers import Tiers
-from germane.conversation.wanted import FULL, Wanted
+from germane.conversation.layout import FULL, Arrangement, Wanted
+from germane.conversation.solver import request_of
+from germane.conversation.views import Tiers
 from germane.errors import RequestTooLarge
-from germane.model.conversation import GroupScores
-from germane.model.message import Message, Provider, Role, TextPart
+from germane.model.conversation import GroupScores, Message, Provider, Role, TextPart
 from germane.model.request import Request
 from germane.tokens import CachedCounter, get_counter
 from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations

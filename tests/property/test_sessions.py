@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.retrieval.postings import K1, UNIT, Postings
-from germane.retrieval.sessions import RADIUS, Sessions
-from germane.retrieval.terms import index_terms, query_terms, term_hash
+from germane.retrieval.bm25 import K1, RADIUS, UNIT, Postings, Sessions
+from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 
 WORDS = ["redis", "cache", "tim", "deploy", "queue"]
 turns = st.lists(

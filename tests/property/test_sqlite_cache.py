@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter, Order, Query, Slice
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_memory, make_revision, make_vector
 from germane.testing.contract import EMBEDDING
+from germane.testing.fakes import START, make_memory, make_revision, make_vector
 
 AGENT = "tester"
 WORDS = st.lists(st.sampled_from(("redis", "cache", "queue", "token", "日本")), max_size=6).map(" ".join)

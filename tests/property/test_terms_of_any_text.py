@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.retrieval.terms import index_terms, query_terms, term_hash
-from germane.retrieval.words import forms
+from germane.retrieval.tokenizer import forms, index_terms, query_terms, term_hash
 
 # Any code point at all, half surrogates too, and what the grammar of words is made of.
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)

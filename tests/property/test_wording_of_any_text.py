@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from germane.plans.frames import FRAMES
-from germane.plans.wording import has, said, without
+from germane.plans.intent import has, said, without
 
 OWN = ("pull request*|diff", "a* b|^fix", "?", "trade* off*|^x* y", "^is|no", "well-known*")
 PATTERNS = [*(pattern for frame in FRAMES for pattern in frame.patterns), *OWN]

@@ -8,12 +8,11 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.model.held import AgeBasis, Held
 from germane.model.query import Query
-from germane.ranking.decay import Decay
-from germane.ranking.eviction import EVICTION_POLICIES, evict
+from germane.model.working_set import AgeBasis, Held
+from germane.ranking.eviction import EVICTION_POLICIES, Decay, evict
 from germane.ranking.strategies import Known, Strategy, arrange
-from germane.testing.builders import START, make_memory
+from germane.testing.fakes import START, make_memory
 
 HOURS = st.integers(-50, 5000)
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from commandline import id_of, masked, run
-from germane.integrations.cli.commands import COMMANDS
+from germane.cli.commands import COMMANDS
 
 PRINTED = Path(__file__).parent / "every_command.json"
 AT = ("--now", "2020-06-01T12:00Z")

@@ -9,9 +9,9 @@ from typing import Any
 from inline_snapshot import snapshot
 
 from commandline import fields, masked, printed
-from germane.exchange.report import Gone, ImportReport, Moved, Written
-from germane.exchange.sources import Skipped
-from germane.integrations.cli.watching import step_of
+from germane.cli.imports import step_of
+from germane.importers.report import Gone, ImportReport, Moved, Written
+from germane.importers.sources import Skipped
 
 
 def changed_folder(folder: Path, db: Path) -> Path:

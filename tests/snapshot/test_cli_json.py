@@ -9,7 +9,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from commandline import fields, filled, id_of, printed, run
-from germane.stores.sqlite.schema import VERSION
+from germane.stores.sqlite.store import VERSION
 
 _FIXED = ("--now", "2020-06-01")
 

@@ -10,7 +10,7 @@ from inline_snapshot import snapshot
 
 import germane
 from commandline import fields, filled, id_of, printed, run
-from germane.integrations.shapes import to_json
+from germane.cli.output import to_json
 
 _AT = ("--now", "2020-06-01")
 ADA, BEN = ("--agent", "ada"), ("--agent", "ben")

@@ -18,7 +18,7 @@ import pytest
 import germane
 from germane import Engine
 from germane.demo import DEMO_NOW, demo_questions, load_demo
-from germane.exchange import import_source
+from germane.importers import import_source
 from integration.test_real_projects import unpacked
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

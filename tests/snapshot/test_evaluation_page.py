@@ -11,7 +11,7 @@ import pytest
 from inline_snapshot import snapshot
 
 from germane.evaluation import Floor, Judged, curve, page, write_page
-from germane.evaluation.plot import _INKS
+from germane.evaluation.page import _INKS
 from snapshot.test_evaluation_report import LARGER, REPORT
 
 

@@ -8,13 +8,8 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from germane.evaluation import (
-    Difference,
-    Figures,
-    Report,
-    Result,
-)
-from germane.exchange.locomo import EvidenceReport
+from germane.evaluation import Difference, Figures, Report, Result
+from germane.importers.locomo import EvidenceReport
 
 FIGURES = Figures(
     questions=3,

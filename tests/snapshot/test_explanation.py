@@ -9,8 +9,8 @@ from typing import Any
 from inline_snapshot import snapshot
 
 from germane import Emptiness, Entry, Level, Note, Question, Reason, SectionUse, TimeRange, Trace
-from germane.model.columns import width
-from germane.model.explanation import explain, sentence_of, why_of
+from germane.model.context import explain, sentence_of, why_of
+from germane.model.text import width
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import psycopg
 
-from germane.model.stats import EmbeddingIdentity
+from germane.model.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.operating.distributing import steps
+from germane.stores.postgres.servers import steps
 from germane.testing.contract import OpenStore
 
 __all__ = ["opener_of", "pretend"]

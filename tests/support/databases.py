@@ -57,8 +57,8 @@ def postgres_store_database(postgres_server: Server) -> Iterator[str]:
 
 
 def _migrate(url: str) -> None:
-    from germane.stores.postgres.connecting.connections import Connections  # noqa: PLC0415 - The driver may be missing.
-    from germane.stores.postgres.operating.schema import migrate  # noqa: PLC0415 - As above.
+    from germane.stores.postgres.connections import Connections  # noqa: PLC0415 - The driver may be missing.
+    from germane.stores.postgres.store import migrate  # noqa: PLC0415 - As above.
 
     connections = Connections(url)
     migrate(connections)
@@ -92,7 +92,7 @@ def postgres_owner(postgres_schema: str) -> Iterator[Any]:
     """A connection to it as the owner of the tables, in a transaction that is rolled back."""
     import psycopg  # noqa: PLC0415 - It may be missing.
 
-    from germane.stores.postgres.connecting.connection import ADAPTERS  # noqa: PLC0415 - As above.
+    from germane.stores.postgres.connection import ADAPTERS  # noqa: PLC0415 - As above.
 
     with psycopg.connect(postgres_schema, context=ADAPTERS) as connection:
         yield connection

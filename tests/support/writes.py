@@ -6,15 +6,14 @@ from collections.abc import Callable
 from itertools import count
 
 from germane.model.change import Insert, Revise, SetStatus
-from germane.model.holding import Enter, HeldChange, Touch
+from germane.model.conversation import Append, Message, Role, TextPart
 from germane.model.ledger import Assembly, LedgerEntry
-from germane.model.log import Append
 from germane.model.memory import Level, Memory, Status
-from germane.model.message import Message, Role, TextPart
 from germane.model.space import Create
+from germane.model.working_set import Enter, HeldChange, Touch
 from germane.spaces import tenant_of
 from germane.stores.relational.store import RelationalStore
-from germane.testing.builders import START, make_id, make_memories, make_memory, make_revision
+from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
 
 __all__ = ["writes"]
 

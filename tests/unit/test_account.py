@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import Context, Reason
-from germane.model.deferred import Deferred
+from germane.model.query import Deferred
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

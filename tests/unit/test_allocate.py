@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane import InvalidInput, InvalidPlan, Share
-from germane.packing.allocate import allocate
+from germane.packing.sections import allocate
 
 shares = st.lists(
     st.builds(

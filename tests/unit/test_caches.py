@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from germane.stores.relational.searches.caches import Caches
-from germane.stores.relational.searches.resident import ResidentCache
+from germane.stores.relational.cache import Caches, ResidentCache
 
 
 class Sized(ResidentCache):

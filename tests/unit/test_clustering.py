@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from germane.errors import InvalidInput
-from germane.model.vector import NOWHERE, Vector
-from germane.ranking.clustering import MOST_GROUPS, cluster
+from germane.model.memory import NOWHERE, Vector
+from germane.ranking.similarity import MOST_GROUPS, cluster
 
 
 def towards(*degrees: float) -> dict[str, Vector]:

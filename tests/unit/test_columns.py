@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.model.columns import bar, cell, cut, harmless, line_of, table, width
+from germane.model.text import bar, cell, cut, harmless, line_of, table, width
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import germane
 from germane import Engine, Scoped
-from germane.ranking.history import asks_for_history
+from germane.ranking.signals import asks_for_history
 from germane.testing.fakes import FixedClock, WordCounter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -13,20 +13,12 @@ from hypothesis import strategies as st
 
 from germane import Candidate, Outcome, Query, TimeRange
 from germane.model.learning import Example
-from germane.model.stage import Stage
-from germane.ranking.composite import (
-    HIGHEST,
-    LOWEST,
-    Boosts,
-    factors_of,
-    newton,
-    newton_v1,
-    usage_of,
-)
-from germane.ranking.diversity import likeness, of_each
+from germane.model.memory import Stage
+from germane.ranking.learning import HALF_AFTER, usefulness
 from germane.ranking.relevance import rank
-from germane.ranking.usefulness import HALF_AFTER, usefulness
-from germane.testing.builders import make_memory
+from germane.ranking.scores import HIGHEST, LOWEST, Boosts, factors_of, newton, newton_v1, usage_of
+from germane.ranking.similarity import likeness, of_each
+from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FRAME = Boosts(priorities={"decision": 1.0, "procedure": 0.8, "fact": 0.6, "episode": 0.4})

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 import pytest
 from inline_snapshot import snapshot
 
-from germane.conversation.anchored import anchored
-from germane.conversation.derive import derive_query, prompt_of
 from germane.conversation.formats import write_messages
-from germane.conversation.groups import groups_of
-from germane.conversation.recalling import RecallLimits, section_of
-from germane.conversation.tiers import Tiers
+from germane.conversation.groups import derive_query, groups_of, prompt_of
+from germane.conversation.views import RecallLimits, Tiers, anchored, section_of
 from germane.errors import BudgetTooSmall, InvalidInput
-from germane.model.conversation import DerivedQuery, GroupScores, LeftOut
-from germane.model.message import Message, Role, TextPart
-from germane.model.recalled import fenced
-from germane.model.trace import Reason
+from germane.model.context import Reason
+from germane.model.conversation import DerivedQuery, GroupScores, LeftOut, Message, Role, TextPart
+from germane.model.text import fenced
 from talks import answer, call, exchange, numbered, prompt, result, system, word_cost
 
 TALK = numbered(system("Be brief."), *(exchange(name) for name in "abcdef"))

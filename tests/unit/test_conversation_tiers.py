@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 import germane
-from germane.conversation.cutting import cut_middle
-from germane.conversation.tiers import Tiers, hint_of, tiered
-from germane.conversation.words import in_words
+from germane.conversation.formats.parts import in_words
+from germane.conversation.views import Tiers, cut_middle, hint_of, tiered
 from germane.errors import InvalidInput
-from germane.model.message import Message, OpaquePart, Role, TextPart, ToolCall, ToolResult
-from germane.model.recalled import fenced, is_fenced, own_text
+from germane.model.conversation import Message, OpaquePart, Role, TextPart, ToolCall, ToolResult
+from germane.model.text import fenced, is_fenced, own_text
 from germane.tokens import get_counter
 from talks import call, numbered, prompt, result
 

@@ -11,11 +11,11 @@ import pytest
 
 import germane
 from germane import Conversation, Engine, InvalidInput
-from germane.conversation.ranked import RECENCY
-from germane.model.recalled import fenced
+from germane.conversation.groups import RECENCY
+from germane.model.text import fenced
+from germane.operations.conversation import conversation
 from germane.protocols import Conversing
 from germane.testing.fakes import WordCounter
-from germane.verbs.conversation import conversation
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 

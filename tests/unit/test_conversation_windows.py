@@ -8,14 +8,20 @@ from typing import Any
 
 import pytest
 
-from germane.conversation.groups import current_of, grouped, groups_of, opens_group
-from germane.conversation.ranked import RECENCY, fused, ranked
-from germane.conversation.window import window
+from germane.conversation.groups import (
+    RECENCY,
+    current_of,
+    fused,
+    grouped,
+    groups_of,
+    opens_group,
+    ranked,
+    window,
+)
 from germane.errors import BudgetTooSmall, InvalidInput
-from germane.model.conversation import LeftOut
-from germane.model.message import Message, OpaquePart, Role, TextPart
-from germane.model.recalled import fenced
-from germane.model.trace import Reason
+from germane.model.context import Reason
+from germane.model.conversation import LeftOut, Message, OpaquePart, Role, TextPart
+from germane.model.text import fenced
 from talks import answer, call, exchange, numbered, prompt, result, system, word_cost
 
 TALK = numbered(system("Be brief."), answer("Hello."), *(exchange(name) for name in "abcde"))

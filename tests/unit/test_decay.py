@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.model.held import AgeBasis, Held
-from germane.ranking.decay import Decay, Shape
-from germane.ranking.figures import Figures
-from germane.testing.builders import START, make_memory
+from germane.model.working_set import AgeBasis, Held
+from germane.ranking.eviction import Decay, Shape
+from germane.ranking.strategies import Figures
+from germane.testing.fakes import START, make_memory
 
 HOURS = st.floats(min_value=0.001, max_value=1e6)
 AGES = st.floats(min_value=-1e6, max_value=1e6)

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from germane.model.memory import Outcome, Trust, as_utc
-from germane.model.scope import Scope
+from germane.model.memory import Outcome, Scope, Trust, as_utc
 
 # The least number of records of each kind; together they are below the total, so no kind crowds out another.
 LEAST = {

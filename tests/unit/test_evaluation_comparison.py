@@ -6,9 +6,7 @@ import pytest
 
 from germane import InvalidInput
 from germane.evaluation import Floor, Report, judged
-from germane.evaluation.comparison import differences
-from germane.evaluation.metrics import cluster_interval
-from germane.evaluation.result import Answer, Figures, Result
+from germane.evaluation.result import Answer, Figures, Result, cluster_interval, differences
 
 NOTHING = Figures(
     questions=0,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from germane import Engine, InvalidInput
 from germane.evaluation import Configuration, embedder_named
-from germane.evaluation.configuration import EMBEDDERS
+from germane.evaluation.retrievers import EMBEDDERS
 
 CONFIGURATIONS = st.builds(
     Configuration,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from germane.evaluation.metrics import (
+from germane.evaluation.result import (
     Needle,
     bootstrap_interval,
     holds,

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from germane.errors import InvalidInput
-from germane.model.held import AgeBasis, Eviction, Held
-from germane.ranking.eviction import evict, lacking
-from germane.ranking.importance import LearnedImportance
-from germane.testing.builders import START, make_memory
+from germane.model.working_set import AgeBasis, Eviction, Held
+from germane.ranking.eviction import LearnedImportance, evict, lacking
+from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=30)
 

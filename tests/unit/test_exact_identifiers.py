@@ -7,7 +7,7 @@ import random
 import pytest
 
 import germane
-from germane.ranking.identifiers import identifiers_in
+from germane.ranking.signals import identifiers_in
 
 SENTENCE = (
     "the queue drops a message when its worker restarts so every handler has to be safe to run twice "

@@ -14,12 +14,10 @@ import pytest
 
 import germane
 from germane import Engine, InvalidInput, Outcome, UnreadableSource
-from germane.exchange.exporting import export_jsonl
-from germane.exchange.importing import import_source
-from germane.exchange.jsonl import read_jsonl, read_memories
+from germane.importers.records import read_jsonl, read_memories
+from germane.importers.transfer import export_jsonl, import_source
 from germane.model.query import Filter, Order
-from germane.testing.builders import START
-from germane.testing.fakes import FixedClock
+from germane.testing.fakes import START, FixedClock
 
 QUESTION = "Which sessions does Redis cache?"
 

@@ -13,10 +13,9 @@ import pytest
 
 import germane
 from germane.errors import UnreadableSource
-from germane.exchange.changes import changed_paths
-from germane.exchange.detect import read
-from germane.exchange.git import read_git
-from germane.exchange.sources import Skipped
+from germane.importers.git import changed_paths, read_git
+from germane.importers.sources import Skipped
+from germane.importers.transfer import read
 
 COMMITTED = datetime(2024, 6, 1, 8, tzinfo=UTC)
 ATTRIBUTES = {".gitattributes": "* filter=trap diff=trap\nb filter=other\n"}
@@ -350,4 +349,4 @@ def test_only_one_module_starts_programs() -> None:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             if "subprocess" in names:
                 starters.add(file.relative_to(package).as_posix())
-    assert starters == {"exchange/git.py"}
+    assert starters == {"importers/git.py"}

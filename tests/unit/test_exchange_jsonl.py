@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.exchange.jsonl import read_export, read_jsonl, read_memories
-from germane.exchange.records import memory_to_json
-from germane.model.draft import Draft
-from germane.model.memory import Memory, Rendition, Renditions
+from germane.importers.records import memory_to_json, read_export, read_jsonl, read_memories
+from germane.model.memory import Draft, Memory, Rendition, Renditions
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
 SAID = Rendition(text="Said.", tokens=2)

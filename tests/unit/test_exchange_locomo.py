@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.exchange.locomo import (
+from germane.importers.locomo import (
     DialogueTurn,
     EvidenceReport,
     conversation_drafts,
     evidence_report,
     read_locomo,
 )
-from germane.model.draft import Draft
+from germane.model.memory import Draft
 
 SAMPLE: dict[str, Any] = {
     "sample_id": "talk-1",

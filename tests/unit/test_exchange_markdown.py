@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from germane.errors import MissingExtra, UnreadableSource
-from germane.exchange.markdown import read_markdown
-from germane.exchange.sections import LONG
-from germane.exchange.sources import Skipped
-from germane.model.draft import Draft
+from germane.importers.documents import LONG
+from germane.importers.markdown import read_markdown
+from germane.importers.sources import Skipped
+from germane.model.memory import Draft
 
 NYGARD = """# 7. Use a queue for mail
 

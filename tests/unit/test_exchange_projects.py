@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.exchange.modules import doc_of_source
-from germane.exchange.projects import project_of, read_project
-from germane.exchange.sources import Skipped
-from germane.model.draft import Draft
+from germane.importers.project import doc_of_source, project_of, read_project
+from germane.importers.sources import Skipped
+from germane.model.memory import Draft
 
 PYPROJECT = """
 [build-system]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.exchange.transcripts import read_transcript
-from germane.model.draft import Draft
-from germane.model.recalled import fenced
+from germane.importers.dialogue import read_transcript
+from germane.model.memory import Draft
+from germane.model.text import fenced
 
 OPENAI: list[dict[str, Any]] = [
     {"role": "system", "content": "Be brief."},

@@ -16,11 +16,10 @@ import germane.aio
 from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
 from germane.kinds import BUILT_IN
 from germane.model.change import Insert, Judge
-from germane.plans.relevance import relevance
-from germane.stores.relational.experience.learning import MOST_JUDGED
+from germane.plans.layered import relevance
+from germane.stores.relational.lifecycle import MOST_JUDGED
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import make_memory
-from germane.testing.fakes import FixedClock, HashEmbedder
+from germane.testing.fakes import FixedClock, HashEmbedder, make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TOPICS = ("redis", "caching", "sessions", "latency", "orders", "postgres", "billing", "search")

@@ -13,8 +13,8 @@ import germane
 from germane import Level
 from germane.kinds import BUILT_IN
 from germane.packing.render import fence, item_lines, render
-from germane.plans.relevance import relevance
-from germane.testing.builders import make_memory
+from germane.plans.layered import relevance
+from germane.testing.fakes import make_memory
 
 SECTION = relevance(BUILT_IN).sections[0]
 NASTY = st.sampled_from(

@@ -19,7 +19,7 @@ from germane import (
     Section,
     Share,
 )
-from germane.demo.loading import DEMO_NOW, load_demo
+from germane.demo import DEMO_NOW, load_demo
 from germane.embedders.static import StaticEmbedder
 from germane.model.query import Found, Query
 from germane.stores.sqlite.store import SqliteStore

@@ -25,10 +25,10 @@ from germane import (
     Section,
     Share,
 )
-from germane.packing.blocks import Choice, Fitted
 from germane.packing.fit import LadderOf, fit
 from germane.packing.lines import Ladder, Line
-from germane.testing.builders import make_memory
+from germane.packing.sections import Choice, Fitted
+from germane.testing.fakes import make_memory
 
 
 def memory(name: str, *, summary: int, micro: int | None = None, kind: str = "fact") -> Memory:

@@ -10,13 +10,10 @@ import pytest
 import germane
 from germane import Frame, InvalidInput, InvalidPlan, UnreadableSource
 from germane.kinds import BUILT_IN
-from germane.model.frame import DEFAULT_SHARES
-from germane.model.plan import Share
-from germane.packing.allocate import allocate
-from germane.plans.choosing import choose_frame
-from germane.plans.complexity import Complexity, complexity_of
-from germane.plans.frame_files import frames_from_toml
-from germane.plans.frames import FRAMES, frame_named, with_frames
+from germane.model.plan import DEFAULT_SHARES, Share
+from germane.packing.sections import allocate
+from germane.plans.frames import FRAMES, choose_frame, frame_named, frames_from_toml, with_frames
+from germane.plans.intent import Complexity, complexity_of
 from germane.plans.layered import ALWAYS, FLEXIBLE, budgeted, layered
 
 ALWAYS_THERE = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}

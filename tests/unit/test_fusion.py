@@ -6,7 +6,7 @@ import pytest
 
 import germane
 from germane.errors import InvalidInput
-from germane.ranking.fusion import (
+from germane.ranking.signals import (
     evidence_of_words,
     floored_lexical,
     floored_semantic,

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Engine, Order, Plan, Reason, Section, Share, TimeRange
-from germane.demo.loading import DEMO_NOW, demo_questions, load_demo
+from germane.demo import DEMO_NOW, demo_questions, load_demo
 from germane.embedders.static import StaticEmbedder
+from germane.model.context import Emptiness, Ranked
 from germane.model.memory import Memory, Rendition, Renditions
 from germane.model.query import Candidate
-from germane.model.trace import Emptiness, Ranked
 from germane.protocols import Embedder
-from germane.ranking.gate import FEW, LOW_CONFIDENCE, Gated, gate
+from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, gate
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

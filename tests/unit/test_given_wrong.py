@@ -205,7 +205,7 @@ def test_at_a_prompt_results_are_short() -> None:
 
 def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
     """The same terms as of the words, each said once."""
-    from germane.retrieval.terms import query_terms  # noqa: PLC0415 - The only test here of what is within.
+    from germane.retrieval.tokenizer import query_terms  # noqa: PLC0415 - The only test here of what is within.
 
     assert query_terms("pumps valves " * 1000) == query_terms("pumps valves")
 

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
+from germane.model.context import Fused
 from germane.model.memory import Status
 from germane.model.query import Candidate, Filter, Query
-from germane.model.trace import Fused
-from germane.ranking.hybrid import hybrid, min_max, tag_likeness
-from germane.testing.builders import START, make_memory
+from germane.ranking.scores import hybrid, min_max, tag_likeness
+from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=60)
 

@@ -9,8 +9,8 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Memory, Status
-from germane.exchange import import_source, read_markdown
-from germane.exchange.report import Gone
+from germane.importers import import_source, read_markdown
+from germane.importers.report import Gone
 
 FILLER = "The quick brown fox jumps over the lazy dog and runs on and on. " * 14
 """So long that each section is a memory of its own."""

@@ -11,9 +11,9 @@ import pytest
 
 import germane
 from germane import Engine, Filter, Status
-from germane.exchange import import_source
-from germane.exchange.exporting import export_jsonl
-from germane.exchange.report import Progress
+from germane.importers import import_source
+from germane.importers.report import Progress
+from germane.importers.transfer import export_jsonl
 from germane.testing.fakes import FixedClock
 
 FILES = 130

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.retrieval.informative import IdfTable, coverage, coverages, english_idf, information
-from germane.retrieval.terms import index_terms, query_terms, term_hash
+from germane.retrieval.quality import IdfTable, coverage, coverages, english_idf, information
+from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 
 CHECKSUM = "08c3f99559ec5874c64c7237aeeb2e10671e340c32f54022c2ec4f6f4620436e"
 SOME = ["redis", "cache", "latency", "house", "dog", "xqzt", "postgres", "decide", "time"]

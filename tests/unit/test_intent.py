@@ -12,7 +12,7 @@ from germane.kinds import BUILT_IN
 from germane.plans.frames import frame_named
 from germane.plans.intent import Aim, Intent, limit_of, read_intent
 from germane.plans.layered import FLEXIBLE, budgeted, layered
-from germane.retrieval.terms import query_terms
+from germane.retrieval.tokenizer import query_terms
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -14,8 +14,8 @@ import pytest
 
 import germane
 from germane import Scope
-from germane.exchange import ImportReport
-from germane.integrations.shapes import FORMS, to_json
+from germane.cli.output import FORMS, to_json
+from germane.importers import ImportReport
 
 
 class Colour(StrEnum):

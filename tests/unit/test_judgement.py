@@ -7,8 +7,8 @@ import pytest
 from inline_snapshot import snapshot
 
 from germane.model.memory import Memory, Outcome
-from germane.ranking.calibration import calibrated
-from germane.testing.builders import make_memory
+from germane.ranking.learning import calibrated
+from germane.testing.fakes import make_memory
 
 
 def decisions(confidence: float, successes: int, failures: int) -> list[Memory]:

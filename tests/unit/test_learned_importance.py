@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.model.held import Held
 from germane.model.learning import Example
-from germane.ranking.importance import (
+from germane.model.working_set import Held
+from germane.ranking.eviction import (
     LEAST_FACTOR,
     MOST_FACTOR,
     LearnedImportance,
     importance_of,
     learn_importance,
 )
-from germane.testing.builders import START, make_memory
+from germane.testing.fakes import START, make_memory
 
 
 def shown(contexts: Iterable[Mapping[str, bool]]) -> list[Example]:

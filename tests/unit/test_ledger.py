@@ -14,9 +14,8 @@ import germane
 import germane.aio
 from germane.aio import AsyncLedger
 from germane.model.ledger import Altered, text_hash
-from germane.testing.builders import START
-from germane.testing.fakes import FixedClock
-from germane.verbs.ledger import Ledger
+from germane.operations.ledger import Ledger
+from germane.testing.fakes import START, FixedClock
 
 FACTS = (
     "Redis caches sessions.",

@@ -11,8 +11,7 @@ import pytest
 
 import germane
 from germane.stores.sqlite import SqliteStore
-from germane.testing.builders import START, make_id
-from germane.testing.fakes import FixedClock
+from germane.testing.fakes import START, FixedClock, make_id
 
 FACTS = ("Redis caches sessions.", "Redis needs a password.", "Milo is a cat.")
 ASKED = [{"role": "user", "content": "What does Redis cache?"}]

@@ -19,10 +19,8 @@ from germane.lifecycle import (
     status_at,
     step,
 )
-from germane.model.counts import sign_of_outcome
-from germane.model.memory import Outcome, Status
-from germane.model.stage import Sign, Stage, Standing
-from germane.testing.builders import START, make_memory
+from germane.model.memory import Outcome, Sign, Stage, Standing, Status, sign_of_outcome
+from germane.testing.fakes import START, make_memory
 
 FACT = make_memory()
 

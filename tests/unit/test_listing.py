@@ -15,18 +15,16 @@ from inline_snapshot import snapshot
 
 from germane.errors import BudgetTooSmall, InvalidPlan
 from germane.kinds import BUILT_IN
-from germane.model.context import Context
-from germane.model.deferred import Deferred
-from germane.model.held import Held
+from germane.model.context import Context, Emptiness, Reason
 from germane.model.memory import Level, Memory, Rendition
 from germane.model.plan import Plan, Style
-from germane.model.trace import Emptiness, Reason
-from germane.packing.listing import Paragraphs, assemble_list
-from germane.plans.relevance import relevance
-from germane.plans.working import working
+from germane.model.query import Deferred
+from germane.model.working_set import Held
+from germane.packing.layout import Paragraphs, assemble_list
+from germane.plans.layered import relevance, working
 from germane.protocols import TokenCounter
 from germane.ranking.strategies import Strategy, arrange
-from germane.testing.builders import START, make_memory
+from germane.testing.fakes import START, make_memory
 from germane.tokens import get_counter
 
 NOW = START + timedelta(days=1)

@@ -20,7 +20,7 @@ from germane import (
     Status,
     UpkeepTask,
 )
-from germane.ranking.alike import could_be_same, is_quoted
+from germane.ranking.similarity import could_be_same, is_quoted
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

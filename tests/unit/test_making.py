@@ -6,9 +6,8 @@ from dataclasses import dataclass, fields
 
 import pytest
 
-from germane.model.making import maker
-from germane.model.memory import Memory
-from germane.testing.builders import make_memory
+from germane.model.memory import Memory, maker
+from germane.testing.fakes import make_memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from germane.conversation.formats import provider_of, read_messages, write_messages
 from germane.errors import InvalidInput
-from germane.model.message import OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
+from germane.model.conversation import OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
 from transcripts import plain_messages
 
 OF_OPENAI: TypeAdapter[Any] = TypeAdapter(list[ChatCompletionMessageParam])

@@ -9,11 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
-from germane.evaluation.trend import trend
-from germane.model.ledger import Assembly
-from germane.model.metrics import TARGETS
-from germane.testing.builders import START
-from germane.testing.fakes import FixedClock
+from germane.evaluation.report import trend
+from germane.model.ledger import TARGETS, Assembly
+from germane.testing.fakes import START, FixedClock
 from talks import answer, prompt
 
 

@@ -26,9 +26,8 @@ from germane import (
 )
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES, frame_named
-from germane.plans.layered import layered
-from germane.plans.newton import LAYERS, TOTAL, newton_exact
-from germane.ranking.composite import Boosts, newton_v1
+from germane.plans.layered import LAYERS, TOTAL, layered, newton_exact
+from germane.ranking.scores import Boosts, newton_v1
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
 from germane.testing.fakes import FixedClock, HashEmbedder
 

@@ -11,7 +11,7 @@ import pytest
 import germane
 from germane import Draft, Engine, Outcome, Query
 from germane.model.query import Found
-from germane.ranking.calibration import FEWEST
+from germane.ranking.learning import FEWEST
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import FailingStore, FixedClock
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane.verbs.observe import USED_FROM, contained
+from germane.operations.feedback import USED_FROM, contained
 
 SAMPLE = json.loads(Path(__file__).with_name("observed_answers.json").read_text(encoding="utf-8"))
 TRIED, HELD = SAMPLE["tried"], SAMPLE["held"]

@@ -10,7 +10,7 @@ import germane
 from germane import Engine
 from germane.lifecycle import is_obsolete, obsolete_label, replaces
 from germane.model.memory import Status
-from germane.testing.builders import make_memory
+from germane.testing.fakes import make_memory
 
 STATUSES = {1: "Superseded by [ADR-3](0003.md) · 2026-01-02", 2: "rejected", 3: "accepted"}
 

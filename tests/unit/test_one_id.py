@@ -13,9 +13,9 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Memory, NotFound, StaleRevision, Status
-from germane.exchange import import_source
-from germane.exchange.exporting import export_jsonl
-from germane.model.stage import Stage
+from germane.importers import import_source
+from germane.importers.transfer import export_jsonl
+from germane.model.memory import Stage
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.embedders.callable import CallableEmbedder
+from germane.embedders.adapters import CallableEmbedder
 from germane.embedders.static import StaticEmbedder
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder

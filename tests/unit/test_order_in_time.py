@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Engine, Filter, Order
+from germane.model.context import Ranked
 from germane.model.memory import Memory, Rendition, Renditions, Status
 from germane.model.query import Candidate
-from germane.model.trace import Ranked
-from germane.ranking.standing import ORDER_BOOST, leaning, under_successors
-from germane.retrieval.ordering import parse_order
-from germane.retrieval.when import parse_when
+from germane.ranking.scores import ORDER_BOOST, leaning, under_successors
+from germane.retrieval.dates import parse_order, parse_when
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

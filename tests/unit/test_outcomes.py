@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Attested, InvalidInput, Outcome, Validation
-from germane.ranking.kinds_first import MOST_OUTCOME
-from germane.ranking.outcomes import HALF_LIFE, leanings
+from germane.ranking.by_kind import MOST_OUTCOME
+from germane.ranking.learning import HALF_LIFE, leanings
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

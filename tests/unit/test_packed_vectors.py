@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from germane.embedders.packed import PackedVectors
+from germane.embedders.static import PackedVectors
 from germane.errors import InvalidInput
 
 NUMBERS = arrays(np.float32, (3, 4), elements=st.floats(-100, 100, width=16))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from germane import InvalidInput, MissingExtra, Scope
-from germane.places import checked_path, closeness, covers, further_places
-from germane.testing.builders import make_memory
+from germane.scopes import checked_path, closeness, covers, further_places
+from germane.testing.fakes import make_memory
 
 
 def near(path: str, *patterns: str, scope: str = "global") -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.stores.postgres.connecting.batches import SIZES, batched, can_be_batched, in_batches
+from germane.stores.postgres.connection import SIZES, batched, can_be_batched, in_batches
 from germane.stores.sql import queries
 
 _PLAIN = "INSERT INTO t (a, b) VALUES (%s, %s)"

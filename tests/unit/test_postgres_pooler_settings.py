@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from germane import InvalidInput
-from germane.stores.postgres.connecting.poolers import local, refuses_options, settings_of
+from germane.stores.postgres.pool import local, refuses_options, settings_of
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from germane.model.memory import GLOBAL, Scope
 from germane.model.query import Filter
-from germane.model.scope import GLOBAL, Scope
 from germane.stores import sql
-from germane.stores.relational.filtering import filtered
+from germane.stores.relational.signals import filtered
 from germane.stores.sql import queries, schema
 from support.postgres_schema import DISTRIBUTED, script
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import germane
-from germane.model.marking import MOST_MARKS, with_marks
+from germane.model.request import MOST_MARKS, with_marks
 from requests_of import TOOLS, check_accepted
 
 _MARK = {"type": "ephemeral"}

@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import Engine
-from germane.exchange import import_source
+from germane.importers import import_source
 from germane.testing.fakes import WordCounter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -10,10 +10,10 @@ import pytest
 
 import germane
 from germane import Context, Engine, Frame, FrameChoice, InvalidInput, RefreshReason
-from germane.demo.loading import DEMO_NOW, DEMO_QUESTION, load_demo
+from germane.demo import DEMO_NOW, DEMO_QUESTION, load_demo
 from germane.model.plan import Plan, Section, Share
 from germane.plans.frames import frame_named
-from germane.plans.refreshing import decision_point, frame_switch, new_topic, substance, token_pressure
+from germane.plans.intent import decision_point, frame_switch, new_topic, substance, token_pressure
 from germane.testing.fakes import FixedClock, HashEmbedder
 
 NO = (False, None)

@@ -8,11 +8,9 @@ import germane
 from germane import Level
 from germane.kinds import BUILT_IN
 from germane.model.plan import Section, Share
-from germane.packing.costs import Costs
-from germane.packing.lines import Line
-from germane.packing.remembered import RememberedLines
-from germane.plans.relevance import relevance
-from germane.testing.builders import make_memory
+from germane.packing.lines import Costs, Line, RememberedLines
+from germane.plans.layered import relevance
+from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLAIN = Section(name="one", heading="## One", share=Share(weight=1)).look

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane.ranking.alike import could_be_same
+from germane.ranking.similarity import could_be_same
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 LINES = Path(__file__).with_name("repeated_episodes.txt").read_text(encoding="utf-8").splitlines()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from germane.conversation.counting import message_tokens, request_tokens
-from germane.model.message import Provider
+from germane.conversation.compaction import message_tokens, request_tokens
+from germane.model.conversation import Provider
 from germane.tokens import get_counter
 
 _ID = "call_Id8ycVMsW8gdsf7kSXfgAcf1"

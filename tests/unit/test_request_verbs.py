@@ -15,8 +15,8 @@ from inline_snapshot import snapshot
 import germane
 import germane.aio
 from germane import BudgetTooSmall, Engine, InvalidInput, NotSaid, RequestShares, RequestTooLarge, Share
-from germane.conversation.counting import as_json
-from germane.model.calibration import Calibration
+from germane.conversation.compaction import as_json
+from germane.model.request import Calibration
 from requests_of import TOOLS, check_accepted, check_pairs
 
 WORDS = "the parser reads a token and the worker sends an invoice to the warehouse "

@@ -12,8 +12,7 @@ import pytest
 import germane
 import germane.aio
 from germane import Conversation, Engine, Space
-from germane.testing.builders import START
-from germane.testing.fakes import FixedClock
+from germane.testing.fakes import START, FixedClock
 
 PROMPT = "When is the demo?"
 

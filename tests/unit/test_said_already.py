@@ -8,8 +8,8 @@ import pytest
 
 import germane
 from germane import Candidate, Engine, InvalidInput, Reason
-from germane.testing.builders import make_memory
-from germane.verbs.said import said_already
+from germane.operations.conversation import said_already
+from germane.testing.fakes import make_memory
 
 LONG = (
     "We chose Postgres with pgvector because one database is one backup, one monitor and one upgrade; "

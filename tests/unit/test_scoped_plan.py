@@ -8,21 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import (
-    Context,
-    InvalidInput,
-    InvalidPlan,
-    Kind,
-    Level,
-    Profile,
-    Reason,
-    Scoped,
-    UnknownKind,
-)
-from germane.model.scope import Scope
+from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Profile, Reason, Scoped, UnknownKind
+from germane.model.memory import Scope
 from germane.plans.scoped import ESTIMATE
-from germane.testing.builders import make_id
-from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
+from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter, make_id
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import germane
 from germane import InvalidInput, InvalidPlan, Profile, Scoped, UnreadableSource, diff
-from germane.exchange import changed_paths, read_scoped, write_block
-from germane.exchange.agents import BEGIN, END, with_block
-from germane.testing.builders import make_memory, make_revision
+from germane.importers import changed_paths, read_scoped, write_block
+from germane.importers.transfer import BEGIN, END, with_block
+from germane.testing.fakes import make_memory, make_revision
 
 _SETTINGS = """
 [scoped]

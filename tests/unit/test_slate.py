@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from germane import Candidate, InvalidInput
-from germane.model.query import Found, Query
-from germane.model.slate import Slate
-from germane.model.work import KindsFirst, Work
+from germane.model.plan import KindsFirst, Work
+from germane.model.query import Found, Query, Slate
 from germane.ranking.by_kind import by_kind
-from germane.testing.builders import make_memory
+from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 MEMORIES = [make_memory(name).evolve(id=name) for name in ("a", "b", "c")]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 
-from germane.ranking.smart import choose_strategy
+from germane.ranking.strategies import choose_strategy
 
 OPEN = {
     "conversational": """

@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from germane import Engine, Happening, Space, SpaceEvent
-from germane.verbs.following import Following
+from germane.stores.location import Following
 
 SURELY = 30.0
 """Seconds in which even a busy machine has done it; nothing waits so long."""

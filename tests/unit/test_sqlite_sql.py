@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from germane.model.memory import GLOBAL
 from germane.model.query import Filter, TimeRange
-from germane.model.scope import GLOBAL
 from germane.stores import sql
-from germane.stores.relational.filtering import filtered
+from germane.stores.relational.signals import filtered
 from germane.stores.sql import migrations, migrations_in, queries, schema, statements
 from germane.stores.sql.tables import TABLES, Table
-from germane.testing.builders import START
+from germane.testing.fakes import START
 
 OF_THE_WHOLE_STORE = {
     "agent",  # By the agent's name, which gives its number.

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import germane
-from germane.embedders.packed import PackedVectors
-from germane.embedders.static import StaticEmbedder
+from germane.embedders.static import PackedVectors, StaticEmbedder
 from germane.protocols import Embedder
 
 DATA = files("germane.embedders").joinpath("data")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from germane.errors import InvalidInput
-from germane.retrieval import stemming
-from germane.retrieval.terms import LONGEST, TOKENIZER, index_terms, query_terms, term_hash
+from germane.retrieval import tokenizer
+from germane.retrieval.tokenizer import LONGEST, TOKENIZER, index_terms, query_terms, term_hash
 
 
 def has(text: str, term: str) -> bool:
@@ -201,7 +201,7 @@ WORDS = """
 
 def stems(monkeypatch: pytest.MonkeyPatch, library: object, language: str = "english") -> list[str]:
     monkeypatch.setitem(sys.modules, "Stemmer", library)
-    stem = stemming.stemmer.__wrapped__(language)
+    stem = tokenizer.stemmer.__wrapped__(language)
     return [stem(word) for word in WORDS.split()]
 
 
@@ -226,11 +226,11 @@ def test_a_stemmer_of_another_major_version_is_not_used(monkeypatch: pytest.Monk
 
 
 def test_a_word_too_long_for_any_language_is_its_own_stem() -> None:
-    assert stemming.stemmer("english")("s" * 1000) == "s" * 1000
+    assert tokenizer.stemmer("english")("s" * 1000) == "s" * 1000
 
 
 def test_threads_get_the_same_terms() -> None:
-    module = import_module("germane.retrieval.terms")
+    module = import_module("germane.retrieval.tokenizer")
     texts = [f"word{n} running{n % 7}s getThing{n} über{n}" for n in range(400)]
     alone = [index_terms(text) for text in texts]
     module._hashes_of_words.cache_clear()
@@ -239,7 +239,7 @@ def test_threads_get_the_same_terms() -> None:
 
 
 def test_what_is_remembered_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("germane.retrieval.terms")
+    module = import_module("germane.retrieval.tokenizer")
     monkeypatch.setattr(module, "_REMEMBERED_WORDS", 10)
     remembered = module._HashesOfWords("english")
     first = remembered["word1"]

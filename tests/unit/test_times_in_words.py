@@ -9,7 +9,7 @@ import pytest
 
 import germane
 from germane import Engine, Filter, InvalidInput, Plan, Section, Share, TimeRange
-from germane.retrieval.when import parse_moment
+from germane.retrieval.dates import parse_moment
 from germane.testing.fakes import FixedClock
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

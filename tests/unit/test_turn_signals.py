@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from germane.model.memory import Memory, Rendition, Renditions
+from germane.model.memory import Memory, Rendition, Renditions, Scope
 from germane.model.query import Candidate, Query
-from germane.model.scope import Scope
 from germane.ranking.relevance import rank
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 
 import germane
 from germane.errors import MissingExtra
-from germane.exchange import import_source
-from germane.exchange.walking import MOST_BYTES
+from germane.importers import import_source
+from germane.importers.markdown import MOST_BYTES
 
 
 def write(path: Path, text: str | bytes) -> Path:

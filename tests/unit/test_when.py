@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
 from germane.model.query import TimeRange
-from germane.retrieval.when import LONGEST_QUESTION, parse_when
+from germane.retrieval.dates import LONGEST_QUESTION, parse_when
 
 NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)  # A Saturday.
 
@@ -188,7 +188,7 @@ def test_the_parser_of_dates_is_loaded_only_for_a_date() -> None:
     code = (
         "import sys\n"
         "from datetime import UTC, datetime\n"
-        "from germane.retrieval.when import parse_when\n"
+        "from germane.retrieval.dates import parse_when\n"
         "now = datetime(2026, 11, 21, tzinfo=UTC)\n"
         "parse_when('May I ask what Redis is?', now=now)\n"
         "assert 'dateparser' not in sys.modules\n"

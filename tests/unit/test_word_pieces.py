@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from germane.embedders.wordpiece import WordPieces, bert_words, plain_words
+from germane.embedders.static import WordPieces, bert_words, plain_words
 
 VOCABULARY = {
     piece: number for number, piece in enumerate(["un", "##aff", "##able", "a", "##b", "able", "cab"])

@@ -8,9 +8,8 @@ from germane.errors import InvalidInput, InvalidPlan
 from germane.kinds import BUILT_IN
 from germane.model.memory import Level
 from germane.model.plan import Overflow, Section, Share, Style
-from germane.plans.registry import plan_for
-from germane.plans.working import working
-from germane.testing.builders import make_memory
+from germane.plans.layered import plan_for, working
+from germane.testing.fakes import make_memory
 
 
 def test_it_is_one_list_without_headings_that_skips_what_does_not_fit() -> None:

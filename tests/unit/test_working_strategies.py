@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from germane.errors import InvalidInput
-from germane.model.explanation import why_of
-from germane.model.held import AgeBasis, Held
+from germane.model.context import why_of
 from germane.model.query import Candidate, Query
-from germane.ranking.decay import Decay
-from germane.ranking.importance import LearnedImportance
+from germane.model.working_set import AgeBasis, Held
+from germane.ranking.eviction import Decay, LearnedImportance
 from germane.ranking.strategies import Arranged, Known, Strategy, arrange
-from germane.testing.builders import START, make_memory
+from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=30)
 

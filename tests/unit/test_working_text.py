@@ -12,17 +12,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane import (
-    BudgetTooSmall,
-    Candidate,
-    Context,
-    Decay,
-    Engine,
-    InvalidInput,
-    Query,
-    Reason,
-    WorkingSet,
-)
+from germane import BudgetTooSmall, Candidate, Context, Decay, Engine, InvalidInput, Query, Reason, WorkingSet
 from germane.testing.fakes import HashEmbedder
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)

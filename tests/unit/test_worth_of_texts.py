@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from germane.model.draft import Doubt
-from germane.retrieval.worth import doubt_about
+from germane.model.memory import Doubt
+from germane.retrieval.quality import doubt_about
 
 NAMES = {"talk": Doubt.EMPTY_TALK, "meta": Doubt.META_ANSWER, "status": Doubt.STATUS_DUMP, "keep": None}
 LINES = Path(__file__).with_name("worth_sample.txt").read_text(encoding="utf-8").splitlines()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from germane.embedders.packed import PackedVectors
+from germane.embedders.static import PackedVectors
 
 _NAME = "germane-static-1"
 _RECIPE = "distil-1"

@@ -19,9 +19,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sources import wordnet_of
 
-from germane.embedders.onnx import OnnxEmbedder
-from germane.embedders.packed import PackedVectors
-from germane.embedders.wordpiece import WordPieces, plain_words
+from germane.embedders.adapters import OnnxEmbedder
+from germane.embedders.static import PackedVectors, WordPieces, plain_words
 
 _NAME = "germane-static-2"
 _RECIPE = "distil-2"

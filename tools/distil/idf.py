@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from germane.retrieval.informative import IdfTable
-from germane.retrieval.terms import index_terms
+from germane.retrieval.quality import IdfTable
+from germane.retrieval.tokenizer import index_terms
 
 _TERMS = 40_000
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from germane.embedders.wordpiece import WordPieces, plain_words
+from germane.embedders.static import WordPieces, plain_words
 
 _DIMENSION = 256
 _LONGEST = 128

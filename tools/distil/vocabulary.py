@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from germane.embedders.wordpiece import WordPieces, plain_words
+from germane.embedders.static import WordPieces, plain_words
 
 _MORE_WORDS = 8_000
 _SHORTEST, _RAREST = 4, 3

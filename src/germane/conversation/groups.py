@@ -1,17 +1,57 @@
-"""Which messages belong together: a prompt, and all that answers it.
-
-Level: ranking (imports model). Pure.
-"""
+"""Groups of messages that belong together, the recent window of them, and those that match a query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
-from germane.model.message import Group, Message, Messages, OpaquePart, Role
+import regex
 
-__all__ = ["Placed", "current_of", "grouped", "groups_of", "is_always_kept", "opens_group", "placed"]
+from germane.errors import BudgetTooSmall, InvalidInput
+from germane.model.context import Note, Reason
+from germane.model.conversation import (
+    Cost,
+    DerivedQuery,
+    Group,
+    LeftOut,
+    Message,
+    Messages,
+    OpaquePart,
+    Role,
+    Selection,
+)
+from germane.ranking.signals import fuse_ranks
 
+__all__ = [
+    "ALL",
+    "ENOUGH",
+    "NONE",
+    "RECENCY",
+    "SYSTEM",
+    "WEIGHTS",
+    "Placed",
+    "Rarity",
+    "RecencyScope",
+    "TermsOf",
+    "checked_size",
+    "current_of",
+    "derive_query",
+    "fused",
+    "grouped",
+    "groups_of",
+    "is_always_kept",
+    "opens_group",
+    "placed",
+    "prompt_of",
+    "ranked",
+    "required_cost",
+    "selected",
+    "window",
+    "with_earlier",
+]
 
 _SYSTEM = Role.SYSTEM
 
@@ -115,3 +155,310 @@ def _grouped(messages: Iterable[Message], *, hidden: bool) -> tuple[Group, ...]:
             members, latest = found.setdefault(name, []), name
         members.append(message)
     return tuple(Group(id=name, messages=tuple(members)) for name, members in found.items())
+
+
+# The recent window: the last groups of a conversation, unbroken.
+
+ALL, NONE = 0, -1
+"""Numbers of groups with a meaning of their own."""
+
+SYSTEM = "system and ungrouped messages"
+"""What an error calls the messages that every selection keeps."""
+
+
+def window(
+    messages: Sequence[Message], *, groups: int = ALL, budget: int | None = None, cost: Cost | None = None
+) -> Selection:
+    """The last `groups` groups (0 all, -1 none), and no more than `budget` tokens; what binds first, binds.
+
+    System messages and those of no group are kept besides, and paid first. The order is that of the
+    conversation. The first group that doesn't fit ends the window, so it has no holes. Raises
+    BudgetTooSmall when the current group doesn't fit, and InvalidInput.
+    """
+    checked_size(groups, budget, cost)
+    candidates = groups_of(messages)
+    wanted = 0 if groups == NONE else len(candidates) if groups == ALL else groups
+    must = candidates[-1:] if wanted else ()
+    used = required_cost(messages, must, budget, cost)
+    chosen = list(must)
+    left_out: list[LeftOut] = []
+    stopped = False
+    for place, group in enumerate(reversed(candidates[: len(candidates) - len(must)]), start=len(must)):
+        if stopped or place >= wanted:
+            reason = Reason.STOPPED if stopped else Reason.LIMIT
+            left_out.append(LeftOut(group=group.id, reason=reason))
+            continue
+        price = sum(map(cost, group)) if cost else 0
+        if budget is not None and used + price > budget:
+            stopped = True
+            left_out.append(
+                LeftOut(
+                    group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=used + price - budget
+                )
+            )
+        else:
+            used += price
+            chosen.append(group)
+    names = {group.id for group in chosen}
+    return selected(messages, candidates, names, tokens=used, left_out=left_out[::-1])
+
+
+def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
+    """A window over the last groups as one over all of them; `opened` are their names, oldest first."""
+    known = {*selection.groups, *(one.group for one in selection.left_out)}
+    stopped = any(one.reason is Reason.OVER_BUDGET for one in selection.left_out)
+    reason = Reason.STOPPED if stopped else Reason.LIMIT
+    earlier = (LeftOut(group=name, reason=reason) for name in opened if name not in known)
+    return replace(selection, left_out=(*earlier, *selection.left_out))
+
+
+def checked_size(groups: int, budget: int | None, cost: Cost | None) -> None:
+    """Raise InvalidInput for a number of groups or a budget that can't be."""
+    if isinstance(groups, bool) or groups < NONE:
+        raise InvalidInput(
+            f"groups={groups!r} can't be used: take a number of groups, 0 for all, or -1 for none."
+        )
+    if budget is not None and (budget < 0 or cost is None):
+        raise InvalidInput(f"budget={budget!r} can't be used: take 0 or more tokens, and say what they cost.")
+
+
+def required_cost(
+    messages: Sequence[Message], groups: Sequence[Group], budget: int | None, cost: Cost | None
+) -> int:
+    """What the messages that are always kept and these groups cost. Raises BudgetTooSmall."""
+    if cost is None:
+        return 0
+    kept = sum(cost(message) for message in messages if is_always_kept(message))
+    needed = kept + sum(cost(message) for group in groups for message in group)
+    if budget is not None and needed > budget:
+        named = (*((SYSTEM,) if kept else ()), *(f"group {group.id}" for group in groups))
+        raise BudgetTooSmall(budget=budget, needed=needed, required=named)
+    return needed
+
+
+def selected(
+    messages: Sequence[Message],
+    candidates: Sequence[Group],
+    chosen: AbstractSet[str],
+    *,
+    tokens: int,
+    left_out: Sequence[LeftOut],
+) -> Selection:
+    """The messages of the chosen groups and those that are always kept, in the conversation's order."""
+    return Selection(
+        messages=tuple(
+            each for each in messages if (each.group in chosen and not each.hidden) or is_always_kept(each)
+        ),
+        groups=tuple(group.id for group in candidates if group.id in chosen),
+        tokens=tokens,
+        left_out=tuple(left_out),
+    )
+
+
+# The groups that match a query best, by words and recency, in the order of the conversation.
+#
+# Pure: scores come in as plain data.
+#
+# This is std_slop's FTS_RANKED. Two parts of it are chosen differently unless the caller says
+# otherwise: recency ranks all groups and not only those that match, so that free places are
+# filled, and the number of groups counts the current one.
+
+RecencyScope: TypeAlias = Literal["all", "matched"]
+
+WEIGHTS = (1.5, 1.0)
+"""What a rank by words counts, and what one by recency does."""
+
+RECENCY = Note(code="recency", text="The prompt names nothing to search for, so the latest groups are shown.")
+
+
+def ranked(
+    messages: Sequence[Message],
+    scores: Mapping[str, float] | None,
+    *,
+    groups: int = ALL,
+    budget: int | None = None,
+    cost: Cost | None = None,
+    recency_scope: RecencyScope = "all",
+    counts_current: bool = True,
+    depth: int | None = None,
+    weights: Sequence[float] = WEIGHTS,
+) -> Selection:
+    """The best `groups` groups (0 all, -1 none but the current) of no more than `budget` tokens.
+
+    `scores` are those of the prompt by group id; None when the prompt says nothing, and the result is
+    then the recent window. The current group is no candidate and always in; system messages are as well.
+    With `recency_scope="matched"`, recency ranks only what matches, if anything does.
+    `counts_current=False` takes `groups` groups beside the current one where any matches; where none does,
+    recency ranks the current group too, and it is one of `groups`. `depth` is how many of each
+    ranking count, `weights` what a rank by words and one by recency do. Of equal scores the later group
+    wins. Raises BudgetTooSmall and InvalidInput.
+    """
+    if recency_scope not in ("all", "matched"):
+        raise InvalidInput(f"recency_scope={recency_scope!r} is unknown: take 'all' or 'matched'.")
+    if depth is not None and depth < 1:
+        raise InvalidInput(f"depth={depth!r} ranks nothing: take 1 or more, or None for all.")
+    if len(weights) != 2 or not all(0 <= weight < math.inf for weight in weights):  # noqa: PLR2004 - Words, recency.
+        raise InvalidInput(
+            f"weights={weights!r} can't be used: take two numbers from 0, for words and recency."
+        )
+    checked_size(groups, budget, cost)
+    if scores is None:
+        recent = window(messages, groups=1 if groups == NONE else groups, budget=budget, cost=cost)
+        return replace(recent, notes=(RECENCY,))
+    candidates = groups_of(messages)
+    current, others = candidates[-1:], candidates[:-1]
+    # Without a match std_slop ranks all groups by recency: the current one is the latest, and takes a place.
+    ranks_current = not counts_current and not any(group.id in scores for group in others)
+    opened = [group.id for group in (candidates if ranks_current else others)]
+    parts = fused(
+        opened, {} if ranks_current else scores, recency_scope=recency_scope, depth=depth, weights=weights
+    )
+    counted = counts_current or ranks_current
+    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
+    used = required_cost(messages, current, budget, cost)
+    left = None if budget is None else budget - used
+    best, left_out, spent = _best(others, parts, room=room, budget=left, cost=cost)
+    chosen = {group.id for group in (*current, *best)}
+    found = selected(messages, candidates, chosen, tokens=used + spent, left_out=left_out)
+    return replace(found, scores=parts)
+
+
+def fused(
+    opened: Sequence[str],
+    scores: Mapping[str, float],
+    *,
+    recency_scope: RecencyScope = "all",
+    depth: int | None = None,
+    weights: Sequence[float] = WEIGHTS,
+) -> Mapping[str, float]:
+    """The fused score of each group in either ranking; `opened` are the candidates, oldest first.
+
+    1.5 / (60 + rank by words) + 1 / (60 + rank by recency), ranks from 1, a group once in each, unless
+    other `weights` are given.
+    """
+    recent = list(dict.fromkeys(reversed(opened)))
+    age = {name: rank for rank, name in enumerate(recent)}
+    matched = sorted((name for name in recent if name in scores), key=lambda name: (-scores[name], age[name]))
+    matched = matched[:depth]
+    if recency_scope == "matched" and matched:
+        among = set(matched)
+        recent = [name for name in recent if name in among]
+    by_words, by_recency = weights
+    found = fuse_ranks(
+        {"words": matched, "recency": recent[:depth]}, weights={"words": by_words, "recency": by_recency}
+    )
+    return {name: each.score for name, each in found.items()}
+
+
+def _best(
+    groups: Sequence[Group],
+    scores: Mapping[str, float],
+    *,
+    room: int,
+    budget: int | None,
+    cost: Cost | None,
+) -> tuple[list[Group], list[LeftOut], int]:
+    """The groups that win a place, why each other doesn't, in their order, and what the winners cost."""
+    chosen: list[Group] = []
+    left_out: dict[str, LeftOut] = {}
+    spent = 0
+    opened = {group.id: place for place, group in enumerate(groups)}
+    for group in sorted(groups, key=lambda each: (-scores.get(each.id, 0.0), -opened[each.id])):
+        score = scores.get(group.id)
+        if score is None or len(chosen) >= room:
+            reason = Reason.NOT_RELEVANT if score is None else Reason.LIMIT
+            left_out[group.id] = LeftOut(group=group.id, reason=reason, score=score)
+            continue
+        price = sum(map(cost, group)) if cost else 0
+        if budget is not None and spent + price > budget:
+            short = spent + price - budget
+            left_out[group.id] = LeftOut(
+                group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score
+            )
+            continue
+        spent += price
+        chosen.append(group)
+    return chosen, [left_out[group.id] for group in groups if group.id in left_out], spent
+
+
+# What to search a conversation for, where the last prompt alone says too little.
+#
+# Pure: no model is asked. What a text's terms are and how rare each is comes in as functions, since that is
+# the other wing's.
+
+TermsOf: TypeAlias = Callable[[str], Sequence[str]]
+"""The distinct terms that a text asks an index for; none for a text that says nothing."""
+
+Rarity: TypeAlias = Callable[[Sequence[str]], Sequence[float]]
+"""How rare each of these terms is in the language at large: natural logarithms, 0 for what all texts have."""
+
+ENOUGH: Final = 11.0
+"""What a prompt's terms say together from which on it needs nothing beside it: about two telling words."""
+
+_RARE: Final = 5.0  # Below it a word is common talk: it says nothing of the topic.
+_MOST: Final = 6
+_REACH: Final = 3
+_FADES: Final = 0.5  # From each exchange to the one before it.
+_OF_AN_ANSWER: Final = 0.6
+_OF_A_NAME: Final = 1.5
+# Words that begin with a capital but begin no sentence, and what has a digit, an underscore, a
+# slash or a capital inside.
+_NAME = regex.compile(
+    r"(?<=[\p{L}\p{N},;:]\s)\p{Lu}[\p{L}\p{M}\p{N}'’-]+"
+    r"|\b[\w./-]*(?:\p{Ll}\p{Lu}|\p{L}\d|\d\p{L}|_|\w/\w|\w\.\w)[\w./-]*"
+)
+
+
+def derive_query(
+    messages: Sequence[Message],
+    *,
+    terms_of: TermsOf,
+    rarity: Rarity,
+    enough: float = ENOUGH,
+    most: int = _MOST,
+    reach: int = _REACH,
+) -> DerivedQuery:
+    """The terms of the latest prompt and, where they say less than `enough`, those of what it goes on about.
+
+    Carried are at most `most` terms from up to `reach` exchanges before it, back to the first whose prompt
+    stood on its own: rare ones rather than common, names above all, near ones rather than far, what the
+    user said rather than the answer. What came from memory is never carried.
+    """
+    groups = groups_of(messages)
+    prompt = prompt_of(groups[-1]) if groups else ""
+    own = tuple(terms_of(prompt))
+    if sum(rarity(own)) >= enough:
+        return DerivedQuery(prompt=prompt, own=own)
+    weights: dict[str, float] = {}
+    fade = 1.0
+    for group in reversed(groups[:-1][-reach:]):
+        asked = prompt_of(group)
+        answered = "\n".join(each.own_text for each in group if each.role is Role.ASSISTANT)
+        for text, share in ((asked, fade), (answered, fade * _OF_AN_ANSWER)):
+            for term, weight in _weighed(text, terms_of, rarity).items():
+                weights[term] = max(weights.get(term, 0.0), weight * share)
+        if sum(rarity(tuple(terms_of(asked)))) >= enough:
+            break
+        fade *= _FADES
+    for term in own:
+        weights.pop(term, None)
+    carried = sorted(weights, key=lambda term: (-weights[term], term))[:most]
+    return DerivedQuery(prompt=prompt, own=own, carried=tuple(carried))
+
+
+def prompt_of(group: Group | Iterable[Message]) -> str:
+    """What the user said in an exchange, in words of its own."""
+    return "\n".join(
+        each.own_text for each in group if each.role is Role.USER and (opens_group(each) or each.own_text)
+    )
+
+
+def _weighed(text: str, terms_of: TermsOf, rarity: Rarity) -> Mapping[str, float]:
+    """The rare terms of a text, each with how much it says."""
+    terms = tuple(terms_of(text))
+    named = {term for name in _NAME.findall(text) for term in terms_of(name)}
+    return {
+        term: rare * (_OF_A_NAME if term in named else 1.0)
+        for term, rare in zip(terms, rarity(terms), strict=True)
+        if rare >= _RARE or term in named
+    }

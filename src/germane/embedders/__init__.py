@@ -1,7 +1,5 @@
 """The embedder that comes with the package, MiniLM as an extra, and adapters of what a user has.
 
-Level: embedders (may import everything from errors down to retrieval; never stores, ranking,
-packing or plans).
 Importing this package imports no optional dependency, and an adapter only when it is asked for.
 """
 
@@ -11,10 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from germane.embedders.callable import CallableEmbedder
-    from germane.embedders.onnx import OnnxEmbedder
-    from germane.embedders.openai_http import HttpEmbedder
-    from germane.embedders.sentence_transformers import SentenceTransformersEmbedder
+    from germane.embedders.adapters import (
+        CallableEmbedder,
+        HttpEmbedder,
+        OnnxEmbedder,
+        SentenceTransformersEmbedder,
+    )
     from germane.embedders.static import StaticEmbedder
 
 __all__ = [
@@ -26,10 +26,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CallableEmbedder": "callable",
-    "HttpEmbedder": "openai_http",
-    "OnnxEmbedder": "onnx",
-    "SentenceTransformersEmbedder": "sentence_transformers",
+    "CallableEmbedder": "adapters",
+    "HttpEmbedder": "adapters",
+    "OnnxEmbedder": "adapters",
+    "SentenceTransformersEmbedder": "adapters",
     "StaticEmbedder": "static",
 }
 

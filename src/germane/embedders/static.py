@@ -1,22 +1,23 @@
-"""The bundled embedder: a vector for each piece of a word, summed over a text. No model runs.
-
-Level: embedders.
-"""
+"""The bundled embedder: a vector for each piece of a word, summed over a text. No model runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from unicodedata import category, normalize
 
 import numpy as np
+import regex
 from numpy.typing import NDArray
 
-from germane.embedders.packed import PackedVectors
-from germane.embedders.wordpiece import WordPieces, plain_words
+from germane.errors import InvalidInput
 
-__all__ = ["StaticEmbedder"]
+__all__ = ["PackedVectors", "StaticEmbedder", "WordPieces", "bert_words", "plain_words"]
 
 _FILE = "static-2.bin"
 _MOST_PIECES = 512
@@ -89,3 +90,192 @@ def _loaded() -> tuple[PackedVectors, WordPieces]:
     data = files("germane.embedders").joinpath("data", _FILE).read_bytes()
     vectors = PackedVectors.from_bytes(data)
     return vectors, WordPieces({word: number for number, word in enumerate(vectors.words)})
+
+
+# Vectors of words in four bits a number, and the file that holds them.
+#
+# The file: a line that names the format, a line of JSON (what is meant by the vectors and how many
+# there are), the words one a line, a float16 scale for each, and the numbers: two in a byte, the even
+# one in the low half, each stored as value + 8.
+
+_FORMAT = b"germane packed vectors 1\n"
+_LARGEST = 7  # Four bits hold -8 to 7; -8 stays unused, so that the range is symmetrical.
+_ZERO = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PackedVectors:
+    """A vector for each of `words`.
+
+    `numbers` has the shape (words, dimension / 2), `scales` (words,). `recipe` says how they were made.
+    `least_cosine` is what two texts have to have to be told from chance, where it was measured.
+    """
+
+    name: str
+    recipe: str
+    words: tuple[str, ...]
+    scales: NDArray[np.float16]
+    numbers: NDArray[np.uint8]
+    least_cosine: float | None = None
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return 2 * int(self.numbers.shape[1])
+
+    @classmethod
+    def pack(
+        cls, vectors: NDArray[np.float32], *, words: tuple[str, ...], name: str, recipe: str
+    ) -> PackedVectors:
+        """Round each number to one of 15 levels between minus and plus the largest of its row."""
+        scales = (np.abs(vectors).max(axis=1) / _LARGEST).astype(np.float16)
+        steps = np.where(scales > 0, scales, 1).astype(np.float32)[:, None]
+        levels = np.clip(np.rint(vectors / steps), -_LARGEST, _LARGEST).astype(np.int8) + _ZERO
+        numbers = (levels[:, 0::2] | (levels[:, 1::2] << 4)).astype(np.uint8)
+        return cls(name=name, recipe=recipe, words=words, scales=scales, numbers=numbers)
+
+    def rows(self, ids: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The vectors of these words, float32 of shape (ids, dimension)."""
+        packed = self.numbers[ids]
+        vectors = np.empty((len(ids), self.dimension), dtype=np.float32)
+        vectors[:, 0::2] = packed & 15
+        vectors[:, 1::2] = packed >> 4
+        vectors -= _ZERO
+        vectors *= self.scales[ids].astype(np.float32)[:, None]
+        return vectors
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        words = "\n".join(self.words).encode()
+        head = {
+            "name": self.name,
+            "recipe": self.recipe,
+            "dimension": self.dimension,
+            "words": len(self.words),
+            "word_bytes": len(words),
+        }
+        if self.least_cosine is not None:
+            head["least_cosine"] = self.least_cosine
+        scales = self.scales.astype("<f2").tobytes()
+        return b"".join([_FORMAT, json.dumps(head).encode(), b"\n", words, scales, self.numbers.tobytes()])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PackedVectors:
+        """What `to_bytes` wrote; the arrays share its memory. Raises InvalidInput for anything else."""
+        head_end = data.find(b"\n", len(_FORMAT))
+        if not data.startswith(_FORMAT) or head_end < 0:
+            raise InvalidInput(f"No packed vectors: the data begin with {data[:32]!r}.")
+        head = json.loads(data[len(_FORMAT) : head_end])
+        count, width = head["words"], head["dimension"] // 2
+        words_end = head_end + 1 + head["word_bytes"]
+        scales_end = words_end + 2 * count
+        if len(data) != scales_end + count * width:
+            raise InvalidInput(
+                f"Damaged packed vectors: {len(data)} bytes, where {count} words of {2 * width} numbers "
+                f"take {scales_end + count * width}. Install the package again."
+            )
+        return cls(
+            name=head["name"],
+            recipe=head["recipe"],
+            words=tuple(data[head_end + 1 : words_end].decode().split("\n")),
+            scales=np.frombuffer(data, dtype="<f2", count=count, offset=words_end),
+            numbers=np.frombuffer(data, dtype=np.uint8, offset=scales_end).reshape(count, width),
+            least_cosine=head.get("least_cosine"),
+        )
+
+
+# WordPiece: a text as the pieces of words that a vocabulary has.
+#
+# Two ways to cut a text into words stand here, both as quick as Python is: BERT's own, which MiniLM
+# needs, and the plain one of the bundled embedder.
+
+_REMEMBERED = 1 << 16
+_LONGEST_WORD = 100  # BERT's limit: a longer word is unknown.
+_PLAIN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
+_ASCII_BERT = re.compile(r"[a-z0-9]+|[^\sa-z0-9]")
+_ASCII_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+# BERT takes all ASCII symbols for punctuation, and of the others only what Unicode calls so.
+_MARKS = r"\p{P}$+<=>\^`|~"
+_ANY_BERT = regex.compile(rf"[{_MARKS}]|[^\s{_MARKS}]+")
+_ANY_CONTROLS = regex.compile(r"(?V1)[[\p{Cc}\p{Cf}\p{Co}\ufffd]--[\t\n\r]]")
+_IDEOGRAPHS = regex.compile(
+    r"[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0002a6df\U0002a700-\U0002b73f\U0002b740-\U0002b81f"
+    r"\U0002b920-\U0002ceaf\uf900-\ufaff\U0002f800-\U0002fa1f]"
+)
+
+
+class WordPieces(dict[str, tuple[int, ...]]):
+    """The ids of each word's pieces, made when first asked for and remembered.
+
+    Greedy, the longest piece first; pieces within a word are written `##piece`. A word that can't be
+    made of pieces is `unknown`: by default nothing. Threads may share it: at worst a word is done twice.
+    """
+
+    __slots__ = ("_unknown", "_vocabulary")
+
+    def __init__(self, vocabulary: Mapping[str, int], *, unknown: tuple[int, ...] = ()) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+        self._unknown = unknown
+
+    def ids(self, words: list[str], limit: int) -> list[int]:
+        """The ids of the words' pieces in order, at most `limit` of them."""
+        found: list[int] = []
+        for word in words:
+            found += self[word]
+            if len(found) >= limit:
+                return found[:limit]
+        return found
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        found = self._pieces(word)
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _REMEMBERED:
+                # Starting over is cheaper than keeping track of use, and needs no lock.
+                self.clear()
+            self[word] = found
+        return found
+
+    def _pieces(self, word: str) -> tuple[int, ...]:
+        whole = self._vocabulary.get(word)
+        if whole is not None:
+            return (whole,)
+        if len(word) > _LONGEST_WORD:
+            return self._unknown
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            for end in range(len(word), start, -1):
+                piece = self._vocabulary.get(mark + word[start:end])
+                if piece is not None:
+                    found.append(piece)
+                    start = end
+                    break
+            else:
+                return self._unknown
+        return tuple(found)
+
+
+def plain_words(text: str) -> list[str]:
+    """Runs of letters, runs of digits and single marks, in lower case and without accents."""
+    if not text.isascii():
+        text = _without_accents(text)
+    return _PLAIN.findall(text.lower())
+
+
+def bert_words(text: str) -> list[str]:
+    """The words that BERT's uncased tokenizer cuts a text into.
+
+    Special tokens written out in the text ("[SEP]") are words like any other, never commands.
+    """
+    if not text.isascii():
+        found: list[str] = _ANY_BERT.findall(
+            _without_accents(_IDEOGRAPHS.sub(r" \g<0> ", _ANY_CONTROLS.sub("", text))).lower()
+        )
+        return found
+    return _ASCII_BERT.findall(_ASCII_CONTROLS.sub("", text).lower())
+
+
+def _without_accents(text: str) -> str:
+    return "".join(character for character in normalize("NFD", text) if category(character) != "Mn")

@@ -1,20 +1,184 @@
-"""The engine: one agent's store, counter, kinds and clock, and each verb's turn with them. No policy.
-
-Level: engine (imports verbs and everything above them). `surface` holds the session; `writing`, `reading`,
-`teaching`, `holding`, `talking` and `sharing` add verbs to it, a concern each; `whole` is all of them
-together, and `opening` makes one.
-
-A process pays for the verbs that it calls and not for those that it could. To add one: write its file in
-`germane.verbs` and name the file there (see there); add the method to the part of its concern, calling
-`verbs.<file>.<function>(self._session, ...)`; and import what the method only names in annotations under
-TYPE_CHECKING. A default is a plain value, or a name from `germane.model.names`. What every call needs
-(memories, filters, scopes) is imported as anywhere.
-"""
+"""The engine: one agent's store, counter, kinds and clock, and each operation's turn with them. No policy."""
 
 from __future__ import annotations
 
-from germane.engine.opening import DEFAULT_COUNTER, open_engine
-from germane.engine.reading import DEFAULT_BUDGET
-from germane.engine.whole import Engine
+import weakref
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Self
+from weakref import WeakSet
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "open_engine"]
+from germane import operations
+from germane.engine.contexts import (
+    DEFAULT_BUDGET,
+    Accounting,
+    Holding,
+    Reading,
+    Requesting,
+    Shortening,
+    Talking,
+)
+from germane.engine.memories import Ageing, LifeStory, Surface, Teaching, Writing
+from germane.ids import IdSequence
+from germane.kinds import Kind
+from germane.model.plan import Frame
+from germane.operations.context import Session
+from germane.operations.inputs import checking, is_eager
+from germane.operations.setup import opened
+from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
+
+if TYPE_CHECKING:
+    from germane.engine.space import Space
+    from germane.model.space import Right, SpaceInfo
+
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SharingSpaces", "open_engine"]
+
+# Opens an agent's memory.
+
+DEFAULT_COUNTER = "o200k"
+
+
+@checking
+def open_engine(
+    location: str | Path | Store,
+    *,
+    agent: str = "default",
+    embedder: Embedder | Literal["bundled"] | None = "bundled",
+    counter: str | TokenCounter = DEFAULT_COUNTER,
+    summarizer: Summarizer | None = None,
+    kinds: Iterable[Kind] = (),
+    frames: Iterable[Frame] | str | Path = (),
+    frame_selector: FrameSelector | None = None,
+    language: str | None = None,
+    durability: Literal["full", "relaxed"] = "full",
+    read_only: bool = False,
+    replica: str | None = None,
+    clock: Clock | None = None,
+    ids: IdSequence | None = None,
+    record: bool = False,
+) -> Engine:
+    """Open an agent's memory: a path to a SQLite file, ":memory:", a PostgreSQL address, or your own Store.
+
+    The file, or the tables at an address ("postgresql://…", with the extra `postgres`), are made when they
+    aren't there. `replica` is the address of a standby of that server, which answers what is read once it has
+    what this process wrote. The bundled embedder is used unless another is given, or None for words alone;
+    vectors of another model are then left aside. A Store of your own uses an embedder only if you give one.
+    `durability="relaxed"` may lose the last moments before a power cut, never consistency. `language` is the
+    one whose endings are cut from words, by its Snowball name; it stays with the agent ("english" until one
+    is given); another indexes its memories anew. `frames` are further frames, or a TOML file of them;
+    `frame_selector` chooses one where "auto" is asked for. `clock` replaces the system's, and `ids` what
+    makes ids, for tests and replays. With `record`, assemblies go into the ledger. Raises InvalidInput,
+    UnreadableSource, MissingExtra, StoreUnavailable, StoreBusy, SchemaTooNew, and EmbedderMismatch.
+    """
+    session = opened(
+        location,
+        agent=agent,
+        embedder=embedder,
+        counter=counter,
+        summarizer=summarizer,
+        kinds=kinds,
+        frames=frames,
+        frame_selector=frame_selector,
+        language=language,
+        durability=durability,
+        read_only=read_only,
+        replica=replica,
+        clock=clock,
+        ids=ids,
+        record=record,
+    )
+    slow = session.embedder is not None and not is_eager(session.embedder) and not read_only
+    return Engine(session, embed_in_background=slow)
+
+
+# The verbs by which an agent comes to the memories that it shares with others.
+#
+# No policy: each verb has its own room.
+
+
+class SharingSpaces(Surface):
+    """What leads from an agent's own memory to the spaces that it is in."""
+
+    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+        super().__init__(session, embed_in_background=embed_in_background)
+        self._spaces: WeakSet[Space] = WeakSet()
+
+    def space(self, name: str, *, create: bool = False, admits: Right | str | None = "write") -> Space:
+        """The space of that name, as this agent has it; it needs to join before it can do more.
+
+        With `create` it is made where it isn't there, and this agent its first member. `admits` says to
+        which rights agents may then join by themselves: "write", "read", or None where a member has to
+        let them in. Raises UnknownSpace, SpaceTaken when it is there and this agent no member, or
+        InvalidInput.
+        """
+        if create:
+            operations.spaces.create(self._session, name, admits=admits)
+        from germane.engine.space import Space  # noqa: PLC0415 - Most engines share nothing.
+
+        space = Space(self._session, name, embed_in_background=self._embeds_in_background(name))
+        self._spaces.add(space)
+        return space
+
+    def spaces(self) -> tuple[SpaceInfo, ...]:
+        """The spaces that this agent is a member of, by name."""
+        return operations.spaces.spaces_of(self._session)
+
+    def _close_spaces(self) -> None:
+        """End what works in the background for any of them."""
+        for space in tuple(self._spaces):
+            space.close()
+
+    def _embeds_in_background(self, name: str) -> bool:
+        """Whether vectors come later here as well, and this agent is one who may store them."""
+        embedder = self._session.embedder
+        if embedder is None or is_eager(embedder):
+            return False
+        member = operations.spaces.required_info(self._session, name).member(self.agent)
+        return member is not None and member.leads
+
+
+class Engine(
+    SharingSpaces,
+    Holding,
+    Talking,
+    Shortening,
+    Requesting,
+    Accounting,
+    Teaching,
+    Ageing,
+    LifeStory,
+    Reading,
+    Writing,
+):
+    """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
+
+    Every method works on this agent's memories only. Each raises StoreError when the store can't
+    do what is asked; what else it raises is named there.
+    """
+
+    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+        super().__init__(session, embed_in_background=embed_in_background)
+        if embed_in_background:
+            # The thread must not outlive an engine that nobody closed.
+            weakref.finalize(self, self._embedding.stop)
+
+    def close(self) -> None:
+        """Release the store. Closing twice is fine.
+
+        What is being embedded just now is waited for, 5 seconds at most; the rest waits in the store.
+        """
+        self._close_spaces()
+        self._embedding.stop()
+        self._session.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<germane.Engine agent={self.agent!r} counter={self.counter.name!r}>"

@@ -1,6 +1,6 @@
 """A space as one agent has it: every verb of the engine, on the memories that the members share.
 
-Level: engine. No policy: who may do what is decided by `germane.spaces`, in the store's transactions.
+No policy: who may do what is decided by `germane.spaces`, in the store's transactions.
 """
 
 from __future__ import annotations
@@ -12,13 +12,8 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
-from germane.engine.accounting import Accounting
-from germane.engine.ageing import Ageing
-from germane.engine.holding import Holding
-from germane.engine.reading import Reading
-from germane.engine.requesting import Requesting
-from germane.engine.teaching import Teaching
-from germane.engine.writing import Writing
+from germane.engine.contexts import Accounting, Holding, Reading, Requesting
+from germane.engine.memories import Ageing, Teaching, Writing
 from germane.model.memory import Memory, as_utc
 from germane.model.space import (
     Demote,
@@ -32,10 +27,10 @@ from germane.model.space import (
     SpaceEvent,
     SpaceInfo,
 )
-from germane.verbs import sharing
-from germane.verbs.checks import checked_agent
-from germane.verbs.following import Following
-from germane.verbs.session import Session
+from germane.operations import spaces
+from germane.operations.context import Session
+from germane.operations.inputs import checked_agent
+from germane.stores.location import Following
 
 __all__ = ["Space"]
 
@@ -54,7 +49,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
     """
 
     def __init__(self, session: Session, name: str, *, embed_in_background: bool = False) -> None:
-        super().__init__(sharing.entered(session, name), embed_in_background=embed_in_background)
+        super().__init__(spaces.entered(session, name), embed_in_background=embed_in_background)
         self._outside = session
         self._name = name
         self._followed: WeakSet[Following[SpaceEvent]] = WeakSet()
@@ -74,7 +69,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
 
     def info(self) -> SpaceInfo:
         """The space as it is now: its members in their order, and whom it admits. Raises NotAllowed."""
-        return sharing.info_of(self._outside, self._name)
+        return spaces.info_of(self._outside, self._name)
 
     def members(self) -> tuple[Member, ...]:
         """Who is in the space now, in the order of joining. Raises NotAllowed."""
@@ -97,10 +92,10 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
             agent=self._named(agent),
             by=self.member,
             at=self._now(),
-            rights=sharing.checked_rights(rights),
-            role=sharing.checked_role(role),
+            rights=spaces.checked_rights(rights),
+            role=spaces.checked_role(role),
         )
-        return sharing.settle(self._outside, self._name, act)
+        return spaces.settle(self._outside, self._name, act)
 
     def leave(self, agent: str | None = None) -> SpaceInfo:
         """Be no member any more, or put another one out. What it wrote stays.
@@ -109,12 +104,12 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         LastActive where there is none: such a space is disbanded. Raises NotAllowed or NotAMember.
         """
         act = Leave(agent=self._named(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self._name, act)
+        return spaces.settle(self._outside, self._name, act)
 
     def promote(self, agent: str) -> SpaceInfo:
         """Make a passive member active. Raises NotAllowed, NotAMember, or InvalidInput."""
         act = Promote(agent=checked_agent(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self._name, act)
+        return spaces.settle(self._outside, self._name, act)
 
     def demote(self, agent: str | None = None) -> SpaceInfo:
         """Make an active member passive, oneself unless another is named.
@@ -123,7 +118,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         none. Raises NotAllowed, NotAMember, or InvalidInput.
         """
         act = Demote(agent=self._named(agent), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self._name, act)
+        return spaces.settle(self._outside, self._name, act)
 
     def fail_over(self, failed: str) -> SpaceInfo:
         """Let the first passive member take over from an active one that failed.
@@ -133,14 +128,14 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         no two are promoted for one failure. Raises LastActive where nobody can take over.
         """
         act = FailOver(agent=checked_agent(failed), by=self.member, at=self._now())
-        return sharing.settle(self._outside, self._name, act)
+        return spaces.settle(self._outside, self._name, act)
 
     def disband(self, *, confirm: bool = False) -> None:
         """End the space: every memory in it is purged, for all members.
 
         It can't be undone, so it needs `confirm=True`. Raises PurgeNotConfirmed or NotAllowed.
         """
-        sharing.disband(self._outside, self._name, confirm=confirm)
+        spaces.disband(self._outside, self._name, confirm=confirm)
 
     def share(self, memory_id: str) -> Memory:
         """Put a copy of one of the member's own memories into the space, and return the copy.
@@ -149,14 +144,14 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         NotAllowed, or InvalidInput for what is forgotten or superseded.
         """
         with self._embedding.woken():
-            return sharing.share(self._outside, self._session, memory_id)
+            return spaces.share(self._outside, self._session, memory_id)
 
     def events(self, *, since: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
         """What happened in the space after the event numbered `since`, oldest first, by whomever.
 
         It tells of members, memories and what working sets hold, without any text. Raises NotAllowed.
         """
-        return sharing.events(self._outside, self._name, since=since, limit=limit)
+        return spaces.events(self._outside, self._name, since=since, limit=limit)
 
     def follow(
         self, callback: Callable[[SpaceEvent], object], *, since: int | None = None, every: float = _EVERY
@@ -169,7 +164,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         member any more; the `error` of what is returned then says so. Close that, or use it as a context
         manager. Raises NotAllowed.
         """
-        following = sharing.follow(self._outside, self._name, callback, since=since, every=every)
+        following = spaces.follow(self._outside, self._name, callback, since=since, every=every)
         self._followed.add(following)
         return following
 

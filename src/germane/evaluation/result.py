@@ -1,14 +1,42 @@
-"""What was measured of one retriever at one budget.
+"""What was measured: figures of one question, of one retriever, and two configurations in pairs.
 
-Level: evaluation. Values only.
+Values only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-__all__ = ["DEPTHS", "Answer", "Figures", "Result"]
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.packing.render import fence
+
+__all__ = [
+    "DEPTHS",
+    "RESAMPLES",
+    "Answer",
+    "Difference",
+    "Figures",
+    "Needle",
+    "Result",
+    "bootstrap_interval",
+    "cluster_interval",
+    "differences",
+    "differences_text",
+    "holds",
+    "holds_phrase",
+    "mean",
+    "percent",
+    "percentile",
+    "points",
+    "recall_at",
+    "reciprocal_rank",
+    "table",
+]
 
 DEPTHS = (5, 10, 20)
 """How many of the best memories `recall_at` looks at."""
@@ -102,3 +130,273 @@ class Result:
     p95_ms: float
     by_evidence: Mapping[str, Figures] = field(default_factory=dict)
     answers: tuple[Answer, ...] = field(default=(), repr=False)
+
+
+# What is measured of one question, and how many of them become one figure.
+#
+# Pure: the seed of the bootstrap is an argument.
+
+RESAMPLES = 2000
+"""Resamples of the bootstrap; the ends of the interval then move by a few tenths of a point between seeds."""
+
+_COVERAGE = 95.0
+_BULLET = re.compile(r"^[-*+]\s+")
+_ESCAPE = re.compile(r"\\(?=[<#=\-`~_*>|])")
+
+
+@dataclass(frozen=True, slots=True)
+class Needle:
+    """What has to stand in a context for a turn to stand there: its day and who said what, whole.
+
+    Without a day it is a memory's content, which may stand amid what its kind's wording adds to it.
+    """
+
+    day: str
+    said: str
+
+
+def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
+    """Whether each of the turns stands whole in the context.
+
+    What was said stands fenced, on lines of its own, and its day either before it on the first of
+    them or in the heading above it. Bullets and indents are no part of it and are looked past; a
+    turn that was cut, that stands under another day, or inside a longer line, doesn't count.
+    """
+    parts = _parts(context)
+    found = []
+    for each in needles:
+        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.said))
+        if not each.day:
+            found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
+            continue
+        said += "\n"
+        dated = f"\n{each.day} {said}"
+        found.append(
+            any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
+        )
+    return found
+
+
+def holds_phrase(context: str, phrase: str) -> bool:
+    """Whether a context has the words of a phrase in their order, wherever its lines break.
+
+    Case, bullets and the escapes of fencing don't matter.
+    """
+    wanted = _in_one_line("\n".join(fence(phrase)))
+    return bool(wanted) and _stands_in(wanted, f" {_in_one_line(context)} ")
+
+
+def _in_one_line(text: str) -> str:
+    words = " ".join(_BULLET.sub("", line.strip()) for line in text.split("\n")).split()
+    return _ESCAPE.sub("", " ".join(words)).casefold()
+
+
+def _stands_in(said: str, body: str) -> bool:
+    """Whether the words stand there as words: no letter of another word touches them."""
+    place = body.find(said)
+    while place >= 0:
+        if not body[place - 1].isalnum() and not body[place + len(said)].isalnum():
+            return True
+        place = body.find(said, place + 1)
+    return False
+
+
+def _parts(context: str) -> list[tuple[str, str]]:
+    """The text under each heading, with the heading; every line of it between two line ends."""
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    for line in context.split("\n"):
+        if line.startswith("#"):
+            parts.append((line, []))
+        else:
+            parts[-1][1].append(_BULLET.sub("", line.removeprefix("- ").strip()))
+    return [(heading, "\n" + "\n".join(lines) + "\n") for heading, lines in parts]
+
+
+def recall_at(ranking: Sequence[str], wanted: Collection[str], k: int) -> float:
+    """The share of the wanted ids among the first `k` of a ranking."""
+    return len(set(ranking[:k]) & set(wanted)) / len(set(wanted))
+
+
+def reciprocal_rank(ranking: Sequence[str], wanted: Collection[str]) -> float:
+    """1 / rank of the first wanted id, ranks counted from 1; 0 when the ranking holds none."""
+    places = (place for place, each in enumerate(ranking, start=1) if each in wanted)
+    first = next(places, None)
+    return 0.0 if first is None else 1.0 / first
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean; 0 of nothing."""
+    return float(np.mean(values)) if len(values) else 0.0
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value below which `percent` of a hundred lie, interpolated linearly; 0 of nothing."""
+    return float(np.percentile(values, percent)) if len(values) else 0.0
+
+
+def bootstrap_interval(
+    values: Sequence[float], *, seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) of nothing.
+
+    The same seed and number of values draw the same resamples, so two retrievers that answered
+    the same questions are resampled in pairs.
+    """
+    if not len(values):
+        return 0.0, 0.0
+    sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    drawn = np.random.default_rng(seed).integers(0, sample.size, size=(resamples, sample.size))
+    tail = (100.0 - _COVERAGE) / 2.0
+    low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+def cluster_interval(
+    values: Sequence[float], clusters: Sequence[int], *, seed: int, resamples: int = RESAMPLES
+) -> tuple[float, float] | None:
+    """The 95 % percentile interval of the mean when whole clusters are drawn, not single values.
+
+    Questions about one conversation rise and fall together, so this is the honest interval for
+    other conversations. None for fewer than two clusters, which say nothing about others.
+    """
+    names = sorted(set(clusters))
+    if len(names) < 2:  # noqa: PLR2004 - One conversation has no spread.
+        return None
+    sample = np.asarray(values, dtype=np.float64)
+    owners = np.searchsorted(names, clusters)
+    sums = np.bincount(owners, weights=sample)
+    sizes = np.bincount(owners)
+    drawn = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
+    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    tail = (100.0 - _COVERAGE) / 2.0
+    low, high = np.percentile(means, [tail, 100.0 - tail])
+    return float(low), float(high)
+
+
+# Two configurations that answered the same questions, compared in pairs.
+
+_PLACES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What `second` found more than `first` at one budget: shares from -1 to 1, `second` minus `first`.
+
+    `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
+    bootstrap 95 % interval of the first over questions, `over_conversations` that over whole
+    conversations (None for fewer than two). `halves` are the differences in each half of the data,
+    None for a half without questions. A question is won where `second` found more of its evidence.
+    """
+
+    first: str
+    second: str
+    budget: int
+    questions: int
+    evidence_recall: float
+    all_evidence: float
+    interval: tuple[float, float]
+    over_conversations: tuple[float, float] | None
+    halves: tuple[float | None, float | None]
+    wins: int
+    losses: int
+
+    @property
+    def told_from_chance(self) -> bool:
+        """Whether the interval over questions leaves zero out."""
+        return self.interval[0] > 0 or self.interval[1] < 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The difference as JSON will hold it."""
+        over = self.over_conversations
+        return {
+            "first": self.first,
+            "second": self.second,
+            "budget": self.budget,
+            "questions": self.questions,
+            "evidence_recall": round(self.evidence_recall, _PLACES),
+            "all_evidence": round(self.all_evidence, _PLACES),
+            "interval": [round(end, _PLACES) for end in self.interval],
+            "interval_over_conversations": None if over is None else [round(end, _PLACES) for end in over],
+            "halves": [None if half is None else round(half, _PLACES) for half in self.halves],
+            "wins": self.wins,
+            "losses": self.losses,
+        }
+
+
+def differences(first: Sequence[Result], second: Sequence[Result], *, seed: int) -> tuple[Difference, ...]:
+    """One difference per budget. Both have to hold the same questions at the same budgets."""
+    return tuple(_difference(one, other, seed) for one, other in zip(first, second, strict=True))
+
+
+def differences_text(several: Sequence[Difference], *, title: str) -> str:
+    """A table for people, in points: per cent of the evidence, `second` minus `first`."""
+    head = (title, "budget", "points", "95 %", "over conv.", "half 1", "half 2", "all", "won", "lost")
+    return table([head, *(_row(each) for each in several)])
+
+
+def _difference(first: Result, second: Result, seed: int) -> Difference:
+    pairs = list(zip(first.answers, second.answers, strict=True))
+    if first.budget != second.budget or any(one.number != other.number for one, other in pairs):
+        raise AssertionError(f"{first.retriever} and {second.retriever} did not answer the same questions.")
+    gains = [other.share - one.share for one, other in pairs]
+    halves = [
+        [gain for gain, (one, _) in zip(gains, pairs, strict=True) if one.half == half] for half in (0, 1)
+    ]
+    return Difference(
+        first=first.retriever,
+        second=second.retriever,
+        budget=first.budget,
+        questions=len(pairs),
+        evidence_recall=mean(gains),
+        all_evidence=mean([float(other.whole) - float(one.whole) for one, other in pairs]),
+        interval=bootstrap_interval(gains, seed=seed),
+        over_conversations=cluster_interval(gains, [one.corpus for one, _ in pairs], seed=seed),
+        halves=(mean(halves[0]) if halves[0] else None, mean(halves[1]) if halves[1] else None),
+        wins=sum(gain > 0 for gain in gains),
+        losses=sum(gain < 0 for gain in gains),
+    )
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    over = each.over_conversations
+    return (
+        each.second,
+        str(each.budget),
+        points(each.evidence_recall) + ("" if each.told_from_chance else " ~"),
+        _between(each.interval),
+        "-" if over is None else _between(over),
+        *("-" if half is None else points(half) for half in each.halves),
+        points(each.all_evidence),
+        str(each.wins),
+        str(each.losses),
+    )
+
+
+def _between(interval: tuple[float, float]) -> str:
+    return " … ".join(points(end) for end in interval)
+
+
+# Shares as people read them, in columns.
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with one decimal and no sign for it."""
+    return f"{100 * share:.1f}"
+
+
+def points(difference: float) -> str:
+    """A difference of shares in percentage points, always with its sign."""
+    shown = f"{100 * difference:+.1f}"
+    return "0.0" if shown in ("+0.0", "-0.0") else shown
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns two spaces apart, the first to the left and the others to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

@@ -1,29 +1,437 @@
-"""What is compared: germane itself, simple baselines, and peers where they are installed.
+"""What is compared: germane in a configuration, simple baselines, and peers where they are installed.
 
-Level: evaluation.
-
-A retriever is a callable that reads a corpus and gives a reader; adding one is a line in
-`RETRIEVERS`, or an entry of the mapping that `evaluate` is given. One that only ranks is made by
-`ranked_by`, which packs as every ranking peer is packed: greedily, in its order, leaving out what
-doesn't fit, at the text's tokens and one for the line's end.
+A retriever is a callable that reads a corpus and gives a reader; adding one is a line in `RETRIEVERS`, or
+an entry of the mapping that `evaluate` is given. One that only ranks is made by `ranked_by`, which packs
+as every ranking peer is packed: greedily, in its order, leaving out what doesn't fit, at the text's
+tokens and one for the line's end.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
+from germane.embedders.adapters import OnnxEmbedder
+from germane.embedders.static import StaticEmbedder
+from germane.engine import Engine, open_engine
 from germane.errors import InvalidInput
-from germane.evaluation.configuration import Configuration, configured
-from germane.evaluation.corpus import Corpus, Order, Retriever
-from germane.evaluation.greedy import Ranking
-from germane.evaluation.peers import PEERS, best_first, missing
+from germane.evaluation.material import Corpus, Order, Retriever, all_memories, open_records, record_key
+from germane.kinds import BUILT_IN
+from germane.model.context import Context
+from germane.model.plan import Plan
+from germane.packing.render import fence
+from germane.plans.frames import DEFAULT_FRAME
+from germane.plans.layered import PLANS, plan_for
 from germane.protocols import Embedder
-from germane.retrieval.postings import Postings
-from germane.retrieval.terms import index_terms, query_terms, term_hash
+from germane.retrieval.bm25 import Postings
+from germane.retrieval.tokenizer import index_terms, query_terms, term_hash
 
-__all__ = ["RETRIEVERS", "ranked_by", "retrievers_of"]
+__all__ = [
+    "BUNDLED",
+    "EMBEDDERS",
+    "GATE",
+    "GROUPING",
+    "PEERS",
+    "RETRIEVERS",
+    "Configuration",
+    "GermaneReader",
+    "Packed",
+    "Ranking",
+    "best_first",
+    "configured",
+    "embedder_named",
+    "missing",
+    "ranked_by",
+    "retrievers_of",
+]
+
+# A configuration of germane that can be measured: which embedder, which plan, without which part.
+
+BUNDLED: Embedder = StaticEmbedder()
+"""The embedder of a run that is given none: the one that comes with the package."""
+
+GROUPING = "grouping"
+"""What `without` calls the standing together of a session's turns, which is no part of a score.
+
+Without it a context holds the same ranking, each memory on a dated line of its own.
+"""
+
+GATE = "gate"
+"""What `without` calls the gate that keeps out what has nothing to do with the question."""
+
+_AS_GIVEN = "default"
+_ITSELF = "germane"
+_WORDS_ONLY = "lexical"
+_JOINT = "+"
+_DEFAULT_PLAN = "layered"
+"""The plan of an `Engine.assemble` that names none; a test compares it with the method's signature."""
+_ANY_BUDGET = 1000
+"""The ranking doesn't depend on the budget; one that holds what a plan requires."""
+
+EMBEDDERS: dict[str, Callable[[], Embedder | None]] = {
+    "none": lambda: None,
+    "static": StaticEmbedder,
+    "onnx": OnnxEmbedder,
+}
+"""The embedders that have a name, and how each is made."""
+
+
+def embedder_named(name: str) -> Embedder | None:
+    """The embedder of that name; None for "none". Raises InvalidInput."""
+    if name not in EMBEDDERS:
+        raise InvalidInput(f"Unknown embedder {name!r}. Known embedders: {', '.join(EMBEDDERS)}.")
+    return EMBEDDERS[name]()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One way to set germane up. Its text is what differs from the default, joined by `+`.
+
+    `germane` and `default` are the default: `engine.assemble(question, budget=n)` and nothing else,
+    with the embedder of the run. `embedder=none|static|onnx` names another embedder (`lexical`,
+    `static` and `onnx` are short for them), `plan=NAME` passes that plan to the call, and
+    `without=PART` leaves a part out of every score, or with `without=grouping` or `without=gate`
+    what isn't part of a score:
+
+        Configuration.parse("onnx+without=window")
+    """
+
+    embedder: str = _AS_GIVEN
+    plan: str | None = None
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.embedder not in (_AS_GIVEN, *EMBEDDERS):
+            raise InvalidInput(
+                f"embedder={self.embedder!r} is unknown. Known embedders: {', '.join(EMBEDDERS)}."
+            )
+        if self.plan is not None and self.plan not in PLANS:
+            raise InvalidInput(f"plan={self.plan!r} is unknown. Known plans: {', '.join(PLANS)}.")
+
+    def __str__(self) -> str:
+        said = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
+        if self.plan is not None:
+            said = [*said, f"plan={self.plan}"]
+        return _JOINT.join([*said, *(f"without={part}" for part in self.without)]) or _ITSELF
+
+    @classmethod
+    def parse(cls, text: str) -> Configuration:
+        """The configuration of that text. Raises InvalidInput."""
+        found = cls()
+        for word in text.split(_JOINT):
+            name, _, value = word.strip().partition("=")
+            if not value and name in (_AS_GIVEN, _ITSELF):
+                continue
+            if not value and name == _WORDS_ONLY:
+                found = replace(found, embedder="none")
+            elif not value and name in EMBEDDERS:
+                found = replace(found, embedder=name)
+            elif value and name == "embedder":
+                found = replace(found, embedder=value)
+            elif value and name == "plan":
+                found = replace(found, plan=value)
+            elif value and name == "without":
+                found = replace(found, without=tuple(dict.fromkeys((*found.without, value))))
+            else:
+                raise InvalidInput(
+                    f"{text!r} is no configuration: {word!r} can't be read. Write germane, lexical, static, "
+                    "onnx, embedder=NAME, plan=NAME or without=PART, several joined by +."
+                )
+        return found
+
+    def leaving_out(self, part: str) -> Configuration:
+        """This configuration without one part more."""
+        return replace(self, without=(*self.without, part))
+
+    def plan_of(self) -> Plan:
+        """The plan, with what the configuration leaves out left out; without a frame of the question's."""
+        plan = plan_for(self.plan or _DEFAULT_PLAN, kinds=BUILT_IN, frame=DEFAULT_FRAME)
+        parts = tuple(part for part in self.without if part not in (GROUPING, GATE))
+        return replace(plan, without=parts, gate=plan.gate and GATE not in self.without)
+
+
+def configured(configuration: Configuration, *, by_plan: bool = False) -> Retriever:
+    """The retriever that is germane in this configuration; `by_plan` as for GermaneReader."""
+    return lambda corpus: GermaneReader(corpus, configuration, by_plan=by_plan)
+
+
+class GermaneReader:
+    """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
+
+    `parts` collects the names of the score parts that were seen: they say what there is to leave out.
+    `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
+    the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
+    contexts may differ a little from those of the call by name, and what is left out is compared with it.
+    """
+
+    def __init__(self, corpus: Corpus, configuration: Configuration, *, by_plan: bool = False) -> None:
+        self.configuration = configuration
+        self.parts: set[str] = set()
+        self.shown: frozenset[str] = frozenset()
+        self._plan = configuration.plan_of()
+        self._gated = GATE not in configuration.without
+        self._by_plan = by_plan or bool(self._plan.without) or not self._gated
+        self._ungrouped = Packed(corpus) if GROUPING in configuration.without else None
+        self._places = {own: place for place, own in enumerate(corpus.ids)}
+        self.engine = _opened(corpus, configuration)
+        if corpus.stored is not None:
+            self.ids = {each: each for each in corpus.ids}
+            return
+        if corpus.records is not None:
+            own = dict(zip(corpus.keys, corpus.ids, strict=True))
+            memories = all_memories(self.engine)
+            self.ids = {each.id: own[key] for each in memories if (key := record_key(each)) in own}
+        else:
+            stored = self.engine.remember_many(corpus.drafts)
+            self.ids = {each.memory.id: own_id for each, own_id in zip(stored, corpus.ids, strict=True)}
+        if self.engine.stats().pending:
+            # A slow embedder works in the background; nothing is measured before it is done.
+            self.engine.embed_pending()
+
+    def recall(self, question: str, limit: int) -> Sequence[str]:
+        """The corpus's ids, best first, by what the configuration ranks with."""
+        found = self.engine.recall(question, limit=limit, gate=self._gated)
+        for one in found:
+            self.parts.update(one.parts)
+        if not self._plan.without:
+            return [self.ids[one.memory.id] for one in found if one.memory.id in self.ids]
+        # A plan leaves parts out and a recall doesn't, so the ranking is the one of the trace.
+        return self._order(question, _ANY_BUDGET)[:limit]
+
+    def assemble(self, question: str, budget: int) -> str:
+        """The context's text."""
+        if self._ungrouped is None:
+            context = self.context(question, budget)
+            self.shown = frozenset(self.ids.get(item.memory.id, "") for item in context.items)
+            return context.text
+        return self._ungrouped.text([self._places[own] for own in self._order(question, budget)], budget)
+
+    def context(self, question: str, budget: int) -> Context:
+        """The context with its account, assembled as a caller would: nothing is passed but what differs."""
+        if self._by_plan:
+            return self.engine.assemble(question, budget=budget, plan=self._plan)
+        if self.configuration.plan is not None:
+            return self.engine.assemble(question, budget=budget, plan=self.configuration.plan)
+        return self.engine.assemble(question, budget=budget)
+
+    @property
+    def gathered(self) -> int:
+        """How many candidates of each signal a context of the plan is made from, at most."""
+        return sum(section.limit for section in self._plan.sections if section.order is None)
+
+    def shows(self, kind: str) -> bool:
+        """Whether the plan has a section for memories of that kind."""
+        return any(kind in section.kinds for section in self._plan.sections)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self.engine.close()
+
+    def _order(self, question: str, budget: int) -> list[str]:
+        """The ids of all that was gathered, in rank order."""
+        entries = sorted(self.context(question, budget).trace.entries, key=lambda entry: -entry.score)
+        return [self.ids[entry.memory_id] for entry in entries if entry.memory_id in self.ids]
+
+
+def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
+    named = configuration.embedder != _AS_GIVEN
+    embedder = embedder_named(configuration.embedder) if named else corpus.embedder
+    if corpus.records is not None:
+        return open_records(corpus.records, now=corpus.now, embedder=embedder, counter=corpus.counter)
+    if corpus.stored is None:
+        return open_engine(
+            ":memory:",
+            agent="evaluation",
+            embedder=embedder,
+            counter=corpus.counter,
+            clock=lambda: corpus.now,
+        )
+    opened = partial(
+        open_engine,
+        corpus.stored.database,
+        agent=corpus.stored.agent,
+        counter=corpus.counter,
+        read_only=True,
+        clock=lambda: corpus.now,
+    )
+    # A store has the vectors that it has, so it is opened as its users open it unless told otherwise.
+    return opened() if embedder is BUNDLED else opened(embedder=embedder)
+
+
+# Packs a ranking greedily, one dated line a memory, as every system that only ranks is packed.
+
+
+class Packed:
+    """A corpus as lines with their costs. Lines are fenced as germane's are, so both are read alike."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._lines = ["\n".join(fence(text)) for text in corpus.texts]
+        self._costs = [corpus.counter.count(line) + 1 for line in self._lines]
+
+    def text(self, order: Sequence[int], budget: int) -> str:
+        """The lines that fit, in this order of places; one that doesn't fit is left out."""
+        room, taken = budget, []
+        for place in order:
+            if self._costs[place] <= room:
+                room -= self._costs[place]
+                taken.append(self._lines[place])
+        return "\n".join(taken)
+
+
+class Ranking:
+    """A reader that knows an order."""
+
+    def __init__(self, corpus: Corpus, order: Order) -> None:
+        self._ids = corpus.ids
+        self._packed = Packed(corpus)
+        self._order = order
+
+    def recall(self, question: str, limit: int) -> Sequence[str]:
+        """The first ids of the order."""
+        return [self._ids[place] for place in self._order(question)[:limit]]
+
+    def assemble(self, question: str, budget: int) -> str:
+        """The lines of the order that fit."""
+        return self._packed.text(self._order(question), budget)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+# Other systems that rank, where they are installed. None of them is needed.
+#
+# Each is imported only when it is asked to rank. Vectors come from the embedder of the run, so that systems
+# are compared and not models.
+
+_MODULES = {"bm25s": "bm25s", "chroma": "chromadb", "lancedb-fts": "lancedb", "lancedb-hybrid": "lancedb"}
+_NEED_VECTORS = ("chroma", "lancedb-hybrid")
+_CANDIDATES = 200
+
+
+def missing(name: str, embedder: Embedder | None) -> str | None:
+    """Why a peer can't run here; None when it can."""
+    module = _MODULES.get(name)
+    if module is not None and find_spec(module) is None:
+        return f"the package {module} isn't installed."
+    if name in _NEED_VECTORS and embedder is None:
+        return "it needs vectors, and its own embedder would download a model; pass an embedder."
+    return None
+
+
+def best_first(places: Any, scores: Any) -> list[int]:
+    """Places by falling score; ties fall to the newer."""
+    return [int(each) for each in places[np.lexsort((-places, -scores))]]
+
+
+def _bm25s(corpus: Corpus) -> Order:
+    bm25s: Any = import_module("bm25s")
+    stem = import_module("Stemmer").Stemmer("english") if find_spec("Stemmer") else None
+
+    def tokenize(texts: Sequence[str]) -> Any:
+        return bm25s.tokenize(
+            list(texts), stopwords="en", stemmer=stem, return_ids=False, show_progress=False
+        )
+
+    index = bm25s.BM25(method="lucene")
+    index.index(tokenize(corpus.texts), show_progress=False)
+
+    def order(question: str) -> Sequence[int]:
+        terms = tokenize([question])[0]
+        if not terms:
+            return ()
+        scores = np.asarray(index.get_scores(terms))
+        found = np.flatnonzero(scores > 0)
+        return best_first(found, scores[found])
+
+    return order
+
+
+def _chroma(corpus: Corpus) -> Order:
+    chromadb: Any = import_module("chromadb")
+    embedder = _embedder_of(corpus)
+    client = chromadb.EphemeralClient(chromadb.config.Settings(anonymized_telemetry=False))
+    # An ephemeral client shares its collections with every other one in the process.
+    if "evaluation" in [getattr(each, "name", each) for each in client.list_collections()]:
+        client.delete_collection("evaluation")
+    collection = client.create_collection(
+        "evaluation", embedding_function=None, metadata={"hnsw:space": "cosine"}
+    )
+    vectors = embedder.embed(corpus.texts)
+    collection.add(ids=[str(place) for place in range(len(corpus.ids))], embeddings=vectors)
+
+    def order(question: str) -> Sequence[int]:
+        found = collection.query(
+            query_embeddings=embedder.embed([question]), n_results=min(_CANDIDATES, len(corpus.ids))
+        )
+        return [int(each) for each in found["ids"][0]]
+
+    return order
+
+
+def _lancedb_fts(corpus: Corpus) -> Order:
+    rows = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
+    table, words = _lance_table(rows)
+
+    def order(question: str) -> Sequence[int]:
+        return _places(table.search(words(question), query_type="fts"))
+
+    return order
+
+
+def _lancedb_hybrid(corpus: Corpus) -> Order:
+    embedder = _embedder_of(corpus)
+    vectors = embedder.embed(corpus.texts)
+    rows = [
+        {"place": place, "text": text, "vector": vector}
+        for place, (text, vector) in enumerate(zip(corpus.texts, vectors, strict=True))
+    ]
+    table, words = _lance_table(rows)
+
+    def order(question: str) -> Sequence[int]:
+        search = table.search(query_type="hybrid", vector_column_name="vector")
+        vector = embedder.embed([question])[0]
+        return _places(search.vector(vector).distance_type("cosine").text(words(question)))
+
+    return order
+
+
+def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
+    """A table with an index of its words, and how a question is put so that it can't be syntax."""
+    # It warns, from Rust, of every table that it makes anew.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    lancedb: Any = import_module("lancedb")
+    match: Any = import_module("lancedb.query").MatchQuery
+    table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
+    # As its manual advises for English: stems, and no word that says nothing.
+    words: Any = import_module("lancedb.index").FTS
+    table.create_index("text", config=words(stem=True, remove_stop_words=True))
+    return table, lambda question: match(question, "text")
+
+
+def _places(search: Any) -> list[int]:
+    return [int(row["place"]) for row in search.limit(_CANDIDATES).to_list()]
+
+
+def _embedder_of(corpus: Corpus) -> Embedder:
+    if corpus.embedder is None:
+        raise AssertionError("A peer that needs vectors was asked to run without an embedder.")
+    return corpus.embedder
+
+
+PEERS: Mapping[str, Callable[[Corpus], Order]] = {
+    "bm25s": _bm25s,
+    "chroma": _chroma,
+    "lancedb-fts": _lancedb_fts,
+    "lancedb-hybrid": _lancedb_hybrid,
+}
+"""How each peer ranks a corpus, by name."""
 
 
 def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:

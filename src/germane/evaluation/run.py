@@ -1,6 +1,6 @@
 """Runs retrievers over questions and measures what of the evidence each context holds.
 
-Level: evaluation. Reads the clock to time contexts; everything else follows from the seed.
+Reads the clock to time contexts; everything else follows from the seed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,27 @@ from pathlib import Path
 from time import perf_counter
 
 from germane.errors import InvalidInput
-from germane.evaluation.asked import Asked, Material, found_pieces
-from germane.evaluation.comparison import Difference, differences
-from germane.evaluation.configuration import BUNDLED, GATE, GROUPING, Configuration, GermaneReader, configured
-from germane.evaluation.corpus import Reader, Retriever, Stored
-from germane.evaluation.material import drawn, read_material
-from germane.evaluation.metrics import (
+from germane.evaluation.material import (
+    Asked,
+    Material,
+    Reader,
+    Records,
+    Retriever,
+    Stored,
+    drawn,
+    found_pieces,
+    read_material,
+)
+from germane.evaluation.report import Report
+from germane.evaluation.result import (
+    DEPTHS,
+    Answer,
+    Difference,
+    Figures,
     Needle,
+    Result,
     bootstrap_interval,
+    differences,
     holds,
     holds_phrase,
     mean,
@@ -26,13 +39,18 @@ from germane.evaluation.metrics import (
     recall_at,
     reciprocal_rank,
 )
-from germane.evaluation.records import Records
-from germane.evaluation.report import Report
-from germane.evaluation.result import DEPTHS, Answer, Figures, Result
-from germane.evaluation.retrievers import retrievers_of
+from germane.evaluation.retrievers import (
+    BUNDLED,
+    GATE,
+    GROUPING,
+    Configuration,
+    GermaneReader,
+    configured,
+    retrievers_of,
+)
+from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 from germane.tokens import CachedCounter, get_counter
-from germane.verbs.checks import checked_count
 
 __all__ = ["BUDGETS", "evaluate", "held_pieces", "material_of"]
 

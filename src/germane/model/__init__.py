@@ -1,4 +1,1 @@
-"""The vocabulary: frozen values that every other room speaks in.
-
-Level: model (imports errors only).
-"""
+"""The vocabulary: frozen values that every other room speaks in."""

@@ -1,32 +1,80 @@
-"""What is asked of a store to write: changes are values, applied together or not at all.
-
-Level: model (imports errors only).
-"""
+"""Changes that a store is asked to write, as values that are applied together or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeAlias
 
-from germane.model.experience import Experienced
-from germane.model.living import Live, Merge, Reword
-from germane.model.memory import Memory, Status
-from germane.model.stage import Standing
-from germane.model.vector import Vector
+from germane.model.learning import Attested, Example
+from germane.model.memory import Cause, LifeEvent, Memory, Sign, Standing, Status, Vector
 
 __all__ = [
     "Adopt",
     "Applied",
     "Attest",
     "Change",
+    "Experience",
+    "Experienced",
     "Insert",
     "Judge",
+    "Live",
+    "Merge",
     "Purge",
     "Revise",
+    "Reword",
     "SetStatus",
     "SetVector",
+    "version_of",
 ]
+
+# What is asked of a store to write of the lives of memories: changes as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Live:
+    """Let something happen to a memory, by the rules of the lifecycle named.
+
+    `escalated` is the version to store in its place where that makes it escalate, with its `vector`.
+    `instead_of` is an outcome counted before that this one corrects, and that is taken back. Raises
+    NotFound, StaleRevision where `escalated` doesn't follow the head, or InvalidInput where the rules have no
+    such move.
+    """
+
+    memory_id: str
+    lifecycle: str
+    sign: Sign
+    cause: Cause
+    at: datetime
+    other: str | None = None
+    instead_of: Sign | None = None
+    escalated: Memory | None = None
+    vector: Vector | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """Let the memory `into`, which says the same, stand for this one, and be confirmed by that.
+
+    Raises NotFound, StaleRevision for what isn't the head of its chain, or InvalidInput where the
+    rules of the lifecycle have no such move.
+    """
+
+    memory_id: str
+    into: str
+    lifecycle: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reword:
+    """Store `memory.renditions` and `memory.metadata` in place of those that the memory of that id has.
+
+    What is indexed of it stays. Raises NotFound when the agent has no such memory.
+    """
+
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +210,39 @@ class Applied:
     memory: Memory | None
     created: bool = False
     purged: int = 0
+
+
+# What an agent has gone through with its memories: what was used, what came of it, and their lives.
+#
+# No text of a memory stands in it: ids, hashes, numbers and times.
+
+Experienced: TypeAlias = Example | Attested | LifeEvent
+
+"""One thing that an agent went through with a memory: it was shown, work turned out, its life went on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experience:
+    """All of it, each part in the order in which it was told; `learns` says whether learning was on.
+
+    `showings` say which memories contexts showed and whether they were used, `outcomes` how work turned out
+    with them, `events` what moved them from stage to stage. What was counted of a memory (`access_count`, its
+    standing) is the memory's own, and isn't in here.
+    """
+
+    learns: bool = False
+    showings: tuple[Example, ...] = ()
+    outcomes: tuple[Attested, ...] = ()
+    events: tuple[LifeEvent, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.showings) + len(self.outcomes) + len(self.events)
+
+    def __bool__(self) -> bool:
+        # Whether an agent learns is something that it has, also before it was told of anything.
+        return self.learns or len(self) > 0
+
+
+def version_of(kept: Experienced) -> str:
+    """The name of the version that something speaks of: for an event `id@n`, else what it names itself."""
+    return f"{kept.memory_id}@{kept.version}" if isinstance(kept, LifeEvent) else kept.memory_id

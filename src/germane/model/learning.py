@@ -1,16 +1,20 @@
-"""What is learned from use: what a context showed, what became of it, and the weights that follow.
+"""What is learned from use: what a context showed, what became of it, and how far confidence is to be
+trusted.
 
-Level: model (imports model only). No text of a memory or a question stands in any of these.
+No text of a memory or a question stands in any of these.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from germane.model.memory import Level, Memory, split_id
 
@@ -19,8 +23,12 @@ __all__ = [
     "Evidence",
     "Example",
     "Feedback",
+    "Judgement",
     "LearningState",
     "Lessons",
+    "Observed",
+    "Pick",
+    "Seen",
     "Shown",
     "Validation",
     "Weights",
@@ -164,3 +172,68 @@ def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) 
     memories = sorted(split_id(one)[0] for one in ids)
     named = json.dumps([kind, question, now.isoformat(), memories])
     return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+# Which memories an answer draws on, as far as its words tell.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What an answer was found to draw on.
+
+    `used` are ids of memories, in the order in which they were shown; `scores` has for each memory shown
+    how much of what it says stands in the answer, from 0 to 1. `feedback` is what counting it changed; None
+    where nothing was counted.
+    """
+
+    used: tuple[str, ...]
+    scores: Mapping[str, float] = field(default_factory=dict)
+    feedback: Feedback | None = None
+
+
+# What a search tells of its candidates before any of their memories is read.
+#
+# It lets a question that wants ten memories read ten, not the hundreds that are compared for it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """The candidates of a search as columns, one place for each.
+
+    `signals` has a column for each signal, where NaN stands for a candidate that doesn't have it; `created`
+    is in microseconds since 1970, `ids` are the 16 bytes of each. The rest is as in
+    `germane.model.query.Found`.
+    """
+
+    signals: Mapping[str, NDArray[np.float64]]
+    created: NDArray[np.int64]
+    ids: NDArray[np.bytes_]
+    lexical_bound: float
+    admitted: int
+    learning: LearningState | None
+
+
+Pick: TypeAlias = Callable[[Seen], "NDArray[np.int64] | None"]
+"""The places of the candidates that are wanted, in the order in which they are; None for all of them.
+
+It may be asked more than once for one search, when a database has to begin anew.
+"""
+
+
+# How well an agent judges: what its confidence was worth.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The confidence of decisions beside what became of them.
+
+    `count` is how many have both; `brier` the mean squared error, from 0 (best) to 1; `bias` the mean of
+    confidence minus outcome, above 0 for the over-confident; `success` the share that came true. They are
+    None without any decision. `advice` says it in one sentence, which can stand in a context.
+    """
+
+    count: int
+    brier: float | None
+    bias: float | None
+    success: float | None
+    advice: str

@@ -1,35 +1,52 @@
-"""What the ledger keeps of an assembly, and what comes of comparing or repeating one.
+"""Recorded assemblies, how well contexts do over time, and figures of the store that they are in.
 
-Level: model (imports errors and model). No text of a memory stands in any of these: ids, numbers and hashes.
-The words of the question are the caller's own, and are kept.
+No text of a memory stands in any of these: ids, numbers and hashes. The words of the question are the
+caller's own, and are kept.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final
 
-from germane.model.context import Context
-from germane.model.memory import Level
+from germane.model.context import Context, Emptiness, Reason
+from germane.model.memory import Level, Stage
 from germane.model.query import Filter
-from germane.model.trace import Emptiness, Reason
+from germane.model.validation import checked_fields
 
 __all__ = [
+    "LARGE",
     "MADE_FOR",
+    "TARGETS",
+    "AgentFigures",
     "Alteration",
     "Altered",
     "Assembly",
     "Changed",
+    "DatabaseStatus",
+    "Day",
     "Difference",
+    "EmbeddingIdentity",
+    "Erasure",
+    "Finding",
+    "LargeMemory",
     "LedgerEntry",
+    "Metrics",
+    "Reconcile",
     "Replay",
+    "StoreStats",
+    "Tell",
+    "Upkeep",
+    "UpkeepStep",
+    "UpkeepTask",
+    "VectorIndex",
     "text_hash",
 ]
-
 
 MADE_FOR: Final = "made_for"
 """The option that says what an assembly was made for."""
@@ -199,3 +216,260 @@ class Replay:
 def text_hash(text: str) -> str:
     """The SHA-256 of a text in UTF-8, as 64 hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# How well contexts do over time: figures made of what was recorded, fed back and stored.
+#
+# docs/explanation/metrics.md defines each figure.
+
+TARGETS: Final[Mapping[str, tuple[float | None, float | None]]] = MappingProxyType(
+    {
+        "relevance": (0.6, None),
+        "budget_use": (0.5, 0.9),
+        "refreshes_per_turn": (None, 0.3),
+        "recall_precision": (0.4, None),
+        "cold_start": (None, 0.5),
+        "memory_growth": (None, None),
+        "fact_confirmation": (0.2, None),
+    }
+)
+"""What the note on context management aims at: at least and at most. Nothing is padded to meet them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day in UTC: what was assembled and stored on it, and the figures of its assemblies alone."""
+
+    date: date
+    assemblies: int = 0
+    added: int = 0
+    relevance: float | None = None
+    budget_use: float | None = None
+    recall_precision: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The figures from `since` until `until`; None where there is nothing that one could be made of.
+
+    `relevance`, `budget_use`, `recall_precision` and `fact_confirmation` are shares from 0 to 1,
+    `refreshes_per_turn` is contexts made for each turn of the user, `cold_start` seconds, `memory_growth`
+    memories a day. `assemblies` are those recorded, `judged` those of them that feedback spoke of, `cold`
+    those that were an engine's first; `turns` of the user and `facts` are counted too. `per_day` has every
+    day, the first day first.
+    """
+
+    since: datetime
+    until: datetime
+    relevance: float | None = None
+    budget_use: float | None = None
+    refreshes_per_turn: float | None = None
+    recall_precision: float | None = None
+    cold_start: float | None = None
+    memory_growth: float | None = None
+    fact_confirmation: float | None = None
+    assemblies: int = 0
+    judged: int = 0
+    cold: int = 0
+    turns: int = 0
+    facts: int = 0
+    per_day: tuple[Day, ...] = ()
+
+    def figures(self) -> dict[str, float | None]:
+        """The seven figures by name, in the order of the documentation."""
+        return {name: getattr(self, name) for name in TARGETS}
+
+    def on_target(self, name: str) -> bool | None:
+        """Whether a figure is where it should be; None for one that is unknown or has no target."""
+        value, (least, most) = self.figures()[name], TARGETS[name]
+        if value is None or least is most is None:
+            return None
+        return (least is None or value >= least) and (most is None or value <= most)
+
+
+# Figures and findings about a store.
+
+LARGE = 4000
+"""Tokens: what half of a usual budget of 8,000 can just hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingIdentity:
+    """Which model made the vectors of a store; vectors of two models can't be compared."""
+
+    name: str
+    dimension: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.dimension} dimensions)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LargeMemory:
+    """A memory so long that it leaves little room for others; `label` is its shortest text."""
+
+    id: str
+    kind: str
+    scope: str
+    label: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    """Figures about one agent's memories and the store that holds them.
+
+    `tokens` sums the stored counts of the full renditions; `bytes` is the size of the whole store
+    on disk (0 in memory). `pending` counts the memories that wait for a vector, forgotten ones
+    aside; it is 0 while nobody has named a model. `language` is that of the agent's words.
+    `tokens_by_scope` sums the tokens of the active memories by the name of their scope; `large` are the
+    longest of these, where one alone takes more than `LARGE` tokens.
+    """
+
+    location: str
+    schema_version: int
+    agent: str
+    memories: int
+    by_kind: Mapping[str, int]
+    by_status: Mapping[str, int]
+    tokens: int
+    vectors: int
+    embedding: EmbeddingIdentity | None
+    bytes: int
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    pending: int = 0
+    language: str = "english"
+    tokens_by_scope: Mapping[str, int] = field(default_factory=dict)
+    large: tuple[LargeMemory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check found, with its remedy: damage, or `advice` where nothing is wrong."""
+
+    code: str
+    text: str
+    remedy: str
+    advice: bool = False
+
+
+# How a database that holds memories is doing, as whoever operates it asks.
+
+Tell = Callable[[int, int], None]
+"""Called with how much of a piece of work is done, and of how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFigures:
+    """An agent of a store: how many memories it has, of any status, and the latest `updated_at` of them.
+
+    A space is listed among them as `space:` and its name. `memories` is None where the user may not see them,
+    `written_at` then too, and where there are none.
+    """
+
+    name: str
+    memories: int | None
+    written_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorIndex:
+    """The index of one agent's vectors: how many there are, and its size. One that isn't valid isn't used."""
+
+    agent: str
+    vectors: int
+    bytes: int
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseStatus:
+    """What a store is kept in, by which schema, and how much it holds; nothing of it is about one agent.
+
+    `engine` is the database and its version. `schema_version` is the store's, 0 where there is no schema
+    yet, and `newest_version` that of this germane; `pending` are the migrations in between. `memories` is
+    None where the user may not see those of all agents. `standby` says that a server repeats what another
+    one does, and `replicas` how many do so with this one; `distributed` that Citus spreads the tables. A file
+    has none of these, and no `partitions`, `extensions` or `indexes`. `due` counts the agents of whom
+    something was purged that isn't erased yet, and is 1 for a file that has to be rewritten; it is None where
+    the user may not see it. `removing` counts the agents whose removal was interrupted.
+    """
+
+    location: str
+    engine: str
+    schema_version: int
+    newest_version: int
+    pending: tuple[str, ...]
+    agents: int
+    memories: int | None
+    bytes: int
+    embedding: EmbeddingIdentity | None
+    extensions: tuple[tuple[str, str], ...] = ()
+    partitions: int = 0
+    replicas: int = 0
+    standby: bool = False
+    distributed: bool = False
+    indexes: tuple[VectorIndex, ...] = ()
+    due: int | None = 0
+    removing: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """What was done so that nothing is left of purges: the tables of a server that were written anew.
+
+    `left` says where bytes of it may be all the same, each with what helps: sentences for who operates it.
+    """
+
+    tables: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+# What upkeep does to an agent's memories: single steps, each of them done whole or not at all.
+
+
+class UpkeepTask(StrEnum):
+    """What one step of upkeep is for."""
+
+    AGE = "age"  # An episode isn't recent any more, or is archived.
+    SETTLE = "settle"  # What was counted moves a fact, a procedure or a censor.
+    MERGE = "merge"  # Two facts say the same; one stands for both.
+    MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepStep:
+    """One step: the memory, and its stage before and after where that changes.
+
+    `other` is the memory that stands for it, or the superseded one that it quotes.
+    """
+
+    task: UpkeepTask
+    memory_id: str
+    before: Stage | None = None
+    after: Stage | None = None
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """What upkeep did, or would do: its steps, how many of them are `done`, and what wants a look.
+
+    A step isn't done where somebody else changed its memory meanwhile; the next upkeep looks again.
+    `flagged` are the procedures that mostly fail.
+    """
+
+    steps: tuple[UpkeepStep, ...]
+    done: int
+    dry_run: bool
+    flagged: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(confirm=(0, 1), supersede=(0, 1))
+class Reconcile:
+    """From which cosine on a new fact confirms one that says the same, or replaces one of its subject."""
+
+    confirm: float = 0.95
+    supersede: float = 0.80

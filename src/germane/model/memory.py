@@ -1,35 +1,272 @@
-"""What an agent keeps: memories, their versions and their renditions.
+"""Memories: versions, renditions and stages of life; the drafts they are made from; where they apply.
 
-Level: model (imports errors only). Nothing here reads a clock, a random source or a file.
+Nothing here reads a clock, a random source or a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from difflib import unified_diff
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
-from germane.model.columns import cut, line_of
-from germane.model.copies import State, restore, state_of
-from germane.model.forms import as_utc
-from germane.model.scope import GLOBAL, Scope
-from germane.model.stage import Stage
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+from germane.model.text import cut, line_of
+from germane.model.validation import as_utc, checked_fields
 
 __all__ = [
+    "GLOBAL",
+    "NOWHERE",
+    "Cause",
+    "Doubt",
+    "Draft",
     "Level",
+    "LifeEvent",
     "Memory",
     "Outcome",
+    "Remembered",
     "Rendition",
     "Renditions",
+    "Scope",
+    "Sign",
+    "Stage",
+    "Standing",
+    "State",
     "Status",
     "Trust",
+    "Vector",
     "as_utc",
+    "counted",
     "day_of",
+    "diff",
+    "maker",
+    "restore",
+    "sign_of_outcome",
     "split_id",
+    "state_of",
+    "uncounted",
 ]
+
+# What changed from one version of a memory to the next.
+
+_FIELDS = ("kind", "subject", "scope", "tags", "importance", "confidence", "outcome", "pinned")
+
+
+def diff(before: Memory, after: Memory) -> str:
+    """A unified diff of two versions: the fields that differ, then the content, line by line.
+
+    Empty where they say the same. Each line ends in a line feed.
+    """
+    lines = unified_diff(
+        list(_lines(before, after)),
+        list(_lines(after, before)),
+        fromfile=f"version {before.version}",
+        tofile=f"version {after.version}",
+        lineterm="",
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _lines(memory: Memory, other: Memory) -> Iterator[str]:
+    """The content, under the fields in which the two differ."""
+    for name in _FIELDS:
+        mine, theirs = getattr(memory, name), getattr(other, name)
+        if mine != theirs:
+            yield f"{name}: {', '.join(mine) if isinstance(mine, tuple) else mine}"
+    for name in sorted({*memory.metadata, *other.metadata}):
+        if memory.metadata.get(name) != other.metadata.get(name) and name in memory.metadata:
+            yield f"{name}: {memory.metadata[name]}"
+    yield from memory.content.splitlines()
+
+
+# How a memory stands in its life: stages, what moves it from one to another, and what is counted on the way.
+#
+# Which sign moves which stage where, `germane.lifecycle` says.
+
+
+class Stage(StrEnum):
+    """Where a memory stands in the lifecycle of its kind; no lifecycle has all of them."""
+
+    NEW = "new"  # A fact that was learned and not met again.
+    CONFIRMED = "confirmed"  # A fact that was met again.
+    CORE = "core"  # A fact that was confirmed three times or more, or by hand.
+    SUPERSEDED = "superseded"  # A fact that a newer one replaces.
+    INACTIVE = "inactive"  # A fact that was proven wrong.
+    ACTIVE = "active"  # An episode of late, a procedure in use, a censor that was triggered.
+    SUMMARIZED = "summarized"  # An episode of which the summary matters.
+    ARCHIVED = "archived"  # An episode that is found only on request.
+    EFFECTIVE = "effective"  # A procedure that mostly works.
+    INEFFECTIVE = "ineffective"  # A procedure that mostly fails, and wants a look.
+    CREATED = "created"  # A censor that was never triggered.
+    ESCALATED = "escalated"  # A censor that was triggered so often that it blocks.
+    RETIRED = "retired"  # A procedure or censor that is out of use.
+    RECORDED = "recorded"  # A decision without an outcome.
+    PENDING = "pending"  # A decision whose work is done, and whose outcome is awaited.
+    REVIEWED = "reviewed"  # A decision with an outcome.
+
+
+class Sign(StrEnum):
+    """What happens to a memory that may move it to another stage."""
+
+    CONFIRM = "confirm"
+    PROMOTE = "promote"
+    CONTRADICT = "contradict"
+    SUPERSEDE = "supersede"
+    SUCCEED = "succeed"
+    FAIL = "fail"
+    TRIGGER = "trigger"
+    FALSE_ALARM = "false_alarm"
+    AWAIT = "await"
+    REVIEW = "review"
+    AGE = "age"
+    SETTLE = "settle"  # What is counted is looked at once more, as by `maintain`.
+    RETIRE = "retire"
+    RESTORE = "restore"
+
+
+class Cause(StrEnum):
+    """Why it happened."""
+
+    ASKED = "asked"  # Somebody called for it.
+    REPEATED = "repeated"  # It was said again, word for word.
+    ALIKE = "alike"  # Something nearly identical was said.
+    SUBJECT = "subject"  # Something similar was said of the same subject.
+    REVISED = "revised"  # Its next version was stored.
+    OUTCOME = "outcome"  # It was told how it turned out.
+    DUPLICATE = "duplicate"  # It said the same as another memory.
+    UPKEEP = "upkeep"  # Its age or its counts, when they were looked at.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The stage of a memory, and what is counted of it. None as `stage`: its kind doesn't age.
+
+    `false_alarms` are among the `triggers`. `renewed_at` is when it was last confirmed or restored.
+    """
+
+    stage: Stage | None
+    confirmations: int = 0
+    successes: int = 0
+    failures: int = 0
+    triggers: int = 0
+    false_alarms: int = 0
+    renewed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifeEvent:
+    """One thing that happened in the life of a memory: what, when, by whom and why; no text.
+
+    `version` is that of the memory to which it happened. `other` is the id of the memory that had a part in
+    it, None where there is none or it was purged.
+    """
+
+    number: int
+    memory_id: str
+    sign: Sign
+    before: Stage
+    after: Stage
+    cause: Cause
+    by: str
+    at: datetime
+    other: str | None = None
+    version: int = 1
+
+
+# What is counted in the life of a memory: by the signs of it, and by the outcomes that speak of it.
+#
+# Pure: `germane.lifecycle` says what follows from the counts.
+
+
+def counted(standing: Standing, sign: Sign, *, at: datetime) -> Standing:
+    """The counts after a sign."""
+    if sign is Sign.CONFIRM:
+        return replace(standing, confirmations=standing.confirmations + 1, renewed_at=at)
+    if sign is Sign.SUCCEED:
+        return replace(standing, successes=standing.successes + 1)
+    if sign is Sign.FAIL:
+        return replace(standing, failures=standing.failures + 1)
+    if sign in (Sign.TRIGGER, Sign.FALSE_ALARM):
+        false = int(sign is Sign.FALSE_ALARM)
+        return replace(standing, triggers=standing.triggers + 1, false_alarms=standing.false_alarms + false)
+    if sign is Sign.RESTORE:
+        # What was counted against a censor was answered by restoring it.
+        return replace(standing, triggers=0, false_alarms=0, renewed_at=at)
+    return standing
+
+
+def uncounted(standing: Standing, sign: Sign | None) -> Standing:
+    """The counts without an outcome that was counted before, never below 0."""
+    if sign is Sign.SUCCEED:
+        return replace(standing, successes=max(0, standing.successes - 1))
+    if sign is Sign.FAIL:
+        return replace(standing, failures=max(0, standing.failures - 1))
+    return standing
+
+
+def sign_of_outcome(lifecycle: str, *, worth: float, weight: float) -> Sign | None:
+    """What an attested outcome counts in the life of the memory that it speaks of; None for nothing.
+
+    A procedure counts a whole success or failure (worth 1 or 0) that it was named with (weight 1). One
+    that was merely shown may not have been followed.
+    """
+    if lifecycle != "procedure" or weight < 1.0:
+        return None
+    return {1.0: Sign.SUCCEED, 0.0: Sign.FAIL}.get(worth)
+
+
+# Where a memory applies.
+
+_KNOWN = frozenset({"global", "task", "path", "session"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@checked_fields()
+class Scope:
+    """A named place where a memory applies: `global`, or a name with a value such as `task:T-42`.
+
+    The names that the built-in plans know are global, task, path and session; any other name is
+    the user's own. Everywhere a scope is asked for, its text form is accepted too.
+    """
+
+    name: str
+    value: str = ""
+
+    @classmethod
+    def parse(cls, text: str | Self) -> Self:
+        """Read a scope from its text form, `name` or `name:value`; a scope is returned as it is.
+
+        The names that the built-in plans know are read in any case, so that `Task:T-42` is `task:T-42`.
+        Raises InvalidInput for what is no scope, and for the plural of such a name.
+        """
+        if isinstance(text, cls):
+            return text
+        name, _, value = str(text).partition(":")
+        folded = name.strip().casefold()
+        if folded in _KNOWN:
+            name = folded
+        elif folded.removesuffix("s") in _KNOWN:
+            raise InvalidInput(
+                f"scope={text!r} names no scope that a plan knows. Did you mean {folded.removesuffix('s')!r}?"
+            )
+        if not name or (value == "") != (name == "global"):
+            raise InvalidInput(
+                f"scope={text!r} is no scope. Write 'global', or a name and a value: "
+                "'task:T-42', 'path:src/auth', 'session:2026-11-21'."
+            )
+        return cls(name=name, value=value)
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.value}" if self.value else self.name
+
+
+GLOBAL = Scope(name="global")
 
 
 _SHOWN = 60
@@ -187,3 +424,138 @@ def split_id(name: str) -> tuple[str, int]:
     memory_id, at, number = name.partition("@")
     # What can't be a version stays part of the name, so that nothing is found by it.
     return (memory_id, int(number)) if at and number.isdecimal() and number != "0" else (name, 0)
+
+
+# What a caller hands in to be remembered, before it becomes a memory.
+
+
+class Doubt(StrEnum):
+    """Why a text may not be worth keeping."""
+
+    EMPTY_TALK = "empty_talk"  # A greeting, thanks, an agreement, and nothing besides.
+    STATUS_DUMP = "status_dump"  # How things stand right now, which nobody will ask about later.
+    META_ANSWER = "meta_answer"  # A model speaks of itself or asks for the text, in place of an answer.
+    NEAR_DUPLICATE = "near_duplicate"  # Nearly the same was remembered within the last two days.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
+class Draft:
+    """The arguments of `remember` as one value. None means: as the kind or the engine has it.
+
+    `source` says where the text came from; it is part of what makes two memories the same one,
+    so a re-import changes nothing and the same sentence in two places is two memories. `created_at` and
+    `updated_at` are the source's own times; where it has only the first, that is both, and without either
+    it is the time of storing.
+    """
+
+    content: str
+    kind: str = "note"
+    subject: str | None = None
+    tags: Sequence[str] = ()
+    scope: Scope | str = GLOBAL
+    importance: float | None = None
+    confidence: float | None = None
+    outcome: Outcome | str | None = None
+    trust: Trust | str | None = None
+    source: str | None = None
+    pinned: bool = False
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __getstate__(self) -> State:
+        return state_of(self)
+
+    def __setstate__(self, state: State) -> None:
+        restore(self, state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What became of a draft: the memory as it is stored, and whether it is a new one or a new text.
+
+    `updated` names what a draft of a known text changed, such as "tags" and "outcome": the memory has a next
+    version with it. `doubt` is why it may not be worth keeping, None where nothing speaks against it.
+    """
+
+    memory: Memory
+    created: bool
+    doubt: Doubt | None = None
+    updated: tuple[str, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """What happened: "new", "revised", "repeated", or "updated" with the names of what was."""
+        if self.updated:
+            return f"updated: {', '.join(self.updated)}"
+        if not self.created:
+            return "repeated"
+        return "new" if self.memory.version == 1 else "revised"
+
+
+# The type of an embedding.
+
+Vector: TypeAlias = NDArray[np.float32]
+"""One dimension, float32, of unit length."""
+
+NOWHERE: Final[Vector] = np.empty(0, dtype=np.float32)
+"""In a change: the model has seen the text and gives it no direction, since it knows none of its words.
+
+A memory without any vector waits for one; with this it doesn't, and is found by its words.
+"""
+
+
+# Lets frozen values be copied and pickled although they hold mappings that nobody can change.
+#
+# `types.MappingProxyType` can be neither, so a state has a plain copy of each, which is made unchangeable
+# again.
+
+State: TypeAlias = tuple[dict[str, Any], dict[str, dict[str, Any]]]
+"""The fields of a value by name, and apart those that are unchangeable mappings."""
+
+
+def state_of(value: Any) -> State:
+    """The state of a dataclass, for its `__getstate__`."""
+    held = {field.name: getattr(value, field.name) for field in fields(value)}
+    mappings = {name: dict(each) for name, each in held.items() if isinstance(each, MappingProxyType)}
+    return {name: each for name, each in held.items() if name not in mappings}, mappings
+
+
+def restore(value: Any, state: State) -> None:
+    """Fill a frozen dataclass with such a state, for its `__setstate__`."""
+    plain, mappings = state
+    proxies = {name: MappingProxyType(each) for name, each in mappings.items()}
+    for name, each in {**plain, **proxies}.items():
+        object.__setattr__(value, name, each)
+
+
+# Makes many values of one frozen class quickly.
+
+Made = TypeVar("Made")
+
+
+def maker(cls: type[Made], *names: str) -> Callable[[Iterable[Any]], Made]:
+    """A function that makes a value of a frozen dataclass with slots, from the values of its fields.
+
+    They come in the order of `names`, and none is checked: it is for what was checked when it was stored. The
+    class's own way looks up each field by its name again, which takes more than twice as long; that is felt
+    where one search brings hundreds. Raises TypeError unless the names are the fields of the class, each
+    once, and for a class that does more than fill them.
+    """
+    its_own = sorted(field.name for field in fields(cls))  # type: ignore[arg-type]  # It refuses another class itself.
+    if sorted(names) != its_own or hasattr(cls, "__post_init__"):
+        raise TypeError(
+            f"{cls.__name__} can't be made of {', '.join(names)}. "
+            f"It takes {', '.join(its_own)}, each once, and a class that does nothing but keep them."
+        )
+    setters = tuple(getattr(cls, name).__set__ for name in names)
+    new = object.__new__
+
+    def made(values: Iterable[Any]) -> Made:
+        value = new(cls)
+        for setter, each in zip(setters, values, strict=True):
+            setter(value, each)
+        return value
+
+    return made

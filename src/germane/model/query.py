@@ -1,27 +1,37 @@
-"""What is asked of a store: filters, queries, and what a search found.
-
-Level: model (imports errors only).
-"""
+"""What a store is asked for: filters, queries, and the candidates that a search found."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from math import inf, isfinite
-from typing import Any
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.forms import checked_fields
-from germane.model.learning import LearningState
-from germane.model.memory import Memory, Outcome, Status
-from germane.model.picking import Pick
-from germane.model.scope import Scope
-from germane.model.vector import Vector
+from germane.model.learning import LearningState, Pick
+from germane.model.memory import Memory, Outcome, Scope, Status, Vector
+from germane.model.validation import checked_fields
 
-__all__ = ["LEAST_COSINE", "Candidate", "Filter", "Found", "Order", "Query", "Slice", "TimeRange"]
+__all__ = [
+    "LEAST_COSINE",
+    "Candidate",
+    "Deferred",
+    "Filter",
+    "Found",
+    "Order",
+    "Query",
+    "Slate",
+    "Slice",
+    "TimeRange",
+]
 
 LEAST_COSINE = 0.18
 """Below it two texts have nothing in common that a small model could tell from chance.
@@ -111,7 +121,7 @@ class Filter:
     pairs of a name and the value in JSON.
     `embedded` False admits what waits for a vector, True what doesn't. `applies_to` asks where a memory
     stands: in one of these scopes by its own, by the `scopes` in its metadata, or, for the scope
-    `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.places`).
+    `path:FILE`, by a path scope or `paths` in its metadata that cover the file (see `germane.scopes`).
     """
 
     kinds: tuple[str, ...] = ()
@@ -243,3 +253,137 @@ def _fields(given: Any) -> tuple[tuple[str, str], ...]:
         if isinstance(value, float) and not isfinite(value):
             raise InvalidInput(f"metadata {name!r}: {value!r} is no number that is ever stored.")
     return tuple(sorted((name, json.dumps(value, ensure_ascii=False)) for name, value in metadata.items()))
+
+
+# A sequence whose elements are made when they are asked for.
+#
+# Pure: the same element is made each time.
+
+T = TypeVar("T")
+
+
+class Deferred(Sequence[T]):
+    """As long as `count`, with `make(place)` at each place; equal to any sequence of the same elements.
+
+    An account of ten thousand candidates is mostly never read, and costs more to write than the
+    context that it accounts for. Copied or pickled, it becomes a tuple.
+    """
+
+    __slots__ = ("_count", "_make")
+
+    def __init__(self, count: int, make: Callable[[int], T]) -> None:
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        places = range(self._count)[index]
+        return self._make(places) if isinstance(places, int) else tuple(map(self._make, places))
+
+    def __iter__(self) -> Iterator[T]:
+        return map(self._make, range(self._count))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple | Deferred):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[type[tuple[T, ...]], tuple[tuple[T, ...]]]:
+        return tuple, (tuple(self),)
+
+
+# Candidates whose signals are columns of numbers, so that hundreds can be judged without an object for each.
+#
+# Pure: the same candidates are made each time.
+
+
+class Slate(Deferred[Candidate]):
+    """A sequence of candidates, each made when it is asked for, and all when all are looked at.
+
+    `memories` are theirs, and `signals` has a column for each signal, where NaN stands for a memory that
+    doesn't have it.
+    """
+
+    __slots__ = ("_made", "memories", "signals")
+
+    def __init__(
+        self,
+        memories: Sequence[Memory],
+        signals: Mapping[str, NDArray[np.float64]],
+        *,
+        made: tuple[Candidate, ...] | None = None,
+    ) -> None:
+        """`made` are the candidates, where they were made before."""
+        super().__init__(
+            len(memories), partial(_candidate, memories, signals) if made is None else made.__getitem__
+        )
+        self.memories, self.signals, self._made = memories, signals, made
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> Slate:
+        """The same candidates with their signals in columns.
+
+        A signal that is no number stands there as infinite: it is there, and it can't be ranked.
+        """
+        if isinstance(candidates, Slate):
+            return candidates
+        names = dict.fromkeys(name for one in candidates for name in one.signals)
+        columns = {name: [one.signals.get(name) for one in candidates] for name in names}
+        signals = {
+            name: np.array([_held(value) for value in column], dtype=np.float64)
+            for name, column in columns.items()
+        }
+        return cls([one.memory for one in candidates], signals, made=tuple(candidates))
+
+    def at(self, places: Sequence[int]) -> Slate:
+        """The candidates at these places, which ascend, each named once."""
+        if len(places) == len(self):
+            return self
+        chosen = np.array(places, dtype=np.int64)
+        return Slate(
+            [self.memories[place] for place in places],
+            {name: column[chosen] for name, column in self.signals.items()},
+            made=None if self._made is None else tuple([self._made[place] for place in places]),
+        )
+
+    def __iter__(self) -> Iterator[Candidate]:
+        if self._made is None:
+            self._made = _candidates(self.memories, self.signals)
+        return iter(self._made)
+
+
+def _candidate(
+    memories: Sequence[Memory], signals: Mapping[str, NDArray[np.float64]], place: int
+) -> Candidate:
+    values = {name: column.item(place) for name, column in signals.items()}
+    held = {name: value for name, value in values.items() if not math.isnan(value)}
+    return Candidate(memory=memories[place], signals=held)
+
+
+def _candidates(
+    memories: Sequence[Memory], signals: Mapping[str, NDArray[np.float64]]
+) -> tuple[Candidate, ...]:
+    found: list[dict[str, float]] = [{} for _ in memories]
+    for name, column in signals.items():
+        for each, value in zip(found, column.tolist(), strict=True):
+            # NaN is not itself.
+            if value == value:  # noqa: PLR0124 - the fastest test for NaN in a loop over hundreds.
+                each[name] = value
+    return tuple([Candidate(memory=one, signals=held) for one, held in zip(memories, found, strict=True)])
+
+
+def _held(value: float | None) -> float:
+    if value is None:
+        return np.nan
+    return np.inf if math.isnan(value) else value

@@ -1,24 +1,30 @@
-"""A request to a model as a value: what is sent, what each part of it costs, and what stays for the next.
-
-Level: model (imports errors only).
-"""
+"""A request to a model as a value: what is sent, what each part costs, and what a prompt cache keeps."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, Final, Self
 
-from germane.model.calibration import Calibration
-from germane.model.columns import bar, cut, table
-from germane.model.context import Context
-from germane.model.conversation import LeftOut
-from germane.model.marking import with_marks
-from germane.model.message import Provider
-from germane.model.trace import Note, Reason
+from germane.errors import InvalidInput
+from germane.model.context import Context, Note, Reason
+from germane.model.conversation import LeftOut, Provider
+from germane.model.text import bar, cut, table
+from germane.model.validation import checked_fields
 
-__all__ = ["Block", "Form", "PartUse", "Request", "RequestState"]
+__all__ = [
+    "MOST_MARKS",
+    "Block",
+    "Calibration",
+    "Form",
+    "PartUse",
+    "Request",
+    "RequestState",
+    "reported_tokens",
+    "with_marks",
+]
 
 _COLUMNS = 110
 _BAR = 24
@@ -245,3 +251,163 @@ class Request:
             if len(ones) > _SHOWN:
                 lines.append(f"  … and {len(ones) - _SHOWN} older")
         return lines
+
+
+# Marks what Anthropic's prompt cache shall keep: the ends of what stays from one request to the next.
+#
+# A mark says that everything up to it is worth keeping; at most four are taken.
+# https://platform.claude.com/docs/en/build-with-claude/prompt-caching
+
+MOST_MARKS: Final = 4
+
+_MARK: Final = "cache_control"
+_MARKABLE: Final = frozenset(
+    {"text", "image", "document", "search_result", "tool_use", "tool_result", "server_tool_use"}
+)
+
+
+def with_marks(arguments: Mapping[str, Any], *, stable: int) -> dict[str, Any]:
+    """The arguments of Anthropic's client with marks; nothing given is changed.
+
+    Marked are the last message, the last of the first `stable` ones, the system and the tools. Marks that
+    the caller set on system and tools stay and count; those of messages are from requests that are past,
+    so they go.
+    """
+    marked = dict(arguments)
+    system, tools = marked.get("system"), marked.get("tools")
+    given = _marks_in(system)
+    messages = [_unmarked(message) for message in marked.get("messages", ())]
+    left = MOST_MARKS - given - _marks_in(tools)
+    ends = {_last_markable(messages[:end]) for end in (len(messages), stable)} - {None}
+    for place in sorted((place for place in ends if place is not None), reverse=True)[: max(left, 0)]:
+        messages[place] = {**messages[place], "content": _marked_content(messages[place]["content"])}
+        left -= 1
+    marked["messages"] = messages
+    if left > 0 and system and not given:
+        marked["system"] = _marked_content(system)
+        left -= 1
+    # A mark that lasts longer must stand before those that don't, so none is put before the caller's.
+    if left > 0 and tools and not given and not _marks_in(tools):
+        marked["tools"] = [*tools[:-1], _marked(tools[-1])]
+    return marked
+
+
+def _marks_in(value: object) -> int:
+    """How many marks are set already, wherever they stand."""
+    if isinstance(value, Mapping):
+        return (_MARK in value) + sum(map(_marks_in, value.values()))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return sum(map(_marks_in, value))
+    return 0
+
+
+def _last_markable(messages: Sequence[Mapping[str, Any]]) -> int | None:
+    for place in range(len(messages) - 1, -1, -1):
+        if _markable_block(messages[place]["content"]) is not None:
+            return place
+    return None
+
+
+def _unmarked(message: Mapping[str, Any]) -> dict[str, Any]:
+    content = message["content"]
+    if isinstance(content, str):
+        return dict(message)
+    blocks = [{key: value for key, value in block.items() if key != _MARK} for block in content]
+    return {**message, "content": blocks}
+
+
+def _marked_content(content: str | Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A content as blocks, the last of those that can be marked with a mark."""
+    if isinstance(content, str):
+        return [_marked({"type": "text", "text": content})]
+    place = _markable_block(content)
+    return [_marked(block) if number == place else dict(block) for number, block in enumerate(content)]
+
+
+def _markable_block(content: str | Sequence[Mapping[str, Any]]) -> int | None:
+    """The place of the last block that the API lets be marked: no thought, and no empty text."""
+    if isinstance(content, str):
+        return 0 if content.strip() else None
+    for place in range(len(content) - 1, -1, -1):
+        block = content[place]
+        kind = block.get("type")
+        if kind in _MARKABLE and (kind != "text" or str(block.get("text", "")).strip()):
+            return place
+    return None
+
+
+def _marked(block: Mapping[str, Any]) -> dict[str, Any]:
+    return {**block, _MARK: {"type": "ephemeral"}}
+
+
+# What a provider's own counts say of ours.
+#
+# Pure: a calibration is a value, and learning returns another.
+
+_KEPT: Final = 32
+_ENOUGH: Final = 4
+_HEADROOM: Final = Fraction("1.03")
+_LOWEST, _HIGHEST = Fraction("0.5"), Fraction(4)
+_OF_ANTHROPIC = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
+class Calibration:
+    """How many tokens the provider reported for each that we counted, for the latest 32 requests.
+
+    The largest of these ratios counts, and 3 % more, so that one text of another kind doesn't break the
+    bound at once; below 4 requests the counter's own margin stands if it is larger. The factor stays
+    between 0.5 and 4. It holds for the counter and provider that it was learned by, and no others.
+    Store `ratios` to keep it, and give them back to go on.
+    """
+
+    counter: str
+    provider: str
+    ratios: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(0 < ratio < float("inf") for ratio in self.ratios):
+            raise InvalidInput(f"ratios={self.ratios!r} can't be used: each is a finite number above 0.")
+
+    def learn(self, counted: int, usage: object) -> Self:
+        """The calibration after one more request that was counted here and used there.
+
+        `usage` is the provider's: a number of tokens, or the `usage` of its answer as an object or a
+        mapping. Raises InvalidInput for none.
+        """
+        reported = reported_tokens(usage)
+        if counted < 1:
+            raise InvalidInput(f"counted={counted} can't be compared: a request has 1 token or more.")
+        ratios = (*self.ratios, reported / counted)[-_KEPT:]
+        return type(self)(counter=self.counter, provider=self.provider, ratios=ratios)
+
+    def factor(self, margin: float) -> Fraction:
+        """What to multiply a count by, so that the true one is no larger; `margin` is the counter's."""
+        stated = 1 + Fraction(str(margin))
+        if not self.ratios:
+            return stated
+        learned = min(max(Fraction(str(max(self.ratios))) * _HEADROOM, _LOWEST), _HIGHEST)
+        return learned if len(self.ratios) >= _ENOUGH else max(learned, stated)
+
+
+def reported_tokens(usage: object) -> int:
+    """The tokens of the prompt by a provider's usage, what came from its cache included.
+
+    Raises InvalidInput for what names none.
+    """
+    if isinstance(usage, int) and not isinstance(usage, bool):
+        tokens = usage
+    else:
+        tokens = _of(usage, "prompt_tokens") or sum(_of(usage, name) for name in _OF_ANTHROPIC)
+    if tokens < 1:
+        raise InvalidInput(
+            f"usage={usage!r} names no tokens of a prompt: give the number, or the `usage` of the answer, "
+            "which has prompt_tokens or input_tokens."
+        )
+    return tokens
+
+
+def _of(usage: Any, name: str) -> int:
+    value = usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

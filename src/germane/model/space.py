@@ -1,7 +1,4 @@
-"""Spaces: named memories that agents share, who is in them, what is done to them and what happened there.
-
-Level: model (imports nothing of the package).
-"""
+"""Spaces: named memories that agents share, who is in them, what is done to them and what happened there."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Choose which memories stand in a context, at which level, within the budget.
 
-Level: packing. Pure: the same sections, budget and counter give the same choice.
+Pure: the same sections, budget and counter give the same choice.
 
 Three passes. What is required comes first, at its shortest or whole, and grows as its section's share allows;
 where a section's required memories need more than its share, the flexible sections lend it, the lowest
@@ -17,16 +17,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from germane.errors import BudgetTooSmall
+from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import Order
-from germane.model.trace import Ranked, Reason
-from germane.packing.allocate import allocate
-from germane.packing.blocks import (
+from germane.packing.lines import Ladder, Line
+from germane.packing.render import session_of
+from germane.packing.sections import (
     Block,
     Choice,
     Fitted,
     Waiting,
+    allocate,
     brief_levels,
     claim_order,
     empty_blocks,
@@ -38,8 +40,6 @@ from germane.packing.blocks import (
     note_out,
     note_replaced,
 )
-from germane.packing.lines import Ladder, Line
-from germane.packing.render import session_of
 
 __all__ = ["fit"]
 

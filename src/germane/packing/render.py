@@ -1,7 +1,5 @@
 """Write a context down: headings by the plan, memory text fenced so that it can only be text.
 
-Level: packing. Pure.
-
 A memory is data. Whatever it holds, the text of a context keeps three properties: a line that
 starts a section starts with the section's heading and is written by the plan; a line of a memory
 starts with a bullet or with the indent of one; and inside a line neither Markdown structure, a tag, nor a
@@ -18,10 +16,10 @@ import regex
 
 from germane.kinds import Kinds
 from germane.lifecycle import obsolete_label
-from germane.model.days import day_in_words
-from germane.model.explanation import short_id
+from germane.model.context import short_id
 from germane.model.memory import Level, Memory
 from germane.model.plan import Section
+from germane.model.text import day_in_words
 from germane.renditions import render_title
 
 __all__ = [

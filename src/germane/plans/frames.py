@@ -1,21 +1,43 @@
-"""Frames: what the agent is doing now, in words that a model reads and numbers that a plan uses.
+"""Frames: what an agent is doing now; the built-in ones, those of a TOML file, and the choice among them.
 
-Level: plans. Pure data.
+Pure data.
 
 Totals, shares and the priorities of the decision frame are those of the note on context management;
 what no frame names has 0.5 there, and so here. Of two frames that are meant as much, the one whose
 mistake costs more is chosen: an error that nobody looks into, before a decision taken as a task.
+
+Frames of one's own, written in TOML.
+
+Pure: it reads a text and no file.
+
+    [frame.review]
+    description = "Reading what somebody else has written."
+    questions = ["What does it change?", "What does it break?"]
+    patterns = ["^review|pull request*|diff", "approve*"]
+    precedence = 6
+    domain = ["review"]
+    budget = 6000
+
+    [frame.review.priorities]
+    procedures = 1.0
+
+    [frame.review.shares]
+    decisions = 1500
+    facts = 1000
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from germane.errors import InvalidInput
-from germane.model.frame import DEFAULT_SHARES, Frame
-from germane.model.names import DEFAULT_FRAME
+from germane.model.plan import DEFAULT_SHARES, Frame, FrameChoice
+from germane.model.text import DEFAULT_FRAME
+from germane.plans.intent import has, said
 
-__all__ = ["DEFAULT_FRAME", "FRAMES", "frame_named", "with_frames"]
+__all__ = ["DEFAULT_FRAME", "FRAMES", "choose_frame", "frame_named", "frames_from_toml", "with_frames"]
 
 _Shares = tuple[tuple[str, int], ...]
 
@@ -201,3 +223,82 @@ def frame_named(name: str, frames: Sequence[Frame] = FRAMES) -> Frame:
         f"Unknown frame {name!r}. Known frames: {known}; 'auto' chooses one. "
         "Or pass a germane.Frame of your own."
     )
+
+
+_TEXTS = ("questions", "patterns", "domain")
+_TABLES = ("priorities", "shares")
+_NUMBERS = ("precedence", "budget")
+
+
+def frames_from_toml(text: str) -> tuple[Frame, ...]:
+    """The frames of a TOML text, in its order.
+
+    Each is a table `[frame.NAME]` with the fields of `Frame`; only a description is needed. Raises
+    InvalidInput for what is no TOML, an unknown field, or a value that a frame can't have, and
+    InvalidPlan for tokens below 0.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"The frames can't be read as TOML: {error}.") from error
+    frames = document.pop("frame", {})
+    if document or not isinstance(frames, dict):
+        raise InvalidInput(
+            "A file of frames has tables [frame.NAME] and nothing else; it has "
+            f"{sorted(document) or frames!r}."
+        )
+    return tuple(_frame(name, fields) for name, fields in frames.items())
+
+
+def _frame(name: str, fields: Any) -> Frame:
+    if not isinstance(fields, Mapping):
+        raise InvalidInput(f"frame.{name} is {fields!r}; write a table [frame.{name}].")
+    known = {"description", *_TEXTS, *_TABLES, *_NUMBERS}
+    if unknown := sorted(set(fields) - known):
+        raise InvalidInput(
+            f"frame.{name} has a field {unknown[0]!r}. Known fields: {', '.join(sorted(known))}."
+        )
+    values = {field: _value(name, field, value) for field, value in fields.items()}
+    return Frame(name=name, **{"description": "", **values})
+
+
+def _value(name: str, field: str, value: Any) -> Any:
+    if field in _TEXTS and isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    if field in _TABLES and isinstance(value, dict) and all(map(_is_number, value.values())):
+        return tuple(value.items())
+    if field in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if field == "description" and isinstance(value, str):
+        return value
+    wanted = {
+        "description": "a text",
+        **dict.fromkeys(_TEXTS, "a list of texts"),
+        **dict.fromkeys(_TABLES, "a table of numbers"),
+        **dict.fromkeys(_NUMBERS, "a whole number"),
+    }
+    raise InvalidInput(f"frame.{name}.{field} is {value!r}; it has to be {wanted[field]}.")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# Chooses a frame by what was said.
+
+
+def choose_frame(text: str, frames: Sequence[Frame]) -> FrameChoice:
+    """The frame with the most patterns in a text; of several the one of the greatest precedence.
+
+    Of frames that are alike in that too the first is taken. Where no pattern is found it is the frame of
+    the least precedence, with confidence 0. Raises InvalidInput for no frames.
+    """
+    if not frames:
+        raise InvalidInput("There is no frame to choose from. Give at least one.")
+    words = said(text)
+    scores = [sum(has(pattern, words) for pattern in frame.patterns) for frame in frames]
+    found = sum(scores)
+    if not found:
+        return FrameChoice(frame=min(frames, key=lambda one: one.precedence), confidence=0.0, by="words")
+    best = max(range(len(frames)), key=lambda place: (scores[place], frames[place].precedence, -place))
+    return FrameChoice(frame=frames[best], confidence=scores[best] / found, by="words")

@@ -1,27 +1,59 @@
-"""Reads what somebody wants with what he says: an answer, a look back, or nothing but to be kind.
+"""What a text asks for: intent, complexity, and whether a context still serves.
 
-Level: plans (imports the wording alone). Pure.
+Tells how much a question asks for, and lets the shares of a frame follow.
+
+    simple    at most 6 words, none of them of design: each share that relevance fills is halved
+    usual     the shares are the frame's
+    complex   more than 40 words, or two questions, or two phrases of design: decisions and
+              procedures get half as much again
+
+What is halved lowers the total where nobody asked for one. What grows takes first what no section
+has a claim to, then from the others in proportion; the total is never raised.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import TypeAlias
 
-from germane.plans.wording import has, said, without
+from germane.model.context import RefreshReason
+from germane.model.plan import FrameChoice
 
 __all__ = [
     "ACKNOWLEDGEMENTS",
     "DEFAULT_LIMIT",
+    "FEW_WORDS",
     "GREETINGS",
     "HINTED_LIMIT",
+    "LEAST_CONFIDENCE",
+    "LEAST_INFORMATION",
+    "LEAST_SIMILARITY",
+    "MANY_WORDS",
     "OTHER_LIMIT",
     "POLITE",
     "Aim",
+    "Complexity",
     "Intent",
+    "Verdict",
+    "beside_thanks",
+    "complexity_of",
+    "count_words",
+    "decision_point",
+    "frame_switch",
+    "has",
     "limit_of",
+    "new_topic",
     "read_intent",
+    "said",
+    "scaled",
+    "substance",
+    "taken_out",
+    "token_pressure",
+    "without",
 ]
 
 HINTED_LIMIT, OTHER_LIMIT, DEFAULT_LIMIT = 8, 3, 5
@@ -156,3 +188,198 @@ def _looks_back(words: str) -> bool:
 
 def _with_episodes(hints: tuple[str, ...]) -> tuple[str, ...]:
     return hints if "episodes" in hints else (*hints, "episodes")
+
+
+# Finds phrases in what was said, word by word.
+#
+# A phrase is what `germane.model.plan.Frame` calls one alternative of a pattern. Words are what stands
+# between spaces and punctuation, hyphens and apostrophes kept, so that "wrong?" is the word "wrong".
+
+_START = "^"
+_PART_END = r"[.,;:!?\n\u3002\uff0c\uff1f\uff01\u061f]"
+_TOKEN = re.compile(rf"{_PART_END}|\w+(?:['-]\w+)*")
+_QUESTION_MARKS = "?\uff1f\u061f"
+_KNOWN_PATTERNS = 512
+
+
+def said(text: str) -> str:
+    """The words of a text, case folded and parted by single spaces, in the form that `has` reads.
+
+    Each part of a sentence begins with "^", and a question mark is a word.
+    """
+    found = [_START]
+    for token in _TOKEN.findall(text.replace("\u2019", "'").casefold()):
+        if token in _QUESTION_MARKS:
+            found.append("?")
+        found.append(_START if not (token[0].isalnum() or token[0] == "_") else token)
+    return f" {' '.join(found)} "
+
+
+def has(pattern: str, words: str) -> bool:
+    """Whether any phrase of a pattern stands in what `said` made of a text."""
+    for probe in _probes(pattern):
+        if probe in words:
+            return True
+    return _starred_inside(pattern) and _compiled(pattern).search(words) is not None
+
+
+def without(patterns: Iterable[str], words: str) -> str:
+    """What is left of `said` words without these phrases, as a text."""
+    for pattern in patterns:
+        # A replaced phrase leaves the space that the next one has to begin with.
+        words = _compiled(pattern).sub("", words)
+    return " ".join(word for word in words.split() if word not in (_START, "?"))
+
+
+def taken_out(pattern: str, text: str) -> str:
+    """A text without the phrases of a pattern, and else as it stands."""
+    anchored, free = _cutting(pattern)
+    plain = text.replace("\u2019", "'")
+    for phrases in (anchored, free):
+        plain = phrases.sub(r"\g<before>", plain) if phrases is not None else plain
+    return plain.strip().lstrip(",;:. ")
+
+
+def count_words(words: str) -> int:
+    """How many words `said` found."""
+    return sum(1 for word in words.split() if word not in (_START, "?"))
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _probes(pattern: str) -> tuple[str, ...]:
+    """The phrases as they stand among words; to compile hundreds takes longer than to look for them."""
+    phrases = (f" {phrase.replace('^', '^ ')}" for phrase in pattern.casefold().split("|"))
+    # What follows a star belongs to the same word, so that what comes before it is all there is to find.
+    return tuple(
+        phrase[:-1] if phrase.endswith("*") else f"{phrase} " for phrase in phrases if "*" not in phrase[:-1]
+    )
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _cutting(pattern: str) -> tuple[re.Pattern[str] | None, re.Pattern[str] | None]:
+    """What finds the phrases of a pattern in a text as it stands: those that begin a part, and the rest."""
+    phrases = pattern.split("|")
+    found: list[re.Pattern[str] | None] = []
+    for several, before in (
+        ([phrase[1:] for phrase in phrases if phrase.startswith("^")], rf"(?:^|{_PART_END})\s*"),
+        ([phrase for phrase in phrases if not phrase.startswith("^")], r"(?<![\w'-])"),
+    ):
+        either = "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in several)
+        whole = rf"(?P<before>{before})(?:{either})(?![\w'-])[^\S\n]*"
+        found.append(re.compile(whole, re.IGNORECASE) if several else None)
+    return found[0], found[1]
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _starred_inside(pattern: str) -> bool:
+    return "* " in pattern
+
+
+@lru_cache(_KNOWN_PATTERNS)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    phrases = (
+        re.escape(phrase.casefold()).replace(r"\*", r"\S*").replace(r"\^", r"\^ ")
+        for phrase in pattern.split("|")
+    )
+    return re.compile(rf"(?<= )(?:{'|'.join(phrases)})(?= )")
+
+
+FEW_WORDS, MANY_WORDS = 6, 40
+
+_DESIGN = (
+    "architecture*|architectural|design|redesign*",
+    "trade-off*|tradeoff*|pros and cons|versus|vs|alternative*|compare*",
+    "migrat*|rewrite|rearchitect*|replace",
+    "scale|scales|scaling|scalab*|consisten*|availability|fault-toleran*|latency budget",
+    "long-term|long term|consequence*|irreversible|constraint*|requirement*",
+)
+_MANY = 2
+_GROWING = ("decisions", "procedures")
+
+
+class Complexity(StrEnum):
+    """How much a question asks for."""
+
+    SIMPLE = "simple"
+    USUAL = "usual"
+    COMPLEX = "complex"
+
+
+def complexity_of(text: str) -> Complexity:
+    """How much a text asks for; an empty one is usual, since it says nothing of it."""
+    words = said(text)
+    count, designs = count_words(words), sum(has(pattern, words) for pattern in _DESIGN)
+    if count > MANY_WORDS or designs >= _MANY or words.count(" ?") >= _MANY:
+        return Complexity.COMPLEX
+    return Complexity.SIMPLE if 0 < count <= FEW_WORDS and not designs else Complexity.USUAL
+
+
+def scaled(shares: Mapping[str, int], complexity: Complexity) -> dict[str, int]:
+    """The tokens of each section that relevance fills, before they are made to fit a total."""
+    if complexity is Complexity.SIMPLE:
+        return {name: tokens // 2 for name, tokens in shares.items()}
+    if complexity is Complexity.COMPLEX:
+        return {name: tokens * 3 // 2 if name in _GROWING else tokens for name, tokens in shares.items()}
+    return dict(shares)
+
+
+# Tells when a context no longer serves: one rule for each cause.
+#
+# Each rule returns whether it asks for a refresh, and the reason if so.
+
+Verdict: TypeAlias = tuple[bool, RefreshReason | None]
+
+LEAST_SIMILARITY = 0.5
+"""What is said has to have this much to do with a context for the context to serve."""
+
+LEAST_INFORMATION = 6.0
+"""Nats. What is said in words that are more common than that, such as "it works", is about no topic."""
+
+LEAST_CONFIDENCE = 0.5
+"""A frame that is chosen less surely than this is no reason to change it."""
+
+_ABOUT_TO_ACT = (
+    "go ahead|^proceed|let's do it|let's do this|let's go with|do it now|^ship it|^execute|^merge it"
+    "|^deploy it|^apply it|^approve|^approved|make it so|i will go with|i'll go with"
+    "|we go with|pull the trigger|^confirm"
+)
+_GENERAL = ("conversation", "question")
+_NO: Verdict = (False, None)
+
+
+def substance(text: str) -> str:
+    """What is said beside that somebody is about to act, in the words as they stand."""
+    return taken_out(_ABOUT_TO_ACT, text) if has(_ABOUT_TO_ACT, said(text)) else text
+
+
+def beside_thanks(text: str) -> str:
+    """The words of a text beside greetings, thanks and agreement."""
+    return without((*GREETINGS, *ACKNOWLEDGEMENTS, *POLITE), said(text))
+
+
+def frame_switch(current: str | None, choice: FrameChoice, *, similarity: float | None = None) -> Verdict:
+    """Whether another frame was chosen, and surely enough. A context without a frame has none to leave.
+
+    A question on the topic at hand belongs to whatever is being done, and so does a friendly word: these
+    two frames are only switched to with another topic.
+    """
+    if current is None or choice.frame.name == current or choice.confidence < LEAST_CONFIDENCE:
+        return _NO
+    goes_on = similarity is None or similarity >= LEAST_SIMILARITY
+    return _NO if choice.frame.name in _GENERAL and goes_on else (True, RefreshReason.FRAME)
+
+
+def decision_point(text: str, *, current: str | None, acting: bool = False) -> Verdict:
+    """Whether the agent is about to act: it says so, or is told to; and isn't in the decision frame yet."""
+    acts = acting or has(_ABOUT_TO_ACT, said(text))
+    return (True, RefreshReason.DECISION_POINT) if acts and current != "decision" else _NO
+
+
+def new_topic(similarity: float | None) -> Verdict:
+    """Whether what is said has less than half to do with the context; what says nothing is no topic."""
+    return (True, RefreshReason.TOPIC) if similarity is not None and similarity < LEAST_SIMILARITY else _NO
+
+
+def token_pressure(tokens: int, room: int | None) -> Verdict:
+    """Whether a context is larger than the room that is left for it."""
+    return (True, RefreshReason.PRESSURE) if room is not None and tokens > room else _NO

@@ -1,6 +1,6 @@
-"""The layered plan: ten sections, from who the agent is to how well it judges.
+"""The layered plan, its variants, the plan of a working set, and plans by name.
 
-Level: plans. Pure data.
+Pure data.
 
 Order and headings are those of the note on context management; what is known of the user has a section of its
 own. Shares are soft: what one section doesn't need goes to the best candidates of any section. The frame's
@@ -12,29 +12,127 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
 
-from germane.errors import InvalidPlan
-from germane.kinds import CHANGELOG, USER, Kinds
-from germane.model.frame import Frame
+from germane.errors import InvalidInput, InvalidPlan
+from germane.kinds import CHANGELOG, PROFILE, USER, Kinds
 from germane.model.memory import Level
-from germane.model.plan import Alike, Plan, RollOver, Section, Share
+from germane.model.plan import DEFAULT_SHARES, Alike, Frame, Overflow, Plan, RollOver, Section, Share, Style
 from germane.model.query import Filter, Order
-from germane.packing.allocate import allocate
-from germane.plans.complexity import Complexity, scaled
-from germane.plans.history import NO_PAST, Past, history, releases
-from germane.plans.intent import Intent, limit_of
+from germane.packing.sections import allocate
+from germane.plans.frames import frame_named
+from germane.plans.intent import Complexity, Intent, limit_of, scaled
 
 __all__ = [
     "ALWAYS",
     "FLEXIBLE",
+    "FRAMED",
+    "HEADING",
+    "HISTORY",
+    "LAYERS",
     "LONGEST_FIRST",
+    "NO_PAST",
+    "PLANS",
+    "PRESENTATIONS",
+    "TOTAL",
     "Budgeted",
+    "Past",
+    "Presentation",
     "always",
     "budgeted",
     "check_sections",
     "frame_section",
+    "history",
     "layered",
+    "newton_exact",
+    "plan_for",
+    "releases",
+    "relevance",
+    "working",
 ]
+
+# The sections of commits and of releases.
+#
+# Pure data.
+#
+# A repository has thousands of commits, whose short messages share words with any question. So commits have a
+# section with a limit of candidates of its own, which an ordinary question fills last.
+
+HISTORY = "history"
+"""The section of commits."""
+
+HEADING = "## What Was Changed"
+
+_LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
+_CANDIDATES = 100
+_FEW_COMMITS = 2
+"""As many as an ordinary question shows at most: more would be a list of subjects that nobody asked for."""
+_TOKENS_OF_A_COMMIT = 40
+_NEWEST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What a question asks of the past: what was changed (`history`), what happened, or releases.
+
+    `newest` says that it asks for releases and names no topic.
+    """
+
+    history: bool = False
+    looks_back: bool = False
+    releases: bool = False
+    newest: bool = False
+
+
+NO_PAST = Past()
+
+
+def history(kinds: Kinds, past: Past, *, weight: int, budget: int) -> Section:
+    """The section of commits.
+
+    A question on history shows them beside all else, about half a budget of them before other memories are
+    through. Any other question leaves them what nothing else uses.
+    """
+    if past.history:
+        return Section(
+            name=HISTORY,
+            heading=HEADING,
+            kinds=kinds.in_section(HISTORY),
+            share=Share(weight=weight),
+            limit=_CANDIDATES,
+            priority=1.0,
+            levels=_LONGEST_FIRST,
+            alike="kind",
+            each=max(2, budget // (2 * _TOKENS_OF_A_COMMIT)),
+        )
+    return Section(
+        name=HISTORY,
+        heading=HEADING,
+        kinds=kinds.in_section(HISTORY),
+        share=Share(weight=0),
+        limit=_CANDIDATES,
+        levels=_LONGEST_FIRST,
+        items=None if past.looks_back else _FEW_COMMITS,
+        leftover=True,
+    )
+
+
+def releases(*, weight: int, newest: bool) -> Section:
+    """The section of releases: the most relevant, or the `newest` whatever the words of the question."""
+    return Section(
+        name="releases",
+        heading="## Releases",
+        kinds=(CHANGELOG,),
+        share=Share(weight=weight, floor=_FLOOR),
+        order=Order.NEWEST if newest else None,
+        limit=_NEWEST if newest else _CANDIDATES,
+        priority=1.0,
+        levels=_LONGEST_FIRST,
+        dates=True,
+        sources=True,
+    )
+
 
 ALWAYS: Mapping[str, int] = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}
 """Tokens of the sections that are attempted whatever the question is."""
@@ -245,3 +343,206 @@ def _frame_text(frame: Frame) -> str:
     if not frame.questions:
         return frame.description
     return "\n".join([frame.description, "Consider:", *(f"- {question}" for question in frame.questions)])
+
+
+# The layered plan by the letter of the note on context management.
+#
+# Pure data.
+#
+# Its layers have the note's own tokens whatever the frame is; the frame writes its section, gives the
+# priorities of the score and names the domain. Each layer takes its candidates in the order of the note's
+# sum,
+# the summary of one if it fits, else its micro, and ends at the first of which neither does; nothing flows
+# from layer to layer, nothing grows afterwards, and nothing is left out for having little to do with the
+# question. A memory costs what its rendition counts, as there.
+#
+# What it keeps of `layered`: the text as it stands never exceeds the budget, and what forbids something is
+# never left out. The note has its layers add up to 8,000 and the calibration note on top; that is the budget
+# here.
+
+_ALWAYS = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+LAYERS = MappingProxyType({**_ALWAYS, **dict(DEFAULT_SHARES)})
+"""Tokens of each layer, the calibration note among them."""
+
+TOTAL = sum(LAYERS.values())
+"""8,100: the layers' 8,000 and the 100 of the calibration note."""
+
+_SHORT = (Level.SUMMARY, Level.MICRO)
+_FLEXIBLE: tuple[tuple[str, str, int, tuple[Level, ...]], ...] = (
+    # Layer, heading, results of its search, levels. Of episodes the note wants summaries only.
+    ("decisions", "## Relevant Past Decisions", 20, _SHORT),
+    ("facts", "## Known Information", 30, _SHORT),
+    ("procedures", "## Procedure: {title}", 10, _SHORT),
+    ("episodes", "## Past Experience", 10, (Level.SUMMARY,)),
+)
+_OF_DOMAIN = ("censors", "procedures")
+_MANY = 1000
+
+
+def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
+    """The plan for these kinds in this frame. Raises InvalidPlan for a frame of other sections."""
+    check_sections(frame)
+    priorities = dict(frame.priorities)
+    strict = kinds.in_section("identity")
+    identity = replace(always("identity", "## Identity", kinds), kinds=(*strict, *kinds.in_section("user")))
+    censors = replace(always("censors", "## Active Constraints", kinds), levels=_SHORT)
+    sections = (
+        replace(identity, required_kinds=strict, limit=_MANY, priority=4.0),
+        replace(censors, limit=_MANY, priority=3.0),
+        frame_section(frame),
+        replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.0),
+        *(
+            Section(
+                name=name,
+                heading=heading,
+                # The note knows no history of changes: it stands among what happened.
+                kinds=(*kinds.in_section(name), *(kinds.in_section(HISTORY) if name == "episodes" else ())),
+                share=Share(weight=LAYERS[name]),
+                limit=limit,
+                priority=priorities.get(name, _UNKNOWN_PRIORITY),
+                levels=levels,
+                own_heading="{title}" in heading,
+            )
+            for name, heading, limit, levels in _FLEXIBLE
+        ),
+        replace(always("calibration", "## Note", kinds), levels=_SHORT, items=1, advises=True, priority=0.1),
+    )
+    return Plan(
+        name="newton_exact",
+        sections=tuple(map(_to_the_letter, sections)),
+        roll_over=RollOver.NONE,
+        fusion="newton_v1",
+        counts_renditions=True,
+        by_meaning=True,
+    )
+
+
+def _to_the_letter(section: Section) -> Section:
+    """The section, which ends where neither level fits, and has its tokens and no more of any budget."""
+    tokens = LAYERS[section.name]
+    return replace(
+        section,
+        share=Share(weight=tokens, ceiling=tokens),
+        overflow=Overflow.DEGRADE_STOP,
+        of_domain=section.name in _OF_DOMAIN,
+    )
+
+
+# The relevance plan: the layered plan's way to fill a budget, with one section for everything.
+#
+# Pure data.
+
+
+def relevance(kinds: Kinds) -> Plan:
+    """The plan for these kinds; those that need no question (identity, censors, focus) are left to others."""
+    always = {
+        name
+        for section in ("identity", "censors", "focus", "calibration")
+        for name in kinds.in_section(section)
+        if name not in PROFILE
+    }
+    return Plan(
+        name="relevance",
+        roll_over=RollOver.BEST,
+        gate=True,
+        boosts=True,
+        sections=(
+            Section(
+                name="memories",
+                heading="## Relevant Memories",
+                kinds=tuple(kind.name for kind in kinds if kind.name not in always),
+                share=Share(weight=1),
+                limit=200,
+                levels=LONGEST_FIRST,
+                by_session=True,
+                dates=True,
+                sources=True,
+            ),
+        ),
+    )
+
+
+# The plan of a working set: what is held, whole, best first, parted by blank lines, and nothing else.
+#
+# Pure data.
+#
+# It follows the decision record on context assembly: one list, no headings, the values joined by a
+# blank line, a hard limit. What differs: what doesn't fit is skipped and doesn't end the list, so that
+# one long memory can't hide all the shorter ones after it; the blank lines count, since the limit is
+# one of the text as it stands; and a memory has no blank line inside and no heading or tag of its own,
+# so that it can't pose as several, or as an instruction.
+
+Presentation: TypeAlias = Literal["best_first", "reverse"]
+
+PRESENTATIONS: tuple[str, ...] = get_args(Presentation)
+"""The orders in which the memories that were chosen can stand in the text."""
+
+
+def working(
+    *,
+    overflow: Overflow | str = Overflow.SKIP,
+    order: Presentation | str = "best_first",
+    raw: bool = False,
+) -> Plan:
+    """The plan of a working set.
+
+    `overflow`: "skip", "stop" at the first memory that doesn't fit, "degrade" to its summary, or
+    "degrade_stop" where that doesn't fit either.
+    `order`: "best_first", or "reverse" with the best last, nearest to the question that follows; the
+    memories are the same. `raw` leaves texts as they are stored. With "stop" and `raw` the text is
+    that of the decision record. Raises InvalidInput for an unknown overflow or order.
+    """
+    try:
+        overflow = Overflow(overflow)
+    except ValueError:
+        raise InvalidInput(f"Unknown overflow {overflow!r}. Known: {', '.join(Overflow)}.") from None
+    if order not in PRESENTATIONS:
+        raise InvalidInput(f"Unknown order {order!r}. Known orders: {', '.join(PRESENTATIONS)}.")
+    shorter = (Level.SUMMARY, Level.MICRO) if overflow.degrades else ()
+    return Plan(
+        name="working",
+        roll_over=RollOver.NONE,
+        sections=(
+            Section(
+                name="held",
+                heading="",
+                share=Share(weight=1),
+                levels=(Level.FULL, *shorter),
+                overflow=overflow,
+                style=Style.RAW if raw else Style.PARAGRAPHS,
+                reverse=order == "reverse",
+            ),
+        ),
+    )
+
+
+# Plans by name.
+
+PLANS = ("layered", "newton_exact", "relevance", "scoped", "scoped_estimate")
+"""The plans that can be asked for by name."""
+
+FRAMED = ("layered", "newton_exact")
+"""Those of them that are built for a frame."""
+
+
+def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
+    """The plan of that name for these kinds and this frame; a plan is returned as it is.
+
+    Raises InvalidInput for an unknown name, and InvalidPlan for one whose memories stand under no
+    headings: such a list is a working set's.
+    """
+    if isinstance(plan, Plan):
+        if any(section.style is not Style.BULLETS for section in plan.sections):
+            raise InvalidPlan(
+                f"Plan {plan.name!r} is a list of paragraphs, for what a working set holds: "
+                "engine.working_set().assemble(...). Write bullets to assemble from the whole store."
+            )
+        return plan
+    if plan in FRAMED:
+        built = layered if plan == "layered" else newton_exact
+        return built(kinds, frame_named(frame) if isinstance(frame, str) else frame)
+    if plan == "relevance":
+        return relevance(kinds)
+    raise InvalidInput(
+        f"Unknown plan {plan!r}. Known plans: {', '.join(PLANS)}. Or pass a germane.Plan of your own."
+    )

@@ -1,6 +1,6 @@
-"""The scoped plan: what a project knows, what is known of a task, what is known of the paths it touches.
+"""The scoped plan: what a project knows, what is known of a task, and of the paths it touches.
 
-Level: plans. Pure data.
+Pure data.
 
 Shares, order of kinds and roll-over are those of the decision record on context budgets; `ESTIMATE` is that
 record to the letter. `SCOPED` adds what it left for later: relevance between kind and recency, a
@@ -13,16 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from fractions import Fraction
-from typing import Self
+from typing import Any, Self
 
 from germane.errors import InvalidInput, InvalidPlan, shown
 from germane.kinds import COMMIT, Kinds
-from germane.model.memory import Level
-from germane.model.plan import Overflow, Plan, RollOver, Section, Share
+from germane.model.memory import Level, Scope
+from germane.model.plan import KindsFirst, Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Filter
-from germane.model.scope import Scope
-from germane.model.work import KindsFirst
-from germane.plans.history import HEADING, HISTORY
+from germane.plans.layered import HEADING, HISTORY
 
 __all__ = [
     "ESTIMATE",
@@ -33,6 +31,7 @@ __all__ = [
     "Profile",
     "Scoped",
     "scoped",
+    "scoped_from",
     "with_history",
 ]
 
@@ -307,3 +306,44 @@ ESTIMATE = Scoped(
     estimate=True,
 )
 """The decision record to the letter: contents alone are estimated, and recency is the only tie-break."""
+
+
+# Reads the settings of the scoped plan from a mapping, as a configuration file holds them.
+#
+# Pure: who reads the file is `germane.importers`.
+
+_GROUPS = ("boards", "columns", "task_types")
+
+
+def scoped_from(settings: Mapping[str, Any], *, source: str) -> Scoped:
+    """The plan that `settings`, the table `scoped` of a configuration file, describes.
+
+    Raises InvalidInput for a setting that there isn't or a value that isn't of its sort, and InvalidPlan for
+    shares that don't sum to one; `source` names the file in these.
+    """
+    groups = {name: settings[name] for name in _GROUPS if name in settings}
+    own = {name: value for name, value in settings.items() if name not in groups}
+    checked = _checked(own, PLAN_SETTINGS, where=f"[scoped] of {source}", more=_GROUPS)
+    for name, group in groups.items():
+        if not isinstance(group, Mapping) or not all(isinstance(each, Mapping) for each in group.values()):
+            raise InvalidInput(
+                f"[scoped.{name}] of {source} is no table of tables: write [scoped.{name}.NAME]."
+            )
+        checked[name] = {
+            title: Profile(**_checked(each, PROFILE_SETTINGS, where=f"[scoped.{name}.{title}] of {source}"))
+            for title, each in group.items()
+        }
+    return Scoped(**checked)
+
+
+def _checked(
+    settings: Mapping[str, Any], known: Mapping[str, Check], *, where: str, more: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    for name, value in settings.items():
+        if name not in known:
+            named = ", ".join((*known, *more))
+            raise InvalidInput(f"{where} has no setting {name!r}. There are: {named}.")
+        passes, form = known[name]
+        if not passes(value):
+            raise InvalidInput(f"{name} = {value!r} in {where} can't be used: it has to be {form}.")
+    return dict(settings)

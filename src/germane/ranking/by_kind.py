@@ -1,32 +1,43 @@
-"""The ranking of a plan whose kinds come first: relevance by the same scores as anywhere, then the order.
-
-Level: ranking (imports protocols, model and errors; never retrieval or stores). Pure.
-"""
+"""Ranks memories by kind, then by place, relevance and time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from germane.lifecycle import is_obsolete
+from germane.model.context import Note, Ranked, short_id
 from germane.model.learning import Weights
-from germane.model.memory import Status
-from germane.model.query import Candidate, Found, Query
-from germane.model.slate import Slate
-from germane.model.work import KindsFirst, Work
+from germane.model.memory import Memory, Status
+from germane.model.plan import KindsFirst, Work
+from germane.model.query import Candidate, Found, Query, Slate
 from germane.protocols import Scorer
-from germane.ranking.gate import Gated, gate, outside
-from germane.ranking.identifiers import identifiers_in
-from germane.ranking.in_columns import Signals, signals_of
-from germane.ranking.kinds_first import NOTHING_KNOWN, Known, each_once, kinds_first
-from germane.ranking.relevance import parts_of, rank
-from germane.ranking.standing import OBSOLETE, asks_for_history
+from germane.ranking.relevance import Gated, gate, outside, parts_of, rank
+from germane.ranking.scores import OBSOLETE, asks_for_history
+from germane.ranking.signals import Signals, identifiers_in, signals_of
+from germane.ranking.similarity import Ranking
+from germane.scopes import closeness, closeness_to
 
-__all__ = ["by_kind"]
+__all__ = [
+    "MOST_OUTCOME",
+    "MOST_STALE",
+    "NOTHING_KNOWN",
+    "OBSOLETE_PENALTY",
+    "ByKind",
+    "Known",
+    "by_kind",
+    "each_once",
+    "in_precedence",
+    "kinds_first",
+    "kinds_first_notes",
+]
 
 _SUPERSEDED = Status.SUPERSEDED
 
@@ -152,3 +163,295 @@ def _could_pass(candidate: Candidate, least_cosine: float) -> bool:
     return bool(signals.get("coverage") or signals.get("lexical")) or (
         signals.get("semantic", 0.0) >= least_cosine
     )
+
+
+# Ranks memories by kind, then by place, relevance and time: what a project knows, for a task.
+#
+# The order of kinds and the tie-break by the time of the last update are those of the decision record that
+# the scoped plan comes from. Between them stand the nearest path, and a score: what a memory has to do
+# with the task, how work turned out with it, and whether it may be out of date.
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+MOST_OUTCOME = 0.5
+"""What all success or failure there ever was can add or take: as much as half of a full match of words."""
+
+MOST_STALE = 0.5
+"""What being out of date can take: part of it for a file that changed, part for age."""
+
+OBSOLETE_PENALTY = 1.0
+"""What no longer holding takes, as a part of the score; it comes last within its kind whatever the score."""
+
+_A_KIND = 10.0
+"""What a kind counts more than the next: more than all that can be said of a memory within its kind."""
+_CHANGED, _AGE = 0.3, 0.2
+_NAMED = 5
+_ID = attrgetter("ref")
+_TIMES = attrgetter("updated_at", "created_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What is known of candidates' relevance: numbers to add to each one's score, and the parts by place.
+
+    Each of `addends` has a number for every candidate, 0 where it has none of that part.
+    """
+
+    addends: Sequence[Sequence[float]]
+    parts: Callable[[int], Mapping[str, float]]
+
+    @classmethod
+    def in_columns(cls, columns: Mapping[str, NDArray[np.float64]]) -> Known:
+        """By columns of parts; NaN stands for a part that a candidate doesn't have."""
+        lists = {name: column.tolist() for name, column in columns.items()}
+        return cls(
+            addends=[np.where(np.isnan(column), 0.0, column).tolist() for column in columns.values()],
+            parts=lambda place: {
+                name: column[place] for name, column in lists.items() if not math.isnan(column[place])
+            },
+        )
+
+    @classmethod
+    def by_id(cls, candidates: Slate, relevant: Mapping[str, Mapping[str, float]]) -> Known:
+        """By the parts of those that have to do with the task."""
+        parts = [relevant.get(one.ref, {}) for one in candidates.memories]
+        names = dict.fromkeys(name for each in parts for name in each)
+        return cls(
+            addends=[[each.get(name, 0.0) for each in parts] for name in names], parts=parts.__getitem__
+        )
+
+
+NOTHING_KNOWN = Known(addends=(), parts=lambda _: {})
+"""Where relevance isn't asked for, or says nothing."""
+
+
+class ByKind(Ranking):
+    """A ranking by kinds, which tells who has a part without making any of them."""
+
+    __slots__ = ("_places", "_rest")
+
+    def __init__(self, made: _Made, places: Sequence[int]) -> None:
+        """`places` are those of the candidates, in rank order."""
+        super().__init__(
+            [made.candidates.memories[place] for place in places],
+            [made.scores[place] for place in places],
+            lambda number: made.ranked(places[number]),
+        )
+        self._places, self._rest = places, made.rest
+
+    def having(self, part: str) -> list[Memory]:
+        """The memories with this part beside kind and relevance."""
+        held = self._rest[part]
+        return [one for one, place in zip(self.memories, self._places, strict=True) if place in held]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """All that scores are made of, by the places of the candidates; `rest` are parts that few have."""
+
+    candidates: Slate
+    kinds: Sequence[float]
+    known: Known
+    rest: Mapping[str, Mapping[int, float]]
+    scores: Sequence[float]
+
+    def ranked(self, place: int) -> Ranked:
+        parts = {"kind": self.kinds[place], **self.known.parts(place)}
+        for name, values in self.rest.items():
+            if place in values:
+                parts[name] = values[place]
+        return Ranked(candidate=self.candidates[place], score=self.scores[place], parts=parts)
+
+
+def kinds_first(
+    candidates: Slate, how: KindsFirst, *, known: Known = NOTHING_KNOWN, work: Work, now: datetime
+) -> ByKind:
+    """The candidates in the order of `in_precedence`, with the parts of their scores.
+
+    The parts are `kind`, those of relevance, `path` (how closely its places fit the nearest path, from 0 to
+    1), `outcome`, `stale` and `obsolete`. The order of the candidates doesn't matter.
+    """
+    memories = candidates.memories
+    given, others = how.priorities, how.others
+    priorities = [given.get(one.kind, others) for one in memories]
+    by_priority = {each: _A_KIND * (others - each) for each in set(priorities)}
+    kinds = [by_priority[each] for each in priorities]
+    rest = {
+        "path": _paths(memories, work),
+        "outcome": _outcomes(memories, work),
+        "stale": _stale(memories, how, work, now),
+        "obsolete": _obsolete(memories, how),
+    }
+    addends = [kinds, *known.addends, *(_column(each, len(memories)) for each in rest.values() if each)]
+    # The sum is exact, so that numbers of nothing don't change it.
+    scores = kinds if len(addends) == 1 else list(map(math.fsum, zip(*addends, strict=True)))
+    made = _Made(candidates=candidates, kinds=kinds, known=known, rest=rest, scores=scores)
+    paths, obsolete = (_column(rest[name], len(memories)) for name in ("path", "obsolete"))
+    return ByKind(made, _ordered(memories, priorities, obsolete, paths, scores))
+
+
+def _ordered(
+    memories: Sequence[Memory],
+    priorities: Sequence[int],
+    obsolete: Sequence[float],
+    paths: Sequence[float],
+    scores: Sequence[float],
+) -> list[int]:
+    """The places in the order that `in_precedence` gives; times are read where all else is the same."""
+    codes = {priority: code for code, priority in enumerate(sorted(set(priorities)))}
+    keys = (
+        -np.array(scores, dtype=np.float64),
+        -np.array(paths, dtype=np.float64),
+        -np.array(obsolete, dtype=np.float64),
+        np.array([codes[each] for each in priorities], dtype=np.int64),
+    )
+    order = np.lexsort(keys)
+    places: list[int] = order.tolist()
+    differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+    starts = [0, *(np.flatnonzero(differs) + 1).tolist(), len(places)]
+    for start, end in pairwise(starts):
+        if end - start > 1:
+            tied = sorted(places[start:end], key=lambda place: _ID(memories[place]))
+            tied.sort(key=lambda place: _TIMES(memories[place]), reverse=True)
+            places[start:end] = tied
+    return places
+
+
+def _column(values: Mapping[int, float], count: int) -> list[float]:
+    column = [0.0] * count
+    for place, value in values.items():
+        column[place] = value
+    return column
+
+
+def _paths(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+    if not work.paths:
+        return {}
+    near = closeness_to(work.paths)
+    return {
+        place: path
+        for place, one in enumerate(memories)
+        # Most stand neither on a path nor name one, and there are hundreds.
+        if (one.metadata or one.scope.name == "path") and (path := near(one))
+    }
+
+
+def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+    leanings = work.leanings
+    if not leanings:
+        return {}
+    return {
+        place: MOST_OUTCOME * lean for place, one in enumerate(memories) if (lean := leanings.get(one.ref))
+    }
+
+
+def _obsolete(memories: Sequence[Memory], how: KindsFirst) -> dict[int, float]:
+    if not how.obsolete_last:
+        return {}
+    return {place: -OBSOLETE_PENALTY for place, one in enumerate(memories) if is_obsolete(one)}
+
+
+def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetime) -> dict[int, float]:
+    if how.stale_after is None:
+        return {}
+    if now - _EARLIEST <= how.stale_after:
+        return {}
+    oldest = now - how.stale_after
+    return {
+        place: -stale
+        for place, one in enumerate(memories)
+        if (work.changed or one.updated_at < oldest) and (stale := _staleness(one, how, work, oldest))
+    }
+
+
+def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
+    """The memories in the order of their kinds, paths, scores and times, whatever their section.
+
+    Within a kind, what is obsolete comes last. Of two that are alike in all of these, the one created later
+    comes first, and then the one of the smaller id: what one import stored at one moment stands as its source
+    had it. So the order is total.
+    """
+    ordered = sorted(ranked, key=lambda one: _ID(one.memory))
+    ordered.sort(key=lambda one: _TIMES(one.memory), reverse=True)
+    # Sorting is stable, so that the times decide where all of this is the same.
+    priorities, others = how.priorities, how.others
+    ordered.sort(
+        key=lambda one: (
+            priorities.get(one.candidate.memory.kind, others),
+            "obsolete" in one.parts,
+            -one.parts.get("path", 0.0),
+            -one.score,
+        )
+    )
+    return ordered
+
+
+def each_once(sections: Sequence[Slate]) -> list[Slate]:
+    """The candidates of each section, a memory once: its latest version, in the first section that has it."""
+    heads: dict[str, Memory] = {}
+    for section in sections:
+        for memory in section.memories:
+            held = heads.setdefault(memory.id, memory)
+            if held is not memory and memory.version > held.version:
+                heads[memory.id] = memory
+    placed: set[str] = set()
+    kept: list[Slate] = []
+    for section in sections:
+        here = [
+            place
+            for place, one in enumerate(section.memories)
+            if heads[one.id].version == one.version and one.id not in placed
+        ]
+        placed.update([section.memories[place].id for place in here])
+        kept.append(section.at(here))
+    return kept
+
+
+def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: datetime) -> Iterator[Note]:
+    """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
+    stale = [one for section in ranked for one in _having(section, "stale")]
+    if stale:
+        told = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
+        more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
+        yield Note(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
+    moved = sum(len(_having(section, "outcome")) for section in ranked)
+    if moved:
+        yield Note(
+            code="outcomes",
+            text=f"How work turned out before moves {moved} of {sum(map(len, ranked))} memories within their "
+            "kind.",
+        )
+
+
+def _having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
+    if isinstance(ranked, ByKind):
+        return ranked.having(part)
+    return [one.memory for one in ranked if part in one.parts]
+
+
+def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:
+    """From 0 to MOST_STALE; what was updated after `oldest` isn't stale for its age."""
+    stale = _CHANGED if work.changed and _changed_since(memory, work.changed) else 0.0
+    if how.stale_after is not None and memory.updated_at < oldest:
+        # Rises from 0 where it begins, to half of the most at twice that age.
+        stale += _AGE * (1.0 - how.stale_after / (oldest - memory.updated_at + how.stale_after))
+    return stale
+
+
+def _changed_since(memory: Memory, changed: Mapping[str, datetime]) -> str | None:
+    """A file that a note is on and that was changed after the note was written.
+
+    Only a path scope makes a memory a note on a file: a decision that governs a path is meant to
+    outlive changes there.
+    """
+    if memory.scope.name != "path":
+        return None
+    newer = [path for path, at in sorted(changed.items()) if at > memory.updated_at]
+    return next((path for path in newer if closeness(memory, [path])), None)
+
+
+def _why_stale(memory: Memory, work: Work, now: datetime) -> str:
+    path = _changed_since(memory, work.changed)
+    if path is not None:
+        return f"written before {path} was changed"
+    days = (now - memory.updated_at) // timedelta(days=1)
+    return f"not updated for {days} days"

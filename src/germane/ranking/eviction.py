@@ -1,6 +1,4 @@
-"""Who leaves a working set when it needs room. Pure: it decides, and whoever keeps the set applies it.
-
-Level: ranking (imports ranking, model and errors; never retrieval or stores).
+"""Which memories leave a working set when it needs room: by importance and by age.
 
 | policy               | leaves first                                                            |
 |----------------------|-------------------------------------------------------------------------|
@@ -16,20 +14,65 @@ An entry's age counts from when it entered the set, or from another moment that 
 age. The default lets accesses decide between them, so that of two equally important entries the one that is
 in use stays. The logarithm has 1 added, as that record has it: without it, whatever was never accessed
 would be worth nothing.
+
+Learns from use how important each memory is to one agent. Pure, and the same on every machine.
+
+Of what a context showed, a share was used. A memory that did no better than the others of its contexts is
+as important as it was set to be; one that was used twice as often as they is twice as important. Observed
+uses over expected uses say how often, where a context adds its share of used memories to what is expected
+of each that it showed. Nine showings prove little, so the ratio is drawn toward 1 by a beta prior that is
+worth `PRIOR_SHOWINGS` showings with the expected rate:
+
+    factor = 1 + showings / (showings + PRIOR_SHOWINGS) * (uses / expected - 1)
+
+It is kept from LEAST_FACTOR to MOST_FACTOR, and what it makes of an importance from 0 to 10. So an
+importance of 0 stays 0, and no other moves by more than a factor of 2, whatever is used: the number
+that a user set goes on to count. A pinned memory keeps the importance that was set for it.
+
+How a memory loses weight with age. Pure.
+
+hyperbolic   1 / (1 + age / hours)    half at `hours`, a third at twice that, a quarter at three times
+    exponential  2 ^ (-age / hours)       half at `hours`, a quarter at twice that: a half-life
+    none         1
+
+`hours` is therefore the half-value age of both, and a half-life of the exponential shape alone. The
+hyperbolic one with one hour is that of the decision record on context assembly, which calls it a
+half-life.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, get_args
 
-from germane.errors import InvalidInput
-from germane.model.held import AgeBasis, Evicted, Eviction, Held
-from germane.ranking.importance import LearnedImportance, importance_of
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["EVICTION_POLICIES", "EvictionPolicy", "Value", "evict", "lacking"]
+from germane.errors import InvalidInput
+from germane.model.learning import Example
+from germane.model.validation import checked_fields
+from germane.model.working_set import AgeBasis, Evicted, Eviction, Held
+
+__all__ = [
+    "EVICTION_POLICIES",
+    "LEAST_FACTOR",
+    "LEAST_SHOWINGS",
+    "MOST_FACTOR",
+    "PRIOR_SHOWINGS",
+    "Decay",
+    "EvictionPolicy",
+    "LearnedImportance",
+    "Shape",
+    "Value",
+    "evict",
+    "importance_of",
+    "lacking",
+    "learn_importance",
+]
 
 EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weighted", "importance-age"]
 
@@ -157,3 +200,131 @@ def _checked(value: Value, now: datetime) -> Callable[[Held], float]:
         return worth
 
     return checked
+
+
+PRIOR_SHOWINGS = 10.0
+"""What the prior is worth: after so many showings, half of what use says is believed."""
+
+LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
+"""However much feedback says so, no memory counts less or more than this times its set importance."""
+
+LEAST_SHOWINGS = 2
+"""One showing says more about the question than about the memory, and changes nothing."""
+
+_MOST_IMPORTANT = 10.0
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnedImportance:
+    """What use says of one memory: its importance is `factor` times the one that was set.
+
+    `uses` of `showings` were reported, where `expected` would have been usual.
+    """
+
+    factor: float
+    showings: int
+    uses: int
+    expected: float
+
+    def of(self, importance: float) -> float:
+        """The importance that follows from the one that was set, from 0 to 10."""
+        return min(importance * self.factor, _MOST_IMPORTANT)
+
+    def explain(self, importance: float) -> str:
+        """Both importances and what the second rests on, in words."""
+        return (
+            f"importance set {importance:.1f}, learned {self.of(importance):.1f} "
+            f"from {self.showings} showing{'s'[: self.showings != 1]}"
+        )
+
+
+def learn_importance(
+    examples: Iterable[Example], *, prior_showings: float = PRIOR_SHOWINGS
+) -> Mapping[str, LearnedImportance]:
+    """What use says of each memory, by memory id; a memory without enough of it isn't named.
+
+    A context of which all was used, or nothing, says nothing and isn't counted. The order of the
+    examples doesn't matter. Raises InvalidInput for a `prior_showings` that isn't above 0.
+    """
+    if not prior_showings > 0:
+        raise InvalidInput(
+            f"prior_showings={prior_showings} holds nothing. Give a number of showings above 0."
+        )
+    contexts: dict[str, dict[str, bool]] = defaultdict(dict)
+    for one in examples:
+        contexts[one.context][one.memory_id] = one.used or contexts[one.context].get(one.memory_id, False)
+    showings: dict[str, int] = defaultdict(int)
+    uses: dict[str, int] = defaultdict(int)
+    expected: dict[str, float] = defaultdict(float)
+    # In one order, so that the sums don't depend on that of the examples.
+    for _, shown in sorted(contexts.items()):
+        share = sum(shown.values()) / len(shown)
+        if 0.0 < share < 1.0:
+            for memory_id, used in shown.items():
+                showings[memory_id] += 1
+                uses[memory_id] += used
+                expected[memory_id] += share
+    return {
+        memory_id: LearnedImportance(
+            factor=_factor(count, uses[memory_id], expected[memory_id], prior_showings),
+            showings=count,
+            uses=uses[memory_id],
+            expected=round(expected[memory_id], _DIGITS),
+        )
+        for memory_id, count in sorted(showings.items())
+        if count >= LEAST_SHOWINGS
+    }
+
+
+def importance_of(held: Held, learned: Mapping[str, LearnedImportance]) -> float:
+    """The importance that counts: the learned one, unless the memory is pinned or nothing was learned."""
+    own = held.memory.importance
+    known = None if held.stays else learned.get(held.memory.id)
+    return own if known is None else known.of(own)
+
+
+def _factor(showings: int, uses: int, expected: float, prior_showings: float) -> float:
+    believed = showings / (showings + prior_showings)
+    factor = 1.0 + believed * (uses / expected - 1.0)
+    return round(min(max(factor, LEAST_FACTOR), MOST_FACTOR), _DIGITS)
+
+
+Shape: TypeAlias = Literal["hyperbolic", "exponential", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
+class Decay:
+    """The weight of a memory by its age, from 1 when it is new towards 0.
+
+    `hours` is the age at which the weight is one half, `basis` the moment from which a held memory
+    ages. Raises InvalidInput for an unknown shape or basis, and for `hours` that aren't a finite
+    number above 0.
+    """
+
+    shape: Shape = "hyperbolic"
+    hours: float = 1.0
+    basis: AgeBasis = AgeBasis.CREATED
+
+    def __post_init__(self) -> None:
+        if not 0 < self.hours < math.inf:
+            raise InvalidInput(
+                f"hours={self.hours} can't be the age that halves a weight. Give a finite number above 0, "
+                'or shape="none" for no decay.'
+            )
+
+    def weight(self, age_hours: float) -> float:
+        """The weight at an age in hours; an age below 0 counts as 0, since clocks can run backwards."""
+        age = max(age_hours, 0.0)
+        if self.shape == "hyperbolic":
+            return 1.0 / (1.0 + age / self.hours)
+        if self.shape == "exponential":
+            return math.exp2(-age / self.hours)
+        return 1.0
+
+    def weights(self, ages: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The weights at many ages, each the same as `weight` gives."""
+        if self.shape == "hyperbolic":
+            return 1.0 / (1.0 + np.maximum(ages, 0.0) / self.hours)
+        return np.array([self.weight(age) for age in ages.tolist()], dtype=np.float64)

@@ -1,12 +1,11 @@
-"""Learns from use what each part of a score is worth to one agent. Pure, and the same on every machine.
+"""Learns from use what each part of a score is worth, which memories are used, and how well an agent
+judges.
 
-Level: ranking (imports model and errors; never retrieval or stores).
-
-Of what one context showed, some memories were used and some were not. Let a used memory with the
-parts x compete with the unused ones of its context, so that it wins with the probability
-exp(t·x) / (exp(t·x) + sum over the unused n of exp(t·n)): a conditional logit (McFadden 1974). What
-a user asks for and how much a context shows then say nothing, since only memories of one context
-are compared. Each context counts the same, however many memories were used in it.
+Of what one context showed, some memories were used and some were not. Let a used memory with the parts x
+compete with the unused ones of its context, so that it wins with the probability exp(t·x) / (exp(t·x) +
+sum over the unused n of exp(t·n)): a conditional logit (McFadden 1974). What a user asks for and how much
+a context shows then say nothing, since only memories of one context are compared. Each context counts the
+same, however many memories were used in it.
 
 The coefficients are t = steepness * weights, fitted in turns. The steepness, which they have
 together, is how well the score says what is used. The weights are fitted against a prior that holds
@@ -18,25 +17,42 @@ they stay equal.
 
 from __future__ import annotations
 
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.learning import Example, Weights
-from germane.model.trace import Note
+from germane.model.context import Note
+from germane.model.learning import Attested, Example, Judgement, Weights
+from germane.model.memory import Memory, Outcome
 
 __all__ = [
+    "FEWEST",
+    "HALF_AFTER",
+    "HALF_LIFE",
+    "LEAST",
+    "LEAST_SHOWN",
     "LEAST_WEIGHT",
+    "MOST",
     "MOST_WEIGHT",
+    "NAMED",
+    "NEUTRAL_BIAS",
     "PRIOR_STRENGTH",
+    "SHOWN",
     "WEIGHABLE",
+    "calibrated",
     "fit_weights",
+    "judged_by",
+    "leanings",
     "learned_note",
     "signals_of",
+    "usefulness",
 ]
 
 PRIOR_STRENGTH = 50.0
@@ -186,3 +202,136 @@ def _weights(choices: _Choices, steepness: float, prior_strength: float, *, star
         found -= step * min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), _LONGEST_STEP))
     # Nothing shown counts against being used; so the mean stays above 0 as well.
     return np.maximum(found, _LEAST)
+
+
+# Tells which memories are used more and which less than others, of those that are shown.
+#
+# Of what an agent was shown, a part is used: its usual rate. A memory's own rate, drawn towards that one by
+# two showings' worth, divided by it and held between 0.5 and 1.5, is its factor. It is 1 until a memory was
+# shown twice. What was judged long ago counts less: half after 500 judgements, so that a memory that was of
+# no use once can come back.
+
+LEAST, MOST = 0.5, 1.5
+LEAST_SHOWN = 2
+"""Showings below which nothing is said of a memory."""
+HALF_AFTER = 500
+"""Judgements after which one counts half."""
+
+_DRAWN = 2.0
+
+
+def usefulness(examples: Sequence[Example]) -> Mapping[str, float]:
+    """The factors that aren't 1, by memory id. The order of the examples doesn't matter."""
+    latest = max((one.given for one in examples), default=0)
+    times: Counter[str] = Counter(one.memory_id for one in examples)
+    shown: dict[str, float] = {}
+    used: dict[str, float] = {}
+    for one in sorted(examples, key=lambda each: (each.memory_id, each.given, each.context)):
+        weight = 0.5 ** ((latest - one.given) / HALF_AFTER)
+        shown[one.memory_id] = shown.get(one.memory_id, 0.0) + weight
+        used[one.memory_id] = used.get(one.memory_id, 0.0) + weight * one.used
+    usual = sum(used.values()) / sum(shown.values()) if shown else 0.0
+    if not usual:
+        return {}
+    factors = {
+        memory_id: round(_factor(used[memory_id], shown[memory_id], usual), _DIGITS)
+        for memory_id, count in times.items()
+        if count >= LEAST_SHOWN
+    }
+    return {memory_id: factor for memory_id, factor in factors.items() if factor != 1.0}
+
+
+def _factor(used: float, shown: float, usual: float) -> float:
+    rate = (used + _DRAWN * usual) / (shown + _DRAWN)
+    return min(max(rate / usual, LEAST), MOST)
+
+
+# What success and failure say of the memories that were shown.
+#
+# Each outcome is a vote for or against a memory, by its worth and its weight, that halves every 90 days. With
+# s votes for and f against, the chance that the next work succeeds is (s + 1) / (s + f + 2), Laplace's
+# rule of succession; a leaning is how far that is from even, from -1 to 1. So one failure says little, no
+# number of outcomes says everything, later ones outweigh earlier ones, and what nobody confirms fades.
+
+HALF_LIFE = timedelta(days=90)
+"""After so long an outcome counts half."""
+
+NAMED, SHOWN = 1.0, 0.25
+"""What an outcome says of a memory that was named with it, and of one that was merely shown."""
+
+_OUTCOME_LEAST = 1e-3
+
+
+def leanings(attested: Iterable[Attested], *, now: datetime) -> Mapping[str, float]:
+    """How work turned out with each memory, from -1 to 1, by id; nothing for what leans neither way.
+
+    The order of what is attested doesn't matter.
+    """
+    votes: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    for one in attested:
+        weight = one.weight * 0.5 ** (max(now - one.at, timedelta(0)) / HALF_LIFE)
+        votes[one.memory_id].append((weight * one.worth, weight * (1.0 - one.worth)))
+    found = {memory_id: _leaning(its) for memory_id, its in sorted(votes.items())}
+    return {memory_id: lean for memory_id, lean in found.items() if abs(lean) >= _OUTCOME_LEAST}
+
+
+def _leaning(votes: Iterable[tuple[float, float]]) -> float:
+    given = list(votes)
+    success = math.fsum(each[0] for each in given)
+    failure = math.fsum(each[1] for each in given)
+    return 2.0 * (success + 1.0) / (success + failure + 2.0) - 1.0
+
+
+# How well an agent judges itself: the confidence of its decisions beside what became of them.
+#
+# The score is Brier's (1950): the mean of (confidence - outcome)^2, from 0 for a prophet to 1; whoever
+# always says 0.5 gets 0.25.
+
+FEWEST: Final = 10
+"""Decisions with an outcome below which nothing can be said."""
+NEUTRAL_BIAS: Final = 0.05
+"""How far confidence may lie from what came true before it counts as a leaning."""
+
+_WORTH: Final = {Outcome.SUCCESS: 1.0, Outcome.PARTIAL: 0.5, Outcome.FAILURE: 0.0}
+
+
+def calibrated(decisions: Iterable[Memory]) -> Judgement:
+    """Brier score, bias and one sentence of advice, from decisions with a confidence and an outcome.
+
+    A success counts 1, a partial one 0.5, a failure 0; pending and abandoned ones say nothing. A
+    decision whose confidence nobody gave has 1, and is left out: it was never an estimate.
+    """
+    pairs = [pair for pair in map(judged_by, decisions) if pair is not None]
+    count = len(pairs)
+    if count == 0:
+        return Judgement(count=0, brier=None, bias=None, success=None, advice=_too_few(0))
+    brier = sum((confidence - worth) ** 2 for confidence, worth in pairs) / count
+    bias = sum(confidence - worth for confidence, worth in pairs) / count
+    success = sum(worth for _, worth in pairs) / count
+    advice = _too_few(count) if count < FEWEST else _advice(success, bias, brier, count)
+    return Judgement(count=count, brier=brier, bias=bias, success=success, advice=advice)
+
+
+def judged_by(decision: Memory) -> tuple[float, float] | None:
+    """The confidence and the worth of what became of it; None for what says nothing."""
+    worth = None if decision.outcome is None else _WORTH.get(decision.outcome)
+    if worth is None or decision.confidence >= 1.0:
+        return None
+    return decision.confidence, worth
+
+
+def _advice(success: float, bias: float, brier: float, count: int) -> str:
+    seen = f"Of {count} decisions {success:.0%} came true (Brier score {brier:.3f})"
+    if bias > NEUTRAL_BIAS:
+        return f"{seen}: you are over-confident by {bias:.0%}; ask what speaks against your choice."
+    if bias < -NEUTRAL_BIAS:
+        return f"{seen}: you are under-confident by {-bias:.0%}; trust your analysis more."
+    return f"{seen}: your confidence is about right."
+
+
+def _too_few(count: int) -> str:
+    decisions = "decision has" if count == 1 else "decisions have"
+    return (
+        f"{count or 'No'} {decisions} both a confidence and an outcome; with fewer than {FEWEST}, it is too "
+        "early to say how well you judge."
+    )

@@ -1,8 +1,7 @@
 """A memory at three lengths, made when it is written: by its kind's template and a shortener.
 
-Level: kinds (imports protocols, model and errors). Pure: the same text, kind and counter give the
-same renditions. The shortener only extracts: it keeps whole sentences from the start, and where
-not even one fits, whole words; it never cuts inside either.
+Pure: the same text, kind and counter give the same renditions. The shortener only extracts: it keeps
+whole sentences from the start, and where not even one fits, whole words; it never cuts inside either.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions.prose import (
     Passage,
+    argument_of,
     as_text,
+    decisive,
     is_marked,
     names_of_images,
     passages_of,
@@ -26,7 +27,6 @@ from germane.renditions.prose import (
     sentence_ends,
     sentences_of,
 )
-from germane.renditions.reasons import argument_of, decisive
 
 __all__ = [
     "MICRO_TOKENS",

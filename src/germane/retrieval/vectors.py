@@ -1,6 +1,6 @@
 """Vectors of one agent in memory, compared exactly; and the check of what an embedder returned.
 
-Level: retrieval (imports errors and model only). Pure: no clock, no I/O; what it holds is a cache.
+Pure: no clock, no I/O; what it holds is a cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import EmbeddingFailed
-from germane.model.vector import Vector
+from germane.model.memory import Vector
 
 __all__ = ["Compared", "VectorRows", "validate"]
 

@@ -1,7 +1,6 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
 """The contract that every store has to pass, as a class for pytest.
 
-Level: testing (nothing of the package imports it). A store's own test is a subclass:
+A store's own test is a subclass:
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -19,18 +18,25 @@ import pytest
 
 from germane.errors import GermaneError, NotFound
 from germane.model.change import Insert, Purge, SetStatus
-from germane.model.memory import Status
+from germane.model.ledger import EmbeddingIdentity
+from germane.model.memory import GLOBAL, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
-from germane.model.scope import GLOBAL, Scope
-from germane.model.stats import EmbeddingIdentity
 from germane.protocols import Checkable, Store
-from germane.testing.builders import START, make_id, make_memories, make_memory, make_vector
-from germane.testing.contract_changes import AGENT, EVERY, ChangesContract, insert
-from germane.testing.contract_embedding import EmbeddingContract
-from germane.testing.contract_places import PlacesContract
+from germane.testing.contract_changes import (
+    AGENT,
+    EVERY,
+    ChangesContract,
+    EmbeddingContract,
+    PlacesContract,
+    insert,
+)
 from germane.testing.contract_search import SearchContract, ask, ids
+from germane.testing.fakes import START, make_id, make_memories, make_memory, make_vector
 
 __all__ = ["EMBEDDING", "OpenStore", "StoreContract"]
+
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+
 
 EMBEDDING = EmbeddingIdentity(name="contract", dimension=8)
 """The model that the contract's vectors come from."""

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises of writing: changes are applied together or not at all, each as its docstring says.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of writing, of embedding, and of where memories apply."""
 
 from __future__ import annotations
 
@@ -14,14 +10,15 @@ import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import Applied, Change, Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Memory, Outcome, Status, Trust
-from germane.model.query import Filter
-from germane.model.scope import Scope
-from germane.model.vector import Vector
+from germane.model.memory import GLOBAL, NOWHERE, Memory, Outcome, Scope, Status, Trust, Vector
+from germane.model.query import Filter, Order, Query, Slice
 from germane.protocols import Store
-from germane.testing.builders import START, make_id, make_memories, make_memory, make_revision, make_vector
+from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision, make_vector
 
-__all__ = ["ChangesContract", "insert"]
+__all__ = ["ChangesContract", "EmbeddingContract", "PlacesContract", "insert"]
+
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
+
 
 AGENT = "tester"
 LATER = START + timedelta(days=1)
@@ -296,3 +293,161 @@ class ChangesContract:
         with pytest.raises(InvalidInput, match="vector"):
             store.apply(AGENT, [Insert(memory=memory, vector=vector)])
         assert store.get(AGENT, [memory.id]) == (None,)
+
+
+# What a store promises of embedding: it knows which memories wait for a vector.
+
+# ruff: noqa: S101 - a contract asserts, and its numbers are the expected values.
+
+
+_EVERY = tuple(Status)
+
+
+def _waiting(store: Store, agent: str = AGENT) -> set[str]:
+    return {each.content for each in store.find(agent, Filter(embedded=False, statuses=_EVERY))}
+
+
+class EmbeddingContract:
+    """Who waits for a vector, and who has no direction."""
+
+    def test_what_has_no_vector_waits_for_one(self, store: Store) -> None:
+        with_vector, without, nowhere = (make_memory(each) for each in ("with", "without", "nowhere"))
+        inserts = [
+            Insert(memory=with_vector, vector=make_vector(1)),
+            Insert(memory=without),
+            Insert(memory=nowhere, vector=NOWHERE),
+        ]
+        store.apply(AGENT, inserts)
+        insert(store, make_memory("theirs", agent="other"))
+        assert _waiting(store) == {"without"}
+        assert _waiting(store, "other") == {"theirs"}
+        done = store.find(AGENT, Filter(embedded=True))
+        assert {each.content for each in done} == {"with", "nowhere"}
+        assert (store.stats(AGENT).pending, store.stats(AGENT).vectors) == (1, 1)
+        store.apply(AGENT, [SetVector(memory_id=without.id, vector=NOWHERE)])
+        assert _waiting(store) == set()
+        assert (store.stats(AGENT).pending, store.stats(AGENT).vectors) == (0, 1)
+
+    def test_a_vector_can_be_taken_back(self, store: Store) -> None:
+        memory = make_memory("one")
+        store.apply(AGENT, [Insert(memory=memory, vector=make_vector(1))])
+        query = Query(vector=make_vector(1), slices=(Slice(limit=5),))
+        assert len(store.search(AGENT, query).slices[0]) == 1
+        store.apply(AGENT, [SetVector(memory_id=memory.id, vector=NOWHERE)])
+        assert store.search(AGENT, query).slices == ((),)
+        assert store.stats(AGENT).vectors == 0
+        store.apply(AGENT, [SetVector(memory_id=memory.id, vector=make_vector(1))])
+        assert len(store.search(AGENT, query).slices[0]) == 1
+
+    def test_a_search_knows_who_waits_now(self, store: Store) -> None:
+        memories = make_memories(4)
+        insert(store, *memories)
+        query = Query(filter=Filter(embedded=False))
+        for number, memory in enumerate(memories):
+            assert store.search(AGENT, query).admitted == 4 - number
+            store.apply(AGENT, [SetVector(memory_id=memory.id, vector=make_vector(number))])
+        assert store.search(AGENT, query).admitted == 0
+
+    def test_versions_wait_each_for_its_own(self, store: Store) -> None:
+        first = make_memory("first")
+        store.apply(AGENT, [Insert(memory=first, vector=make_vector(1))])
+        second = make_revision(first, "second")
+        store.apply(AGENT, [Revise(memory=second)])
+        assert _waiting(store) == {"second"}
+        store.apply(AGENT, [Insert(memory=second)])
+        assert _waiting(store) == {"second"}
+
+    def test_what_is_forgotten_is_not_counted_and_what_is_purged_is_gone(self, store: Store) -> None:
+        one, two = make_memory("one"), make_memory("two")
+        insert(store, one, two)
+        store.apply(AGENT, [SetStatus(memory_id=one.id, status=Status.FORGOTTEN, at=START)])
+        assert store.stats(AGENT).pending == 1
+        assert {each.content for each in store.find(AGENT, Filter(embedded=False))} == {"two"}
+        store.apply(AGENT, [Purge(memory_id=two.id, at=START)])
+        assert _waiting(store) == {"one"}
+        assert store.stats(AGENT).pending == 0
+
+
+# What a store promises of where memories apply.
+
+# ruff: noqa: S101 - a contract asserts.
+
+
+def at(*scopes: str) -> Filter:
+    """A filter for what applies to these scopes."""
+    return Filter(applies_to=tuple(Scope.parse(scope) for scope in scopes))
+
+
+def found(store: Store, where: Filter, *, agent: str = AGENT) -> set[str]:
+    """What a search and a listing find, which has to be the same."""
+    listed = {memory.content for memory in store.find(agent, where)}
+    searched = store.search(agent, Query(filter=where, slices=(Slice(order=Order.NEWEST),)))
+    again = store.search(agent, Query(slices=(Slice(order=Order.NEWEST, where=where),)))
+    for each in (searched, again):
+        assert {one.memory.content for one in each.slices[0]} == listed
+    return listed
+
+
+def scoped(content: str, scope: str = "global", **overrides: object) -> Memory:
+    """A memory in a scope."""
+    return make_memory(content, scope=Scope.parse(scope), **overrides)
+
+
+class PlacesContract:
+    """`Filter.applies_to`: scopes, further scopes, and paths by prefix and by pattern."""
+
+    def test_scopes_apply_by_name_and_value(self, store: Store) -> None:
+        insert(store, scoped("everywhere"), scoped("here", "task:T-1"), scoped("there", "task:T-2"))
+        assert found(store, at("global")) == {"everywhere"}
+        assert found(store, at("task:T-1")) == {"here"}
+        assert found(store, at("global", "task:T-2")) == {"everywhere", "there"}
+        assert found(store, at("task:T")) == set()
+        assert found(store, at("global"), agent="nobody") == set()
+
+    def test_a_path_is_found_by_its_folders_and_never_by_half_a_name(self, store: Store) -> None:
+        insert(store, *(scoped(path, f"path:{path}") for path in ("src", "src/auth", "src/au", "lib")))
+        assert found(store, at("path:src/auth/login.py")) == {"src", "src/auth"}
+        assert found(store, at("path:src/auth")) == {"src", "src/auth"}
+        assert found(store, at("path:lib/x.py", "path:src/au.py")) == {"lib", "src"}
+
+    def test_a_path_is_found_by_patterns_as_git_reads_them(self, store: Store) -> None:
+        insert(
+            store,
+            scoped("python", "path:*.py"),
+            scoped("governs", metadata={"paths": ["/src/auth/", "web/**/*.ts"]}),
+            scoped("but legacy", metadata={"paths": ["src/", "!src/legacy/"]}),
+            scoped("no list", metadata={"paths": "src"}),
+        )
+        assert found(store, at("path:src/auth/login.py")) == {"python", "governs", "but legacy"}
+        assert found(store, at("path:web/a/b.ts")) == {"governs"}
+        assert found(store, at("path:src/legacy/old.go")) == set()
+
+    def test_a_memory_stands_in_all_its_scopes_and_is_found_once(self, store: Store) -> None:
+        insert(store, scoped("both", "task:T-1", metadata={"scopes": ["task:T-2"], "paths": ["/src/"]}))
+        for scopes in (("task:T-1",), ("task:T-2",), ("path:src/a",), ("task:T-1", "task:T-2", "path:src")):
+            assert found(store, at(*scopes)) == {"both"}
+        assert found(store, at("global")) == set()
+
+    def test_a_search_follows_what_is_stored_revised_and_purged(self, store: Store) -> None:
+        first = scoped("one", "path:src")
+        insert(store, first)
+        assert found(store, at("path:lib/a.py")) == set()
+        second = scoped("two", "path:lib")
+        insert(store, second)
+        assert found(store, at("path:lib/a.py")) == {"two"}
+        revised = make_revision(first, "three", scope=Scope.parse("path:lib"))
+        store.apply(AGENT, [Revise(memory=revised)])
+        assert found(store, at("path:lib/a.py")) == {"two", "three"}
+        assert found(store, at("path:src/a.py")) == set()
+        store.apply(AGENT, [Purge(memory_id=second.id, at=LATER)])
+        assert found(store, at("path:lib/a.py")) == {"three"}
+
+    def test_places_are_the_agents_own(self, store: Store) -> None:
+        insert(store, scoped("mine", "path:src"))
+        insert(store, scoped("theirs", "path:src", agent="other"))
+        assert found(store, at("path:src/a")) == {"mine"}
+        assert found(store, at("path:src/a"), agent="other") == {"theirs"}
+
+    def test_other_conditions_still_hold(self, store: Store) -> None:
+        insert(store, scoped("note", kind="note"), scoped("fact"))
+        assert found(store, Filter(applies_to=(GLOBAL,), kinds=("note",))) == {"note"}

@@ -1,8 +1,4 @@
-# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
-"""What a store promises of searching: slices of candidates with their signals, from one snapshot.
-
-Level: testing (nothing of the package imports it).
-"""
+"""What a store promises of searching."""
 
 from __future__ import annotations
 
@@ -16,17 +12,17 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
-from germane.model.memory import Memory, Status
-from germane.model.picking import Seen
+from germane.model.learning import Seen
+from germane.model.memory import Memory, Scope, Status, Vector
 from germane.model.query import Candidate, Filter, Found, Order, Query, Slice
-from germane.model.scope import Scope
-from germane.model.vector import Vector
 from germane.protocols import Store
-from germane.retrieval.terms import query_terms
-from germane.testing.builders import START, make_memories, make_memory, make_revision, make_vector
+from germane.retrieval.tokenizer import query_terms
 from germane.testing.contract_changes import AGENT, insert
+from germane.testing.fakes import START, make_memories, make_memory, make_revision, make_vector
 
 __all__ = ["SearchContract"]
+
+# ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
 
 
 def ask(text: str, *, vector: Vector | None = None, slices: tuple[Slice, ...] = (Slice(),)) -> Query:

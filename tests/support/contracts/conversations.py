@@ -8,24 +8,29 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from germane.errors import InvalidInput, NotSaid
-from germane.model.conversation import GroupScores
-from germane.model.log import (
+from germane.model.conversation import (
     Append,
     ConversationChange,
     ConversationInfo,
+    GroupScores,
+    Message,
+    OpaquePart,
+    Provider,
     PurgeMessages,
     RemoveGroup,
     RemoveMessage,
+    Role,
     SetAnchor,
     SetHidden,
+    TextPart,
+    ToolCall,
+    ToolResult,
 )
-from germane.model.message import Message, OpaquePart, Provider, Role, TextPart, ToolCall, ToolResult
-from germane.model.recalled import fenced
+from germane.model.text import fenced
 from germane.protocols import Conversing, Store
-from germane.retrieval.terms import query_terms
-from germane.stores.glancing import Glancing
-from germane.testing.builders import START, make_id
-from germane.testing.messages import make_message
+from germane.retrieval.tokenizer import query_terms
+from germane.stores.location import Glancing
+from germane.testing.fakes import START, make_id, make_message
 
 __all__ = ["ConversingContract"]
 

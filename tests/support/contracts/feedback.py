@@ -11,7 +11,7 @@ from germane.model.change import Insert, Judge, Purge
 from germane.model.learning import Example
 from germane.model.memory import Memory
 from germane.protocols import Learning, Store
-from germane.testing.builders import START, make_id, make_memory
+from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["LearningContract"]
 

@@ -9,13 +9,12 @@ import pytest
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
+from germane.model.context import Emptiness, Reason
 from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry, text_hash
-from germane.model.memory import Level, Memory, Outcome, Status
+from germane.model.memory import Level, Memory, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
-from germane.model.scope import Scope
-from germane.model.trace import Emptiness, Reason
 from germane.protocols import Recording, Store
-from germane.testing.builders import START, make_id, make_memory, make_revision
+from germane.testing.fakes import START, make_id, make_memory, make_revision
 
 __all__ = ["RecordingContract", "make_assembly"]
 

@@ -8,14 +8,11 @@ from types import MappingProxyType
 import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Attest, Insert, Purge, Revise, SetStatus
-from germane.model.experience import version_of
-from germane.model.living import Live, Merge, Reword
-from germane.model.memory import Memory, Status
+from germane.model.change import Attest, Insert, Live, Merge, Purge, Revise, Reword, SetStatus, version_of
+from germane.model.memory import Cause, LifeEvent, Memory, Sign, Stage, Standing, Status
 from germane.model.query import Filter
-from germane.model.stage import Cause, LifeEvent, Sign, Stage, Standing
 from germane.protocols import Living, Store
-from germane.testing.builders import START, make_memory, make_renditions, make_revision
+from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 
 __all__ = ["LivingContract"]
 

@@ -11,8 +11,8 @@ from germane.model.change import Attest, Purge
 from germane.model.learning import Attested, Evidence
 from germane.model.memory import Memory
 from germane.protocols import Store, Validating
-from germane.testing.builders import START, make_id, make_memory
 from germane.testing.contract_changes import AGENT, insert
+from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["ValidatingContract"]
 

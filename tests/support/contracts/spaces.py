@@ -18,8 +18,6 @@ from germane.errors import (
     UnknownSpace,
 )
 from germane.model.change import Insert, Purge, Revise, SetStatus
-from germane.model.holding import DEFAULT_SET, Clear, Enter
-from germane.model.holding import Leave as Out
 from germane.model.memory import Memory, Status
 from germane.model.query import Filter
 from germane.model.space import (
@@ -37,10 +35,12 @@ from germane.model.space import (
     SpaceAct,
     SpaceEvent,
 )
+from germane.model.working_set import DEFAULT_SET, Clear, Enter
+from germane.model.working_set import Leave as Out
 from germane.protocols import Holding, Sharing, Store
 from germane.spaces import tenant_of
-from germane.testing.builders import START, make_memory, make_revision
 from germane.testing.contract_search import ask, ids
+from germane.testing.fakes import START, make_memory, make_revision
 
 __all__ = ["SharingContract"]
 

@@ -9,10 +9,9 @@ import pytest
 from germane.errors import InvalidInput, NotFound
 from germane.model.change import Adopt, Attest, Insert, Judge, Purge
 from germane.model.learning import Attested, Example
-from germane.model.memory import Memory
-from germane.model.stage import Cause, LifeEvent, Sign, Stage
+from germane.model.memory import Cause, LifeEvent, Memory, Sign, Stage
 from germane.protocols import Learning, Living, Store, Validating
-from germane.testing.builders import START, make_id, make_memory
+from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["AdoptingContract"]
 

@@ -10,7 +10,8 @@ import pytest
 
 from germane.errors import InvalidInput, NotFound, NotHeld
 from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
-from germane.model.holding import (
+from germane.model.memory import Memory, Status
+from germane.model.working_set import (
     DEFAULT_MAX_TOKENS,
     Clear,
     Enter,
@@ -23,9 +24,8 @@ from germane.model.holding import (
     Resize,
     Touch,
 )
-from germane.model.memory import Memory, Status
 from germane.protocols import Holding, Store
-from germane.testing.builders import START, make_id, make_memory, make_revision, make_vector
+from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
 
 __all__ = ["HoldingContract"]
 

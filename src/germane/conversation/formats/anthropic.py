@@ -1,7 +1,4 @@
-"""Messages of Anthropic's API.
-
-Level: ranking (imports errors and model). Pure.
-"""
+"""Messages of Anthropic's API."""
 
 from __future__ import annotations
 
@@ -9,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from germane.conversation.formats.fields import (
+from germane.conversation.formats.parts import (
+    content_in_words,
     content_of,
     extra_fields,
     read_content,
@@ -19,8 +17,7 @@ from germane.conversation.formats.fields import (
     to_json,
     write_content,
 )
-from germane.conversation.words import content_in_words
-from germane.model.message import (
+from germane.model.conversation import (
     ContentPart,
     Message,
     OpaquePart,

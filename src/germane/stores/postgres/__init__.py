@@ -1,7 +1,4 @@
-"""A PostgreSQL database as a store of memories.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""A PostgreSQL database as a store of memories."""
 
 from __future__ import annotations
 

@@ -1,27 +1,51 @@
-"""The store that an address of PostgreSQL opens: memories of many agents, shared by many machines.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""The store that an address of PostgreSQL opens: its schema, its vector indexes, and its cache."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
 
-from germane.forking import gated
-from germane.model.stats import EmbeddingIdentity, Finding
-from germane.stores.postgres.connecting.again import retrying
-from germane.stores.postgres.connecting.connections import Connections
-from germane.stores.postgres.operating.schema import prepare, version_of
-from germane.stores.postgres.served import ServedCache
-from germane.stores.relational.connection import Connection
-from germane.stores.relational.searches.cache import AgentCache
-from germane.stores.relational.searches.resident import ResidentCache
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg.sql import Identifier
+
+from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
+from germane.forks import gated
+from germane.model.ledger import EmbeddingIdentity, Finding
+from germane.model.memory import Vector
+from germane.retrieval.bm25 import Postings
+from germane.retrieval.vectors import VectorRows
+from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.failures import retrying
+from germane.stores.postgres.servers import distribute, is_distributed, require_one_server
+from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache, ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
+from germane.stores.relational.tables import Connection, span
+from germane.stores.sql import Migration, migrations, queries, refuse_older, script
 from germane.stores.sqlite import SqliteStore
 
-__all__ = ["PostgresStore"]
+__all__ = [
+    "VERSION",
+    "WORTH_IT",
+    "IndexedCosines",
+    "PostgresStore",
+    "ServedCache",
+    "ServedCosines",
+    "checked_version",
+    "grant",
+    "index_agent",
+    "marked",
+    "migrate",
+    "prepare",
+    "unindex_agent",
+    "version_of",
+]
 
 
 @retrying
@@ -93,3 +117,472 @@ class PostgresStore(RelationalStore):
 
     def _damage(self, connection: Connection) -> tuple[Finding, ...]:  # noqa: ARG002 - The server checks its pages.
         return ()
+
+
+# Brings a database to the schema that this version knows, one process at a time.
+
+_STEPS: Final = migrations("postgres")
+
+VERSION: Final = _STEPS[-1].number
+
+_MOST_PARTITIONS: Final = 1024
+_OLDEST_SERVER: Final = 150_000
+
+# Any number that others are unlikely to lock: the bytes `germane`.
+_LOCK: Final = 0x6765726D616E65
+
+_PARTITIONED: Final = "PARTITION BY HASH (agent)"
+
+# A migration after which older versions can still use the store says from which on.
+_SERVES: Final = re.compile(r"^-- Serves version (\d+) and later\.$", re.MULTILINE)
+
+_OURS: Final = """
+SELECT count(*) FILTER (WHERE attname IN ('number', 'name')), count(*)
+FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0 AND NOT attisdropped
+"""
+
+
+def prepare(connections: Connections) -> None:
+    """Create the schema in a database without one, or apply the migrations that an older one lacks.
+
+    Many processes may do this at once. A newer schema is used as it is where its migrations say that
+    this version can. Raises SchemaTooNew where they don't, and StoreUnavailable where the tables are
+    another program's or older than the first migration, the server is too old or lacks the extension
+    `vector`, or the user may not do it.
+    """
+    with connections.reading() as connection:
+        found = checked_version(connection)
+    if found >= VERSION:
+        return
+    if connections.read_only and not found:
+        raise StoreUnavailable(
+            f"There is no store in {connections.location}. `germane remember`, `germane import` and "
+            "`germane db migrate` make one, as opening it without read_only=True does."
+        )
+    if connections.read_only:
+        raise StoreUnavailable(
+            f"The store {connections.location} has schema version {found}, this germane needs {VERSION}. "
+            "Open it once without read_only=True, or run `germane db migrate`."
+        )
+    migrate(connections)
+
+
+def migrate(
+    connections: Connections, *, partitions: int = 0, steps: Sequence[Migration] = _STEPS
+) -> tuple[str, ...]:
+    """Do what `prepare` does by these steps, and return the names of those that were applied.
+
+    A new schema's tables have `partitions` hash partitions by agent; with 0 they have none. A schema
+    that is there keeps those it has.
+    """
+    if not 0 <= partitions <= _MOST_PARTITIONS:
+        raise InvalidInput(
+            f"partitions={partitions} is out of range. Use 0 for none, up to {_MOST_PARTITIONS}."
+        )
+    applied: list[Migration] = []
+    with connections.alone(session=False) as connection:
+        while some := _applied(connections, connection, partitions, steps):
+            applied += some
+        if applied and is_distributed(connection.raw):
+            # Tables that are new have to be where the others are.
+            text = "\n".join(each.script for each in steps)
+            distribute(connection.raw, connections.location, lambda *_: None, text=text)
+    return tuple(each.name for each in applied)
+
+
+def grant(connections: Connections, role: str) -> None:
+    """Let a role do what applications do, and nothing else. Raises StoreUnavailable without such a role."""
+    with connections.alone(session=False) as connection, connections.transaction(connection) as raw:
+        require_one_server(raw, connections.location, "hold such a role to its policies")
+        if not raw.execute(b"SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchall():
+            raise StoreUnavailable(
+                f"The server of {connections.location} has no role {role!r}. Create it first: "
+                f"CREATE ROLE {role} LOGIN PASSWORD '…'."
+            )
+        _run(raw, script("postgres", "grants").replace("{role}", Identifier(role).as_string(raw)))
+
+
+def version_of(connection: Connection) -> int:
+    """The schema version of a database; 0 where there is none."""
+    raw = _raw(connection)
+    known, columns = raw.execute(_OURS.encode()).fetchall()[0]
+    if columns == 0:
+        return 0
+    if known != 2:  # noqa: PLR2004 - `number` and `name`.
+        raise StoreUnavailable(
+            f"The database {raw.info.dbname!r} has a table `migrations` of another program. Use another "
+            "database, or a schema of the store's own: "
+            "CREATE SCHEMA germane, and ?options=-csearch_path%3Dgermane,public in the address."
+        )
+    return int(raw.execute(b"SELECT coalesce(max(number), 0) FROM migrations").fetchall()[0][0])
+
+
+def checked_version(connection: Connection, newest: int = VERSION) -> int:
+    """The schema version of a database, 0 for none.
+
+    Raises SchemaTooNew or StoreUnavailable where this version can't use it.
+    """
+    found = version_of(connection)
+    if found > newest:
+        rows = _raw(connection).execute(b"SELECT value FROM settings WHERE name = 'serves'").fetchall()
+        if not rows or int(rows[0][0]) > newest:
+            raise SchemaTooNew(found=found, supported=newest)
+    refuse_older("postgres", found, str(_raw(connection).info.dbname))
+    return found
+
+
+def _raw(connection: Connection) -> Raw:
+    if not isinstance(connection, PostgresConnection):
+        raise TypeError(f"{connection!r} is no connection to PostgreSQL.")
+    return connection.raw
+
+
+def _applied(
+    connections: Connections, connection: PostgresConnection, partitions: int, steps: Sequence[Migration]
+) -> Sequence[Migration]:
+    """Make the schema where there is none, else apply the next migration; what was done, if anything."""
+    with connections.transaction(connection) as raw:
+        # Until the transaction ends, so that a pooler hands it on to nobody.
+        raw.execute(b"SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        found = checked_version(connection, steps[-1].number)
+        missing = [each for each in steps if each.number > found]
+        if found == 0:
+            _install(raw, "\n".join(each.script for each in missing), partitions, connections.location)
+        elif missing:
+            del missing[1:]
+            count = _partitions(raw)
+            _run(raw, missing[0].script.replace("{partitioned}", _PARTITIONED if count else ""))
+            if count:
+                _run(raw, script("postgres", "partitions").replace("{partitions}", str(count)))
+        if missing:
+            _record(raw, missing)
+        return missing
+
+
+def _install(raw: Raw, text: str, partitions: int, location: str) -> None:
+    if raw.info.server_version < _OLDEST_SERVER:
+        raise StoreUnavailable(
+            f"The server of {location} is PostgreSQL {raw.info.server_version // 10_000}, and the store "
+            "needs 15 or later. Upgrade the server."
+        )
+    (encoding,) = raw.execute(b"SHOW server_encoding").fetchall()[0]
+    if encoding != "UTF8":
+        raise StoreUnavailable(
+            f"The database of {location} is encoded in {encoding}, which can't keep every text. Create it "
+            "with ENCODING 'UTF8' TEMPLATE template0."
+        )
+    _extend(raw, location)
+    try:
+        _run(raw, text.replace("{partitioned}", _PARTITIONED if partitions else ""))
+    except psycopg.errors.DuplicateTable as error:
+        raise StoreUnavailable(
+            f"The database of {location} has a table of another program whose name the store needs "
+            f"({error.diag.message_primary}). Use another database, or a schema of the store's own: "
+            "CREATE SCHEMA germane, and ?options=-csearch_path%3Dgermane,public in the address."
+        ) from error
+    _run(raw, script("postgres", "partitions").replace("{partitions}", str(partitions)))
+
+
+def _extend(raw: Raw, location: str) -> None:
+    try:
+        raw.execute(b"CREATE EXTENSION IF NOT EXISTS vector")
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise StoreUnavailable(
+            f"The user {raw.info.user!r} may not create the extension `vector` in the database of "
+            f"{location}. Let a superuser run CREATE EXTENSION vector there once."
+        ) from error
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
+        raise StoreUnavailable(
+            f"The server of {location} doesn't have the extension `vector`. Install pgvector on it, such as "
+            "the package postgresql-18-pgvector, and try again."
+        ) from error
+
+
+def _partitions(raw: Raw) -> int:
+    """How many partitions each table has that is distributed by agent; 0 where they have none."""
+    ((count,),) = raw.execute(
+        b"SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('states')"
+    ).fetchall()
+    return int(count)
+
+
+def _record(raw: Raw, applied: Sequence[Migration]) -> None:
+    with raw.cursor() as cursor:
+        cursor.executemany(
+            b"INSERT INTO migrations (number, name) VALUES (%s, %s)",
+            [(each.number, each.name) for each in applied],
+        )
+    last = applied[-1]
+    said = _SERVES.search(last.script)
+    raw.execute(
+        b"INSERT INTO settings (name, value) VALUES ('serves', %s)"
+        b" ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        (said.group(1) if said else str(last.number),),
+    )
+
+
+def _run(raw: Raw, text: str) -> psycopg.Cursor[tuple[Any, ...]]:
+    return raw.execute(text.encode(), prepare=False)
+
+
+# An index of its own for the vectors of one agent: made, taken away, and asked about.
+
+WORTH_IT: Final = 20_000
+"""From so many memories of one agent on its index is asked: `bench/nearest.py` measures what that saves."""
+
+_MOST_DIMENSIONS: Final = 4000  # Of pgvector's, for vectors of 16 bits in such an index.
+
+_AGENT = b"""
+SELECT agents.agent, (SELECT value FROM settings WHERE name = 'embedding_dimension'),
+       (SELECT tableoid::regclass::text FROM vectors WHERE vectors.agent = agents.agent LIMIT 1),
+       (SELECT count(*) FROM vectors WHERE vectors.agent = agents.agent)
+FROM agents WHERE name = %s
+"""
+
+
+def marked(name: str, **marks: object) -> str:
+    """The text of a named query with whole numbers or names of tables in place of its marks."""
+    text = queries("postgres")[name]
+    for mark, value in marks.items():
+        text = text.replace(f"{{{mark}}}", str(value))
+    return text
+
+
+def index_agent(raw: Raw, name: str) -> int:
+    """Build the index of an agent's vectors, unless it is there, and return how many vectors there are.
+
+    One that an interrupted call has left half built is built anew. Raises NotFound for an unknown agent,
+    and InvalidInput for one without vectors, or with vectors too long.
+    """
+    found = _agent(raw, name)
+    if found.table is None or found.dimension is None:
+        raise InvalidInput(f"Agent {name!r} has no vectors to index. `germane embed` makes them.")
+    if found.dimension > _MOST_DIMENSIONS:
+        raise InvalidInput(
+            f"The vectors have {found.dimension} dimensions, and an index takes {_MOST_DIMENSIONS} at most. "
+            "They are compared without one."
+        )
+    valid = raw.execute(_text("indexed_vectors"), {"agent": found.agent}).fetchone()
+    if valid == (False,):
+        unindex_agent(raw, name)
+    marks = {"agent": found.agent, "dimension": found.dimension, "table": found.table}
+    raw.execute(marked("index_vectors", **marks).encode(), prepare=False)
+    return found.vectors
+
+
+def unindex_agent(raw: Raw, name: str) -> int:
+    """Take an agent's index away, if it has one; how many vectors it has. Raises NotFound."""
+    found = _agent(raw, name)
+    raw.execute(marked("unindex_vectors", agent=found.agent).encode(), prepare=False)
+    return found.vectors
+
+
+class _Agent(NamedTuple):
+    agent: int
+    dimension: int | None
+    table: str | None
+    vectors: int
+
+
+def _agent(raw: Raw, name: str) -> _Agent:
+    row = raw.execute(_AGENT, (name,)).fetchone()
+    if row is None:
+        raise NotFound(name, name)
+    agent, dimension, table, vectors = row
+    return _Agent(agent, None if dimension is None else int(dimension), table, vectors)
+
+
+def _text(name: str) -> bytes:
+    return queries("postgres")[name].encode()
+
+
+# An agent's cache beside a server: the server finds postings and compares vectors, this process scores.
+#
+# What is kept here is small, some hundred bytes a memory, so that a process can serve many agents. Scores
+# come from the same code as everywhere: the server sends what the question's terms have, and the vectors of
+# what may come first.
+
+# A server adds the products up in another order than this process, which moves a cosine by far less.
+_ROUNDING = 1e-4
+
+# How many the index is asked for: so many times those that are wanted, for filters leave some of them out.
+# The extension gives 1,000 at most, and finds more of the nearest the more it is asked for.
+_WIDER: Final = 4
+_NARROWEST: Final = 400
+_WIDEST: Final = 1000
+
+# After so many questions an agent is kept whole in this process, with at most so many memories. Loading 1,000
+# takes as long as five questions that are answered without.
+_OFTEN: Final = 2
+_MOST_KEPT: Final = 20_000
+
+
+class ServedCache(AgentCache):
+    """Keeps what filters, orders and sessions need of each memory; asks the server for the rest.
+
+    So the first questions about an agent are answered quickly. Whoever goes on asking has all of it brought
+    here, unless it is large: `is_worth_keeping` says when.
+    """
+
+    def __init__(self, name: str, *, indexed_from: int = WORTH_IT) -> None:
+        """An index of the agent's vectors is asked where there are `indexed_from` memories or more."""
+        super().__init__(name)
+        self._asked = 0
+        self._indexed_from = indexed_from
+        self._is_indexed: bool | None = None
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether the agent is asked about often enough, and small enough, to be kept here whole."""
+        return self._asked >= _OFTEN and self.columns.used <= _MOST_KEPT
+
+    def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
+        """The postings of these terms, found by the server's index, with the counts of all."""
+        self._asked += 1
+        if not self.columns.used:
+            # The server has no statistics of an agent that isn't known.
+            return Postings()
+        keys = sorted({(self.agent << 32) | each for each in hashes})
+        values = {"agent": self.agent, "keys": json.dumps(keys)}
+        documents, tokens, *packed = connection.run("postings_of", values).fetchone()
+        nums, lengths, counts, terms, frequencies = (each or b"" for each in packed)
+        return Postings.from_arrays(
+            self.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64)),
+            np.frombuffer(lengths, dtype=">i4").astype(np.int64),
+            np.frombuffer(counts, dtype=">i4").astype(np.int64),
+            np.frombuffer(terms, dtype="<u4"),
+            np.frombuffer(frequencies, dtype=np.uint8),
+            whole=(documents, tokens),
+        )
+
+    def compared(self, connection: Connection, vector: Vector) -> ServedCosines:
+        """How near the agent's vectors are to this one, as the server computes it."""
+        if self._is_indexed is None and self.columns.used >= self._indexed_from:
+            self._is_indexed = connection.run("indexed_vectors", {"agent": self.agent}).fetchone() == (True,)
+        if self._is_indexed:
+            return IndexedCosines(connection, self, vector)
+        return ServedCosines(connection, self, vector)
+
+    def _empty(self) -> None:
+        super()._empty()
+        self._is_indexed = None
+
+    def _load(self, connection: Connection) -> None:
+        self._take(connection, span(self.agent))
+
+    def _add(self, connection: Connection, place: dict[str, int]) -> None:
+        self._take(connection, place)
+
+    def _take(self, connection: Connection, place: dict[str, int]) -> None:
+        rows = connection.run("cache_columns", place)
+        while some := rows.fetchmany(ROWS_AT_ONCE):
+            self.columns.append(some)
+
+
+class ServedCosines:
+    """The server's cosines say which vectors may matter; those are fetched and compared exactly here.
+
+    So a cosine has the same bits as where all vectors are in this process.
+    """
+
+    def __init__(self, connection: Connection, cache: ServedCache, vector: Vector) -> None:
+        self._connection = connection
+        self._cache = cache
+        self._asked = np.asarray(vector, dtype=np.float32)
+        self._fetched = VectorRows(self._asked.size)
+        self._here: set[int] = set()
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
+        """At least the `limit` nearest admitted memories; more where rounding might decide."""
+        all_ordinals, all_rough = self.similarities
+        among = admitted[all_ordinals]
+        ordinals, rough = all_ordinals[among], all_rough[among]
+        if len(ordinals) > limit > 0:
+            ordinals = ordinals[rough >= _last(rough, limit) - _ROUNDING]
+        return ordinals
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each memory; NaN for one without a vector."""
+        self._fetch(ordinals)
+        return self._fetched.compare(self._asked).cosines(ordinals)
+
+    def rough(self, count: int) -> NDArray[np.float64]:
+        """The cosine of each of the first `count` memories, but for rounding; NaN for want of a vector."""
+        found = np.full(count, np.nan)
+        ordinals, rough = self.similarities
+        found[ordinals] = rough
+        return found
+
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The cosine with the weighted sum of the vectors in each row of memories, -1 for none."""
+        self._fetch(ordinals[ordinals >= 0])
+        return self._fetched.compare(self._asked).mixed(ordinals, weights)
+
+    @cached_property
+    def similarities(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Every memory with a vector, and its cosine but for rounding."""
+        values = {"agent": self._cache.agent, "asked": _literal(self._asked)}
+        nums, products = self._connection.run("similarities", values).fetchone()
+        ordinals = self._cache.columns.ordinals(np.frombuffer(nums or b"", dtype=">i8").astype(np.int64))
+        return ordinals, np.frombuffer(products or b"", dtype=">f4").astype(np.float64)
+
+    def _fetch(self, ordinals: Iterable[Any]) -> None:
+        """Make the vectors of these memories be here."""
+        missing = sorted(set(map(int, np.asarray(ordinals).ravel().tolist())) - self._here)
+        if not missing:
+            return
+        wanted = json.dumps(self._cache.columns.nums[missing].tolist())
+        values = {"agent": self._cache.agent, "nums": wanted}
+        nums, vectors = self._connection.run("packed_vectors", values).fetchone()
+        if nums:
+            found = self._cache.columns.ordinals(np.frombuffer(nums, dtype=">i8").astype(np.int64))
+            self._fetched.put(found, unpacked(vectors, len(found)))
+        self._here.update(missing)
+
+
+class IndexedCosines(ServedCosines):
+    """Asks the agent's index for the nearest, and compares with all where that can't be answered by it.
+
+    The index gives the nearest of all memories and may miss a few of them. Where too few of what it gives
+    are admitted, nothing is left to the index.
+    """
+
+    def __init__(self, connection: Connection, cache: ServedCache, vector: Vector) -> None:
+        super().__init__(connection, cache, vector)
+        self._width = 0
+        self._found = np.empty(0, dtype=np.int64), np.empty(0)
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
+        """About the `limit` nearest admitted memories, or exactly those."""
+        # What was read for another slice of the question is there, and exact.
+        if "similarities" not in self.__dict__ and 0 < limit <= _WIDEST // _WIDER:
+            ordinals, rough = self._by_index(limit * _WIDER)
+            edge = rough[-1] if len(rough) else np.inf
+            among = admitted[ordinals]
+            ordinals, rough = ordinals[among], rough[among]
+            if len(ordinals) >= limit and (last := _last(rough, limit) - _ROUNDING) > edge:
+                return ordinals[rough >= last]
+        return super().nearest(admitted, limit)
+
+    def _by_index(self, width: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest of all, the nearest first; at least so many, if the index finds so many."""
+        if width > self._width:
+            self._width = max(width, _NARROWEST)
+            self._connection.run("set_search_width", {"width": str(self._width)})
+            text = marked("nearest_by_index", agent=self._cache.agent, dimension=self._asked.size)
+            values = {"asked": _literal(self._asked), "limit": self._width}
+            rows = self._connection.run_text(text, values).fetchall()
+            nums = np.array([num for num, _ in rows], dtype=np.int64)
+            products = np.array([product for _, product in rows], dtype=np.float64)
+            self._found = self._cache.columns.ordinals(nums), products
+        return self._found
+
+
+def _last(rough: NDArray[np.float64], limit: int) -> float:
+    """The `limit`-th greatest."""
+    return float(np.partition(rough, len(rough) - limit)[len(rough) - limit])
+
+
+def _literal(vector: Vector) -> str:
+    """A vector as PostgreSQL reads it."""
+    return f"[{','.join(map(repr, vector.tolist()))}]"

@@ -1,6 +1,6 @@
-"""Keeps recorded assemblies, and says what has happened to the store since.
+"""Recorded assemblies in tables, what has happened to the store since, and memories as they were then.
 
-Level: stores (imports retrieval and what is above it). No text of a memory is kept; a purge takes what is.
+No text of a memory is kept; a purge takes what is.
 """
 
 from __future__ import annotations
@@ -11,17 +11,27 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
+from germane.lifecycle import status_at
+from germane.model.context import Emptiness, Reason
 from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry
-from germane.model.memory import Level
-from germane.model.trace import Reason
-from germane.stores.recorded import asked_json, fields_of
-from germane.stores.relational.agents.past import POINT, last_of
-from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.experience.learning import key_of
-from germane.stores.relational.rows import id_bytes, id_text, microseconds, moment, ref_of, try_id_bytes
+from germane.model.memory import Level, Outcome, Scope, Stage, Status
+from germane.model.query import Filter, TimeRange
+from germane.stores.relational.lifecycle import key_of
+from germane.stores.relational.tables import (
+    AGENT_SHIFT,
+    Connection,
+    Connections,
+    id_bytes,
+    id_text,
+    microseconds,
+    moment,
+    ref_of,
+    try_id_bytes,
+)
 from germane.stores.sql.tables import AgentRow
+from germane.stores.sqlite.connections import SqliteConnection
 
-__all__ = ["MOST_ASSEMBLIES", "LedgerIn"]
+__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerIn", "asked_json", "copy_past", "fields_of", "last_of"]
 
 MOST_ASSEMBLIES: Final = 2000
 """Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
@@ -49,7 +59,7 @@ class _AssemblyRow(NamedTuple):
 
 
 class LedgerIn:
-    """What `germane.stores.relational.recording.Recordings` offers, done with a store's connections."""
+    """What `germane.stores.relational.capabilities.Recordings` offers, done with a store's connections."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -201,3 +211,174 @@ def _what(what: str, status: str | None) -> Altered:
 def _number(connection: Connection, agent: str) -> int:
     row = connection.run("agent", {"name": agent}).fetchone()
     return AgentRow._make(row).agent if row else 0
+
+
+# Recorded assemblies as JSON: what a row holds besides its columns, the same in every database.
+
+
+def asked_json(assembly: Assembly) -> str:
+    """What was asked and by what it was made, as JSON."""
+    return json.dumps(
+        {
+            "question": assembly.question,
+            "plan": assembly.plan,
+            "frame": assembly.frame,
+            "budget": assembly.budget,
+            "counter": assembly.counter,
+            "where": _where(assembly.where),
+            "spaces": list(assembly.spaces),
+            "points": {agent: dict(point) for agent, point in assembly.points.items()},
+            "makers": dict(assembly.makers),
+            "unkept": list(assembly.unkept),
+            "notes": list(assembly.notes),
+            "emptiness": assembly.emptiness,
+            "given_budget": assembly.given_budget,
+            "options": _options(assembly.options),
+            "settled": assembly.settled,
+            "cold": assembly.cold,
+            "seconds": assembly.seconds,
+        },
+        ensure_ascii=True,
+        sort_keys=True,
+    )
+
+
+def fields_of(asked: str) -> dict[str, Any]:
+    """The fields of an Assembly that `asked_json` has written."""
+    found: dict[str, Any] = json.loads(asked)
+    emptiness = found["emptiness"]
+    return {
+        **found,
+        "where": _filter(found["where"]),
+        "options": _given(found["options"]),
+        "spaces": tuple(found["spaces"]),
+        "unkept": tuple(found["unkept"]),
+        "notes": tuple(found["notes"]),
+        "emptiness": None if emptiness is None else Emptiness(emptiness),
+    }
+
+
+def _options(options: Mapping[str, Any]) -> dict[str, Any]:
+    changed = options.get("changed")
+    if changed is None:
+        return dict(options)
+    return {**options, "changed": {path: moment.isoformat() for path, moment in changed.items()}}
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    changed = options.get("changed")
+    if changed is None:
+        return options
+    return {**options, "changed": {path: datetime.fromisoformat(text) for path, text in changed.items()}}
+
+
+def _where(where: Filter) -> dict[str, Any]:
+    when = where.when
+    return {
+        "kinds": list(where.kinds),
+        "tags": list(where.tags),
+        "scopes": [str(scope) for scope in where.scopes],
+        "applies_to": [str(scope) for scope in where.applies_to],
+        "subject": where.subject,
+        "source": where.source,
+        "metadata": dict(where.metadata or ()),
+        "since": _text(when.start if when else None),
+        "until": _text(when.end if when else None),
+        "min_importance": where.min_importance,
+        "pinned": where.pinned,
+        "embedded": where.embedded,
+        "statuses": [status.value for status in where.statuses],
+        "without": [outcome.value for outcome in where.without],
+    }
+
+
+def _filter(found: dict[str, Any]) -> Filter:
+    since, until = _moment(found["since"]), _moment(found["until"])
+    return Filter(
+        kinds=tuple(found["kinds"]),
+        tags=tuple(found["tags"]),
+        scopes=tuple(map(Scope.parse, found["scopes"])),
+        applies_to=tuple(map(Scope.parse, found["applies_to"])),
+        subject=found["subject"],
+        source=found.get("source"),
+        metadata=tuple(found.get("metadata", {}).items()),
+        when=TimeRange(since=since, until=until) if since or until else None,
+        min_importance=found["min_importance"],
+        pinned=found["pinned"],
+        embedded=found["embedded"],
+        statuses=tuple(map(Status, found["statuses"])),
+        # Before it was recorded, every assembly left out what was abandoned.
+        without=tuple(map(Outcome, found.get("without", [Outcome.ABANDONED]))),
+    )
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+# Copies an agent's memories into an empty store as they were at a point, as far as that can be known.
+#
+# What is known: which memories were there, which were heads, at which stage they stood, which had vectors,
+# what was used. What isn't: when something was said again, what was forgotten before it was restored, and
+# what was purged. So nobody may take a copy for the store as it was without a proof of his own.
+
+POINT: Final = ("seq", "judged", "attested", "lived", "learning")
+"""What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
+
+_TABLES: Final = {
+    "agents": "past_agents",
+    "memories": "past_memories",
+    "texts": "past_texts",
+    "tags": "past_tags",
+    "places": "past_places",
+    "lex": "past_lex",
+    "vectors": "past_vectors",
+    "unembedded": "past_unembedded",
+    "shown": "past_shown",
+    "outcomes": "past_outcomes",
+    "lives": "past_lives",
+    "settings": "past_settings",
+}
+_ROWS_AT_ONCE: Final = 2000
+
+
+def last_of(agent: int, point: Mapping[str, int]) -> int:
+    """The greatest num that a memory could have at a point."""
+    return (agent << AGENT_SHIFT) + point["seq"]
+
+
+def copy_past(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
+    """Fill an empty store with one agent's memories as they were."""
+    values = {**point, "agent": agent, "last": last_of(agent, point)}
+    for table, query in _TABLES.items():
+        rows = source.run(query, values)
+        names = [each[0] for each in rows.description]
+        marks = ", ".join("?" * len(names))
+        columns = ", ".join(names)
+        statement = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
+        while some := rows.fetchmany(_ROWS_AT_ONCE):
+            target.executemany(statement, some)
+    _undo(source, target, values)
+    target.run("set_point", values)
+
+
+def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
+    """Take back what happened to the memories after the point."""
+    agent = values["agent"]
+    superseded = {num for (num,) in source.run("superseded_since", values)}
+    stages = dict(source.run("stages_then", values).fetchall())
+    for num in superseded:
+        target.run("be_head", {"agent": agent, "num": num})
+    for (num,) in source.run("moved_since", values).fetchall():
+        # Only the life of a memory tells where it stood; of the others most were active.
+        status = status_at(Stage(stages[num])) if num in stages else None
+        stood = status.value if status is not None else "active"
+        target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
+    for num, stage in stages.items():
+        target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})
+    for num, uses in source.run("uses_since", values).fetchall():
+        target.run("unuse", {"agent": agent, "num": num, "uses": uses})

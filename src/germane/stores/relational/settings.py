@@ -1,32 +1,35 @@
-"""What holds for a whole store or an agent's index, which every process that opens it has to agree with.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""What holds for a whole store or an agent's index, and what is wrong with a store."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from germane.errors import EmbedderMismatch, StoreUnavailable
-from germane.model.stats import EmbeddingIdentity
-from germane.retrieval.terms import TOKENIZER, index_terms
-from germane.stores.indexed import indexed_text
-from germane.stores.relational.agents.everyone import everyone
-from germane.stores.relational.connection import Connection, Connections
-from germane.stores.relational.rows import span
+from germane.model.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
+from germane.model.memory import Scope
+from germane.model.text import is_removed
+from germane.retrieval.tokenizer import TOKENIZER, index_terms
+from germane.stores.relational.tables import Connection, Connections, Rows, id_text, span
 from germane.stores.sql.tables import AgentRow, LexRow
 
 __all__ = [
+    "Someone",
+    "all_of_them",
+    "check_agent",
     "check_embedding",
     "check_language",
     "check_tokenizer",
     "drop_vectors",
+    "everyone",
+    "indexed_text",
     "set_setting",
     "settle",
     "settle_language",
     "store_embedding",
     "stored_embedding",
+    "weights_of",
 ]
 
 
@@ -174,3 +177,176 @@ def set_setting(connection: Connection, name: str, value: str) -> None:
     if stored != value:
         # Who may see one agent at a time may say what nobody has said yet, and change nothing.
         connection.run("add_setting" if stored is None else "change_setting", {"name": name, "value": value})
+
+
+# All agents of a store, for what is about every one of them.
+
+
+class Someone(NamedTuple):
+    """An agent's number, the number of its latest change, its name, and the language of its words."""
+
+    agent: int
+    seq: int
+    name: str
+    language: str
+
+
+def everyone(connection: Connection, location: str) -> tuple[Someone, ...]:
+    """Every agent, in the order in which they first wrote; none whose removal has begun.
+
+    Raises StoreUnavailable as `all_of_them` does.
+    """
+    return tuple(each for each in all_of_them(connection, location) if not is_removed(each.name))
+
+
+def all_of_them(connection: Connection, location: str) -> tuple[Someone, ...]:
+    """The same with those whose removal has begun.
+
+    Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
+    would have been done to none.
+    """
+    found = tuple(map(Someone._make, connection.run("agents")))
+    if any(each.seq is None for each in found):
+        raise StoreUnavailable(
+            f"The user of {location} may see one agent at a time, and this is about all of them. Use the "
+            "address of the user who owns the tables."
+        )
+    return found
+
+
+# What the lexical index reads of a memory.
+
+
+def indexed_text(
+    content: str, *, subject: str | None, tags: Sequence[str], metadata: Mapping[str, Any]
+) -> str:
+    """The content, subject, tags, and every string among the metadata's values, each on lines of its own.
+
+    Metadata keys and the source are left out: they are the same for many memories and say nothing
+    about what one of them is about.
+    """
+    if subject is None and not tags and not metadata:
+        return content
+    parts = [content, subject or "", *tags, *_strings(metadata)]
+    return "\n".join(part for part in parts if part)
+
+
+def _strings(value: Any) -> Iterable[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _strings(each)
+
+
+# Looks for damage in a store and says what mends it.
+
+_RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
+_REINSERT = "Export the agent's memories and import them into a new store."
+
+
+def check_agent(
+    connection: Connection, agent: int, embedding: EmbeddingIdentity | None
+) -> tuple[Finding, ...]:
+    """What doesn't agree within one agent's part."""
+    values = {"agent": agent}
+    return (
+        *_counters(connection, values),
+        *_rows(connection, values),
+        *_chains(connection, values),
+        *_vectors(connection, values, embedding),
+    )
+
+
+def _counters(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
+    for memories, terms, stored_memories, stored_terms in _run(connection, "check_counters", values):
+        if (memories, terms) != (stored_memories, stored_terms):
+            yield Finding(
+                code="counters",
+                text=f"The agent counts {memories} memories and {terms} terms; "
+                f"{stored_memories} and {stored_terms} are stored.",
+                remedy=_REINSERT,
+            )
+
+
+def _rows(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
+    for raw, no_texts, no_forward in _run(connection, "check_missing", values):
+        what = [
+            name for name, is_missing in (("texts", no_texts), ("forward record", no_forward)) if is_missing
+        ]
+        yield Finding(
+            code="half-record",
+            text=f"Memory {id_text(raw)} has no {' and no '.join(what)}.",
+            remedy=_REINSERT,
+        )
+    for table, count in _run(connection, "check_orphans", values):
+        if count:
+            yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
+    for (raw,) in _run(connection, "check_messages", values):
+        yield Finding(
+            code="message", text=f"Message {id_text(raw)} isn't of its conversation.", remedy=_RESTORE
+        )
+    for (raw,) in _run(connection, "check_forwards", values):
+        yield Finding(
+            code="forward-record",
+            text=f"The forward record of memory {id_text(raw)} can't be read.",
+            remedy=_REINSERT,
+        )
+
+
+def _chains(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
+    for raw, heads in _run(connection, "check_chains", values):
+        yield Finding(
+            code="heads",
+            text=f"The chain {id_text(raw)} has {heads} heads instead of one.",
+            remedy="Purge the chain, or revise the version that should stand.",
+        )
+    for (raw,) in _run(connection, "check_heads", values):
+        yield Finding(
+            code="successor",
+            text=f"Memory {id_text(raw)} is superseded by one that isn't stored.",
+            remedy="Import the whole chain again, or purge it.",
+        )
+
+
+def _vectors(
+    connection: Connection, values: dict[str, int], embedding: EmbeddingIdentity | None
+) -> Iterator[Finding]:
+    dimension = embedding.dimension if embedding else -1
+    for (raw,) in _run(connection, "check_embedded", values):
+        yield Finding(
+            code="embedded",
+            text=f"Memory {id_text(raw)} has a vector and is listed as waiting for one.",
+            remedy="Embed what waits with `germane embed`.",
+        )
+    for (raw,) in _run(connection, "check_vectors", {**values, "dimension": dimension}):
+        yield Finding(
+            code="vector",
+            text=f"The vector of memory {id_text(raw)} isn't of {embedding or 'any model'}.",
+            remedy="Embed everything anew with `germane reembed`.",
+        )
+
+
+def _run(connection: Connection, query: str, values: dict[str, int]) -> Rows:
+    return connection.run(query, values)
+
+
+# How much of a context an agent's memories would take.
+
+_MOST = 10
+
+
+def weights_of(connection: Connection, agent: int) -> tuple[Mapping[str, int], tuple[LargeMemory, ...]]:
+    """The tokens of an agent's active memories by the name of their scope, and the longest of them."""
+    by_scope = connection.run("tokens_by_scope", span(agent)).fetchall()
+    rows = connection.run("largest", {**span(agent), "least": LARGE, "most": _MOST})
+    large = tuple(
+        LargeMemory(
+            id=id_text(raw), kind=kind, scope=str(Scope(name=scope, value=value)), label=label, tokens=tokens
+        )
+        for raw, kind, scope, value, label, tokens in rows
+    )
+    return dict(sorted(by_scope)), large

@@ -1,7 +1,4 @@
-"""Memories in tables: what every store does whose database runs the named queries.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""Memories in tables: what every store does whose database runs the named queries."""
 
 from __future__ import annotations
 
@@ -12,45 +9,58 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from germane.errors import InvalidInput, NotFound
-from germane.model.learning import Evidence, Example, LearningState
+from germane.model.learning import Evidence, Example, LearningState, Seen
+from germane.model.ledger import EmbeddingIdentity, Finding, StoreStats
 from germane.model.memory import Memory
-from germane.model.query import Filter, Found, Order, Query
-from germane.model.stats import EmbeddingIdentity, Finding, StoreStats
-from germane.retrieval.stemming import stemmer
-from germane.stores.relational.agents.everyone import everyone
-from germane.stores.relational.checking import check_agent
-from germane.stores.relational.connection import Connection, Connections, Rows
-from germane.stores.relational.conversations.conversing import Conversations
-from germane.stores.relational.conversations.kept_talks import KeptTalks
-from germane.stores.relational.experience.learning import examples_of, set_learning, stamp_of, unlearn
-from germane.stores.relational.experience.lives import Lives
-from germane.stores.relational.experience.validating import evidence_of
-from germane.stores.relational.filtering import filtered, places_for
-from germane.stores.relational.recording import Recordings
-from germane.stores.relational.rows import memory_of, moment, named, numbered_memory, span
-from germane.stores.relational.searches.cache import AgentCache
-from germane.stores.relational.searches.caches import Caches
-from germane.stores.relational.searches.resident import ResidentCache
-from germane.stores.relational.searches.searching import search
+from germane.model.query import Candidate, Filter, Found, Order, Query, Slate, Slice
+from germane.retrieval.quality import shares_of
+from germane.retrieval.tokenizer import stemmer, term_hash
+from germane.retrieval.vectors import VectorRows
+from germane.stores.relational.cache import AgentCache, Caches, KeptTalks, ResidentCache
+from germane.stores.relational.capabilities import Conversations, Lives, Recordings, Spaces, WorkingSets
+from germane.stores.relational.lifecycle import evidence_of, examples_of, set_learning, stamp_of, unlearn
 from germane.stores.relational.settings import (
+    check_agent,
     check_embedding,
     check_language,
     check_tokenizer,
     drop_vectors,
+    everyone,
     settle_language,
     store_embedding,
+    weights_of,
 )
-from germane.stores.relational.shared.spaces import Spaces
-from germane.stores.relational.weighing import weights_of
-from germane.stores.relational.working_sets.holding import WorkingSets
+from germane.stores.relational.signals import (
+    Cosines,
+    Coverage,
+    Lexical,
+    Semantic,
+    Signal,
+    WindowSemantic,
+    filtered,
+    places_for,
+)
+from germane.stores.relational.tables import (
+    Connection,
+    Connections,
+    Rows,
+    memory_of,
+    moment,
+    named,
+    numbered_memory,
+    span,
+)
 from germane.stores.sql.tables import AgentRow
 
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
-    from germane.stores.sqlite.connection import SqliteConnection
+    from germane.stores.sqlite.connections import SqliteConnection
 
-__all__ = ["RelationalStore"]
+__all__ = ["RelationalStore", "search"]
 
 Done = TypeVar("Done")
 
@@ -110,18 +120,17 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         """
         if not changes:
             return ()
-        from germane.stores.relational import embedded  # noqa: PLC0415 - Most processes only read.
-        from germane.stores.relational.writes import writing  # noqa: PLC0415 - As above.
+        from germane.stores.relational import inserts, writes  # noqa: PLC0415 - Most processes only read.
 
-        purges = writing.purges(changes)
+        purges = writes.purges(changes)
         with self._connections.writing(agent) as connection:
             known = self._agent(connection, agent, create=True)
-            if embedded.has_vector(changes) and self._embedding is not None:
+            if inserts.has_vector(changes) and self._embedding is not None:
                 check_embedding(known.embedding, self._embedding)
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
             language = known.language or _ENGLISH
-            applied = writing.Writing(
+            applied = writes.Writing(
                 connection,
                 known.number,
                 agent,
@@ -286,7 +295,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
 
     def _fill_past(self, target: SqliteConnection, agent: str, point: Mapping[str, int]) -> None:
         """Fill an empty store in memory with the agent's memories as they were at a point."""
-        from germane.stores.relational.agents.past import copy_past  # noqa: PLC0415 - Most processes replay nothing.
+        from germane.stores.relational.ledger import copy_past  # noqa: PLC0415 - Most processes replay nothing.
 
         with self._connections.reading(agent) as connection:
             copy_past(connection, target, self._agent(connection, agent).number, point)
@@ -389,3 +398,174 @@ def _edge(
     (num,) = found
     edge, at, importance = connection.run("edge", {"agent": number, "num": num}).fetchone()
     return {"edge_id": edge, "edge_time": at, "edge_importance": importance}
+
+
+# Searches an agent's cache: the candidates of every signal united, per slice.
+
+
+def search(
+    connection: Connection,
+    cache: AgentCache,
+    query: Query,
+    *,
+    embedding: EmbeddingIdentity | None,
+    learning: LearningState,
+) -> Found:
+    """What the agent's cache, caught up with the connection's snapshot, has for a query."""
+    asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
+    # What was kept holds whatever is picked of it by now.
+    found = cache.known(asked) if query.pick is None else None
+    if found is None:
+        found = _searched(connection, cache, query, embedding, learning)
+        if not found.picked:
+            cache.keep(asked, found)
+    return found if found.learning == learning else replace(found, learning=learning)
+
+
+def _searched(
+    connection: Connection,
+    cache: AgentCache,
+    query: Query,
+    embedding: EmbeddingIdentity | None,
+    learning: LearningState,
+) -> Found:
+    admitted = cache.admitted(connection, query.filter)
+    compared = _compared(connection, cache, query, embedding)
+    signals, bounds = _signals(connection, cache, query, compared)
+    chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
+    found = Found(
+        slices=(),
+        lexical_bound=bounds.get("lexical", 0.0),
+        window_bound=bounds.get("window_lexical", 0.0),
+        stored=cache.columns.used - cache.columns.dead,
+        admitted=int(np.count_nonzero(admitted)),
+        by_relevance=bool(signals),
+        learning=learning,
+    )
+    picked = _picked(connection, cache, query, chosen, signals=signals, found=found)
+    if picked is not None:
+        return replace(found, slices=(picked,), picked=True)
+    return replace(found, slices=_gathered(connection, cache, chosen, signals))
+
+
+def _signals(
+    connection: Connection, cache: AgentCache, query: Query, compared: Cosines | None
+) -> tuple[list[Signal], dict[str, float]]:
+    """The signals that the query asks for, and the bounds of the lexical ones.
+
+    They score all the agent's memories: each slice admits its own. A window holds only what the query's
+    filter admits; how many memories have a term is counted over all that the agent has.
+    """
+    sessions, turns = cache.sessions(connection, query.filter), cache.columns.turns
+    signals: list[Signal] = []
+    bounds: dict[str, float] = {}
+    if query.terms:
+        hashes = [term_hash(term) for term in query.terms]
+        informative = sorted({term_hash(term) for term in query.informative})
+        postings = cache.postings(connection, [*hashes, *informative])
+        scores = postings.score(hashes)
+        signals.append(Lexical("lexical", scores))
+        bounds["lexical"] = scores.bound
+        if sessions is not None:
+            windows = sessions.score(postings.of_terms(hashes))
+            signals.append(Lexical("window_lexical", windows, turns))
+            bounds["window_lexical"] = windows.bound
+        if query.informative:
+            shares = shares_of(np.array(informative, dtype=np.uint32))
+            signals.append(Coverage(shares, postings.of_terms(informative), cache.columns.used))
+    if compared is not None:
+        signals.append(Semantic(compared))
+        if sessions is not None:
+            signals.append(WindowSemantic(compared, sessions, turns))
+    return signals, bounds
+
+
+def _compared(
+    connection: Connection, cache: AgentCache, query: Query, embedding: EmbeddingIdentity | None
+) -> Cosines | None:
+    if query.vector is None:
+        return None
+    if embedding is None:
+        # No vector was ever stored, so there is nothing to compare with.
+        return VectorRows(query.vector.size).compare(query.vector)
+    if query.vector.shape != (embedding.dimension,):
+        raise InvalidInput(
+            f"A vector of shape {query.vector.shape} can't be compared with those of {embedding}; "
+            f"its shape has to be ({embedding.dimension},)."
+        )
+    if not np.all(np.isfinite(query.vector)):
+        raise InvalidInput("The query's vector holds NaN or infinity. Give finite numbers, or no vector.")
+    return cache.compared(connection, query.vector)
+
+
+def _choose(
+    connection: Connection, cache: AgentCache, part: Slice, where: Filter, signals: Sequence[Signal]
+) -> NDArray[np.int64]:
+    """The ordinals of one slice, ascending by id."""
+    columns = cache.columns
+    if part.order is not None or not signals:
+        return cache.first(connection, part, where)
+    mask = cache.of_slice(connection, part, where)
+    near = [signal.nearest(mask, part.limit) for signal in signals]
+    chosen = _distinct([columns.best(ordinals, values, part.limit) for ordinals, values in near])
+    return chosen[np.argsort(columns.ids[chosen])]
+
+
+def _picked(
+    connection: Connection,
+    cache: AgentCache,
+    query: Query,
+    chosen: Sequence[NDArray[np.int64]],
+    *,
+    signals: Sequence[Signal],
+    found: Found,
+) -> Slate | None:
+    """The candidates that the query picks; None where it wants them all, or that can't be asked of it."""
+    if query.pick is None or not signals or any(part.order is not None for part in query.slices):
+        return None
+    ordinals = _distinct(chosen)
+    columns = {signal.name: signal.values(ordinals) for signal in signals}
+    places = query.pick(
+        Seen(
+            signals=columns,
+            created=cache.columns.created[ordinals],
+            ids=cache.columns.ids[ordinals],
+            lexical_bound=found.lexical_bound,
+            admitted=found.admitted,
+            learning=found.learning,
+        )
+    )
+    if places is None:
+        return None
+    wanted: list[int] = ordinals[places].tolist()
+    records = cache.records(connection, wanted)
+    return Slate(
+        tuple(map(records.__getitem__, wanted)), {name: column[places] for name, column in columns.items()}
+    )
+
+
+def _gathered(
+    connection: Connection,
+    cache: AgentCache,
+    chosen: Sequence[NDArray[np.int64]],
+    signals: Sequence[Signal],
+) -> tuple[Sequence[Candidate], ...]:
+    """The candidates of each slice, with each signal that the query asks for.
+
+    They stay columns until they are looked at: most are judged by their signals alone.
+    """
+    together = _distinct(chosen)
+    values = {signal.name: signal.values(together) for signal in signals}
+    records = cache.records(connection, together.tolist())
+    slices: list[Sequence[Candidate]] = []
+    for each in chosen:
+        places = np.searchsorted(together, each)
+        columns = {name: column[places] for name, column in values.items()}
+        slices.append(Slate(tuple(map(records.__getitem__, each.tolist())), columns))
+    return tuple(slices)
+
+
+def _distinct(several: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Every ordinal once, ascending. As `np.unique`, which imports all of numpy's masked arrays."""
+    ordered = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *several]))
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if ordered.size else ordered

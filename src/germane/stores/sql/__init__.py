@@ -1,6 +1,6 @@
 """The SQL of every store, in files: one text of each query for both databases, and a schema for each.
 
-Level: stores (imports errors only). What the databases write differently is a mark in the text:
+What the databases write differently is a mark in the text:
 
 - `{sqlite: …}` and `{postgres: …}` are for one of them, as is a query headed `-- name: num (sqlite)`;
 - `{join}`, `{key}`, `{states}` and the others below are written in each one's own way;

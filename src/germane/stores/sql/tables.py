@@ -1,7 +1,7 @@
 """The columns of each table, by name and in the order in which rows are written, read and copied.
 
-Level: stores (imports nothing of the package). A new column stands here once: what is inserted, read and
-copied is made from it by the marks of the queries.
+A new column stands here once: what is inserted, read and copied is made from it by the marks of the
+queries.
 """
 
 from __future__ import annotations

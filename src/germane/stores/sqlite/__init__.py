@@ -1,7 +1,4 @@
-"""One SQLite file as a store of memories.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""One SQLite file as a store of memories."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Connections to one SQLite file, and the transactions that run on them.
 
-Level: stores (imports errors only). It knows connections, not queries about memories.
+It knows connections, not queries about memories.
 """
 
 from __future__ import annotations
@@ -8,20 +8,19 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
-from germane.forking import Gate, check_unforked, renewed
-from germane.stores.sqlite.connection import SqliteConnection
-from germane.stores.sqlite.failures import is_busy, translated
-from germane.stores.sqlite.presence import Presence
-from germane.stores.sqlite.turns import Turns, pause_before_asking_again
+from germane.forks import Gate, check_unforked, renewed
+from germane.stores.relational.tables import Dialect, Why
+from germane.stores.sql import queries
+from germane.stores.sqlite.locking import Presence, Turns, is_busy, pause_before_asking_again, translated
 
-__all__ = ["MEMORY", "Connections", "Durability"]
+__all__ = ["MEMORY", "Connections", "Durability", "SqliteConnection"]
 
 Durability = Literal["full", "relaxed"]
 
@@ -376,3 +375,37 @@ def _succeeds(connection: SqliteConnection, statement: str) -> bool:
             return False
         raise
     return True
+
+
+# A connection to a SQLite file that runs named queries.
+
+
+class SqliteConnection(sqlite3.Connection):
+    """A `Connection` of the relational stores, and all that SQLite's own is."""
+
+    dialect: Final[Dialect] = "sqlite"
+    refusal = sqlite3.IntegrityError
+
+    def run(self, name: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> sqlite3.Cursor:
+        """What the query of this name finds or does."""
+        return self.execute(queries("sqlite")[name], values)
+
+    def run_text(self, text: str, values: Mapping[str, Any], /) -> sqlite3.Cursor:
+        """The same for the text of a named query, with the conditions of a filter in place."""
+        return self.execute(text, values)
+
+    def many(self, name: str, rows: Sequence[tuple[Any, ...]], /) -> None:
+        """Do what the query of this name does with each of the rows, in order."""
+        self.executemany(queries("sqlite")[name], rows)
+
+    def expect(self, rows: int, /) -> None:
+        """Nothing to prepare: a plan here doesn't go by sizes."""
+
+    @contextmanager
+    def attempt(self, why: Why, /) -> Iterator[None]:
+        """A block whose refusal `why` may explain; it leaves the rest of the transaction as it was."""
+        try:
+            yield
+        except sqlite3.IntegrityError as error:
+            why(self, error)
+            raise

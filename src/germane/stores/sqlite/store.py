@@ -1,29 +1,38 @@
-"""The store that a path opens: memories in one SQLite file, shared by threads and processes.
-
-Level: stores (imports retrieval and what is above it).
-"""
+"""The store that a path opens: memories in one SQLite file, its schema, and its upkeep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import Final, cast
 
-from germane.forking import gated
-from germane.model.stats import EmbeddingIdentity, Finding
-from germane.stores.relational.settings import settle
+from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
+from germane.forks import gated
+from germane.model.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
+from germane.model.text import REMOVED
+from germane.stores.relational.settings import set_setting, settle, stored_embedding
 from germane.stores.relational.store import RelationalStore
-from germane.stores.sqlite.connections import Durability
-from germane.stores.sqlite.erasing import ErasingConnections, finish_erasure, settle_log
-from germane.stores.sqlite.failures import translated
-from germane.stores.sqlite.schema import prepare, version_of
+from germane.stores.relational.tables import Connection, Purged
+from germane.stores.sql import Migration, migrations, refuse_older, statements
+from germane.stores.sqlite.connections import Connections, Durability, SqliteConnection
+from germane.stores.sqlite.locking import translated
 
-if TYPE_CHECKING:
-    from germane.stores.relational.connection import Connection
-    from germane.stores.sqlite.connection import SqliteConnection
-
-__all__ = ["SqliteStore"]
+__all__ = [
+    "APPLICATION",
+    "OWED",
+    "VERSION",
+    "ErasingConnections",
+    "SqliteOperations",
+    "SqliteStore",
+    "check_file",
+    "check_ours",
+    "finish_erasure",
+    "prepare",
+    "settle_log",
+    "version_of",
+]
 
 
 @gated
@@ -87,6 +96,273 @@ class SqliteStore(RelationalStore):
         return version_of(cast("SqliteConnection", connection))
 
     def _damage(self, connection: Connection) -> tuple[Finding, ...]:
-        from germane.stores.sqlite.checking import check_file  # noqa: PLC0415 - Only for a check.
 
         return check_file(cast("SqliteConnection", connection))
+
+
+# What an operator does to a whole file.
+
+_TIMEOUT = 30.0
+
+_AGENTS = """
+SELECT count(*) FILTER (WHERE NOT gone), count(*) FILTER (WHERE gone), coalesce(sum(memories), 0)
+FROM (SELECT memories, name GLOB ? AS gone FROM agents)
+"""
+
+_BEYOND = (
+    "Backups and exports hold it, and so do snapshots of the disk and free blocks of one that writes copies.",
+)
+
+
+class SqliteOperations:
+    """The operations on a store in a file."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = path
+
+    def status(self) -> DatabaseStatus:
+        """How the file is doing. Raises StoreUnavailable for what is no store, and SchemaTooNew."""
+        with self._opened(read_only=True) as connections, connections.reading() as connection:
+            check_ours(connection, connections.location)
+            version = version_of(connection)
+            agents, removing, memories, settings = 0, 0, 0, {}
+            if version:
+                agents, removing, memories = connection.execute(_AGENTS, (f"{REMOVED}*",)).fetchone()
+                settings = dict(connection.run("settings").fetchall())
+            return DatabaseStatus(
+                location=connections.location,
+                engine=f"SQLite {sqlite3.sqlite_version}",
+                schema_version=version,
+                newest_version=VERSION,
+                pending=tuple(each.name for each in migrations("sqlite") if each.number > version),
+                agents=agents,
+                memories=memories,
+                bytes=connections.size(),
+                embedding=stored_embedding(settings),
+                due=int(OWED in settings),
+                removing=removing,
+            )
+
+    def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
+        """Make the file if it isn't there, or bring it up to date; the migrations that it lacked.
+
+        Raises InvalidInput for partitions or a role, which a file doesn't have.
+        """
+        if partitions or role is not None:
+            raise InvalidInput(
+                f"{self._path} is a file, which has neither partitions nor roles. "
+                "Leave both out, or name a PostgreSQL database."
+            )
+        missing = tuple(each.name for each in migrations("sqlite"))
+        if Path(self._path).exists():
+            missing = self.status().pending
+        SqliteStore(self._path).close()
+        return missing
+
+    def reindex(self, tell: Tell) -> None:
+        """Index the words anew if the tokenizer has changed since, and build every index of the file anew."""
+        SqliteStore(self._path).close()
+        with self._opened() as connections, connections.writing() as connection:
+            connection.execute("REINDEX")
+        tell(1, 1)
+
+    def vacuum(self, tell: Tell) -> None:
+        """Rewrite the file from what is stored in it. Raises StoreBusy while others write or hold its log."""
+        SqliteStore(self._path).close()
+        with self._opened() as connections:
+            connections.rewrite()
+            if not connections.truncate_log(timeout=_TIMEOUT):
+                raise StoreBusy(
+                    f"The file {connections.location} is rewritten, but a reader has held on to its log for "
+                    f"{_TIMEOUT:g} s. Close the reader, and run it again to cut the log."
+                )
+        tell(1, 1)
+
+    def erase(self, tell: Tell) -> Erasure:
+        """Write the file anew if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
+        store = SqliteStore(self._path)
+        try:
+            store.checkpoint()
+        finally:
+            store.close()
+        tell(1, 1)
+        return Erasure(tables=(), left=_BEYOND)
+
+    @contextmanager
+    def _opened(self, *, read_only: bool = False) -> Iterator[Connections]:
+        connections = Connections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
+        try:
+            yield connections
+        finally:
+            connections.close()
+
+
+# Brings a file to the schema that this version knows, and makes sure that it is a store at all.
+
+APPLICATION = 0x6765726D
+"""In the file's header, as the bytes `germ`: another program's database is not taken for a store."""
+
+_STEPS = migrations("sqlite")
+
+VERSION = _STEPS[-1].number
+
+
+def prepare(connections: Connections, steps: Sequence[Migration] = _STEPS) -> None:
+    """Create the schema in a new file by all steps, or apply the steps that an older one lacks.
+
+    Several processes may do this at once. Raises StoreUnavailable for a database of another
+    program and for one older than the first step, and SchemaTooNew.
+    """
+    newest = steps[-1].number
+    if connections.read_only:
+        with connections.reading() as connection:
+            check_ours(connection, connections.location, newest)
+            found = version_of(connection)
+        if found < newest:
+            raise StoreUnavailable(
+                f"The store {connections.location} has schema version {found}, this germane needs {newest}. "
+                "Open it once without read_only=True, or let `germane db migrate` open it: "
+                "then it is brought up to date."
+            )
+        return
+    if not connections.in_memory:
+        with connections.alone(), connections.reading() as connection:
+            check_ours(connection, connections.location, newest)
+            if version_of(connection) == newest:
+                return
+    _install(connections, steps)
+    for migration in steps:
+        with connections.writing() as connection:
+            if version_of(connection) < migration.number:
+                for each in statements(migration.script):
+                    connection.execute(each)
+                _record(connection, migration.number, migration.name)
+
+
+def version_of(connection: SqliteConnection) -> int:
+    """The schema version of a file; 0 for an empty one."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _install(connections: Connections, steps: Sequence[Migration]) -> None:
+    with connections.writing() as connection:
+        # Another process may have been first.
+        check_ours(connection, connections.location, steps[-1].number)
+        if version_of(connection):
+            return
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        for migration in steps:
+            for each in statements(migration.script):
+                connection.execute(each)
+            _record(connection, migration.number, migration.name)
+
+
+def _record(connection: SqliteConnection, number: int, name: str) -> None:
+    connection.run("record_migration", {"number": number, "name": name})
+    connection.execute(f"PRAGMA user_version = {number}")
+
+
+def check_ours(connection: SqliteConnection, location: str, newest: int = VERSION) -> None:
+    """Raise StoreUnavailable for a database of another program or an old schema, and SchemaTooNew."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application != APPLICATION and (application or tables):
+        raise StoreUnavailable(
+            f"The file {location} is a SQLite database of another program. Choose another path for the store."
+        )
+    found = version_of(connection)
+    if found > newest:
+        raise SchemaTooNew(found=found, supported=newest, location=location)
+    refuse_older("sqlite", found, location)
+
+
+# After a purge: leaves nothing in a file or its log of what is gone, now or when that can be done.
+
+OWED: Final = "owes_erasure"
+"""The setting of a file that has to be rewritten."""
+
+
+class ErasingConnections(Connections):
+    """Connections to a file in which nothing is left of what was purged."""
+
+    def note_purge(
+        self,
+        connection: Connection,
+        what: Purged = "memories",  # noqa: ARG002 - A file is rewritten whole.
+    ) -> None:
+        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
+        set_setting(connection, OWED, "1")
+
+    def erase(self) -> None:
+        """Leave nothing in the file or its log of what was purged; the store remembers until it is done.
+
+        Raises StoreBusy or StoreUnavailable where that can't be done now.
+        """
+        try:
+            self.rewrite()
+            done = self.truncate_log(timeout=self.timeout)
+        except StoreError as error:
+            raise type(error)(
+                "The purge is done, but copies of its text may be left in unused parts of the file "
+                f"{self.location}, for it couldn't be rewritten: {error} "
+                "Call checkpoint(), or open the store again, to finish."
+            ) from error
+        if not done:
+            raise StoreBusy(
+                "The purge is done, but its text is still in the write-ahead log of "
+                f"{self.location}: a reader has held on to it for "
+                f"{self.timeout:g} s. Close the reader, then call checkpoint() or open the "
+                "store again to finish."
+            )
+        with self.writing() as connection:
+            connection.run("remove_setting", {"name": OWED})
+
+
+def finish_erasure(connections: ErasingConnections) -> None:
+    """Do what a purge had to leave undone, if that can be done now."""
+    if connections.read_only:
+        return
+    if _owes(connections):
+        # The purge has told its caller; whoever opens the store later can't act on it.
+        with suppress(StoreBusy):
+            connections.erase()
+
+
+def settle_log(connections: ErasingConnections) -> None:
+    """Move the log into the file, and finish what a purge had to leave undone.
+
+    Raises StoreBusy while a reader holds on to the log.
+    """
+    if _owes(connections):
+        connections.erase()
+    elif not connections.truncate_log(timeout=connections.timeout):
+        raise StoreBusy(
+            f"A reader has held on to the log of {connections.location} for "
+            f"{connections.timeout:g} s. Close the reader, and call checkpoint again."
+        )
+
+
+def _owes(connections: Connections) -> bool:
+    with connections.reading() as connection:
+        return OWED in dict(connection.run("settings").fetchall())
+
+
+# Looks for damage of a file and says what mends it.
+
+_RESTORE = "Restore the file from a backup, or export what can be read and import it into a new store."
+_REINSERT = "Export the agent's memories and import them into a new store."
+
+
+def check_file(connection: SqliteConnection) -> tuple[Finding, ...]:
+    """Damage of the file itself: pages, indexes and rows that don't agree."""
+    try:
+        messages = [text for (text,) in connection.execute("PRAGMA integrity_check(20)") if text != "ok"]
+        strangers = connection.execute("PRAGMA foreign_key_check").fetchall()
+    except sqlite3.DatabaseError as error:
+        messages, strangers = [str(error)], []
+    found = [Finding(code="damaged-file", text=each, remedy=_RESTORE) for each in messages]
+    found += [
+        Finding(code="orphan", text=f"Row {row} of {table} has no memory.", remedy=_REINSERT)
+        for table, row, *_ in strangers[:20]
+    ]
+    return tuple(found)

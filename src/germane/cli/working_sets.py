@@ -1,0 +1,294 @@
+"""working: what an agent holds in mind, from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+from germane import Decay
+from germane.cli.options import (
+    Call,
+    Follow,
+    Now,
+    Record,
+    SinceNumber,
+    Target,
+    arg,
+    command,
+    follow_each,
+    id_of,
+    opt,
+)
+from germane.cli.output import label_of, print_table, print_text, to_json, warn
+from germane.model.memory import split_id
+
+if TYPE_CHECKING:
+    from germane import Added, Engine, Eviction, Move, Recalled, Space, WorkingSet
+
+# What commands on working sets share: their options, the set that they name, and how they tell of it.
+
+SHOWN_OF_ID = 8
+
+Name = Annotated[str, opt("--set NAME", "Which of the agent's working sets.")]
+Targets = Annotated[
+    list[str], arg("ID...", "Memories, by id or its beginning or end; the last is the latest.")
+]
+Policy = Annotated[
+    str,
+    opt("--policy POLICY", "Who leaves first: importance, lru, lfu, frequency-weighted or importance-age."),
+]
+MaxTokens = Annotated[int | None, opt("--max-tokens TOKENS", "Let the set hold so many tokens from here on.")]
+Limit = Annotated[
+    int | None, opt("--max-tokens TOKENS", "The longest text; without it, all that the set may hold.")
+]
+Question = Annotated[str, arg("[QUERY]", "What it is for; what has to do with it comes earlier.")]
+StrategyName = Annotated[
+    str, opt("--strategy NAME", "What is best: balanced, recent, important, frequent, clustered or smart.")
+]
+OverflowName = Annotated[
+    str,
+    opt(
+        "--overflow RULE",
+        "What doesn't fit is left out (skip), ends the text (stop), is shortened (degrade), or ends "
+        "the text where even that doesn't fit (degrade_stop).",
+    ),
+]
+OrderName = Annotated[str, opt("--order ORDER", "best_first, or reverse: the best last, near the question.")]
+DecayHours = Annotated[float, opt("--decay-hours HOURS", "The age that halves what importance counts.")]
+DecayShape = Annotated[str, opt("--decay SHAPE", "How it falls with age: hyperbolic, exponential or none.")]
+AgeSince = Annotated[str, opt("--age SINCE", "Age since created_at, updated_at, accessed_at or entered_at.")]
+Relevance = Annotated[
+    float, opt("--relevance WEIGHT", "What the question weighs: from 0, nothing, to 1, everything.")
+]
+SpaceName = Annotated[str | None, opt("--space SPACE", "A set of this space, which its members share.")]
+Into = Annotated[
+    str | None, opt("--into SET", "Let a working set take in what was found, as far as it fits.")
+]
+
+
+@contextmanager
+def opened(
+    call: Call, name: str, space: str | None = None, *, writes: bool = False, now: str | None = None
+) -> Iterator[tuple[Engine | Space, WorkingSet]]:
+    """A set, and whose it is: the agent's or a space's."""
+    with call.open(writes=writes, now=now) as engine:
+        owner = engine if space is None else engine.space(space)
+        yield owner, owner.working_set(name)
+
+
+def figures_of(held: WorkingSet) -> dict[str, Any]:
+    """A set as JSON without its entries."""
+    items, most = held.items(), held.max_tokens
+    tokens = sum(one.tokens for one in items)
+    return {
+        "name": held.name,
+        "owner": held.owner,
+        "max_tokens": most,
+        "tokens": tokens,
+        "utilization": round(tokens / most, 6) if most else 0.0,
+        "count": len(items),
+    }
+
+
+def enter(held: WorkingSet, recalled: Recalled) -> tuple[dict[str, Any], str]:
+    """Let a set take in what was recalled; what came of it as JSON and as text."""
+    added = held.add_recalled(recalled)
+    now = figures_of(held)
+    left_out = [memory.id for memory in added.left_out]
+    text = told_of(added, "Entered", f", {len(left_out)} found no room" if left_out else "")
+    return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
+
+
+def told_of(added: Added, what: str = "Added", more: str = "") -> str:
+    """What adding did, for people."""
+    touched = len(added.held) - len(added.new)
+    return f"{what} {len(added.new)}, touched {touched}{more}. {room(added.eviction)}"
+
+
+def room(eviction: Eviction) -> str:
+    """Which memories were evicted, by the ends of their ids."""
+    named = ", ".join(one.held.memory.id[-SHOWN_OF_ID:] for one in eviction.evicted)
+    return f"{named} made room: {eviction.freed:,} tokens. " if named else ""
+
+
+def fill(now: dict[str, Any]) -> str:
+    """How full a set is, by its figures."""
+    tokens, most = now["tokens"], now["max_tokens"]
+    share = f" ({tokens / most:.0%})" if most else ""
+    return f"The set holds {tokens:,} of {most:,} tokens{share}."
+
+
+_LABEL = 60
+
+
+@command("working add")
+def _add(
+    call: Call,
+    targets: Targets,
+    *,
+    pinned: Annotated[bool, opt("--pinned", "Keep them from making room for others.")] = False,
+    policy: Policy = "importance",
+    age: AgeSince = "entered_at",
+    max_tokens: MaxTokens = None,
+    name: Name = "default",
+    space: SpaceName = None,
+) -> None:
+    """What is held already is touched, and never doubled. What makes room stays stored."""
+    with opened(call, name, space, writes=True) as (owner, held):
+        if max_tokens is not None:
+            held.resize(max_tokens)
+        added = held.add_many(
+            [id_of(owner, each) for each in targets], pinned=pinned, policy=policy, basis=age
+        )
+        now = figures_of(held)
+    call.answer({**to_json(added), "set": now}, told_of(added) + fill(now))
+
+
+@command("working show")
+def _show(call: Call, *, name: Name = "default", space: SpaceName = None) -> None:
+    with opened(call, name, space) as (_, held):
+        items, now = held.items(), figures_of(held)
+    if call.prints({"set": now, "held": items}):
+        return
+    print_text(fill(now))
+    if items:
+        rows = [
+            (
+                one.memory.id[-SHOWN_OF_ID:],
+                f"{one.memory.importance:g}",
+                f"{one.tokens:,}",
+                str(one.touches),
+                "pinned" if one.stays else "",
+                label_of(one.memory, _LABEL),
+            )
+            for one in items
+        ]
+        print_table(("ID", "IMPORTANCE", "TOKENS", "TOUCHES", "", "MEMORY"), rows, right=(1, 2, 3))
+
+
+def _moving(does: str, done: str) -> None:
+    """Make the command that calls one method of a set with one memory."""
+
+    @command(f"working {does}")
+    def act(call: Call, target: Target, *, name: Name = "default", space: SpaceName = None) -> None:
+        with opened(call, name, space, writes=True) as (owner, held):
+            memory_id = split_id(id_of(owner, target))[0]
+            getattr(held, does)(memory_id)
+            now, entry = figures_of(held), next((one for one in held if one.memory.id == memory_id), None)
+        call.answer(
+            {"id": memory_id, "held": entry, "set": now}, f"{memory_id[-SHOWN_OF_ID:]} {done}. {fill(now)}"
+        )
+
+
+for _does, _done in (("touch", "touched"), ("remove", "removed"), ("pin", "pinned"), ("unpin", "unpinned")):
+    _moving(_does, _done)
+
+
+@command("working clear")
+def _clear(
+    call: Call,
+    *,
+    keep_pinned: Annotated[bool, opt("--keep-pinned", "Leave what is pinned in it.")] = False,
+    name: Name = "default",
+    space: SpaceName = None,
+) -> None:
+    with opened(call, name, space, writes=True) as (_, held):
+        left = held.clear(keep_pinned=keep_pinned)
+        now = figures_of(held)
+    call.answer({"left": left, "set": now}, f"{left} taken out. " + fill(now))
+
+
+@command("working evict")
+def _evict(
+    call: Call,
+    tokens: Annotated[int, arg("TOKENS", "How many tokens to free at least.")],
+    *,
+    policy: Policy = "importance",
+    age: AgeSince = "entered_at",
+    name: Name = "default",
+    space: SpaceName = None,
+) -> None:
+    """No more leave than must, and what is pinned stays."""
+    with opened(call, name, space, writes=True) as (_, held):
+        eviction = held.evict(tokens, policy=policy, basis=age)
+        now = figures_of(held)
+    if call.prints({"eviction": eviction, "set": now}):
+        return
+    if eviction.shortfall:
+        warn(
+            f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed: "
+            "what is left is pinned, or nothing is."
+        )
+    print_text((room(eviction) or "None made room. ") + fill(now))
+
+
+@command("working assemble")
+def _assemble(
+    call: Call,
+    query: Question = "",
+    *,
+    strategy: StrategyName = "balanced",
+    max_tokens: Limit = None,
+    overflow: OverflowName = "skip",
+    order: OrderName = "best_first",
+    decay_hours: DecayHours = 1.0,
+    decay: DecayShape = "hyperbolic",
+    age: AgeSince = "created_at",
+    relevance: Relevance = 0.5,
+    explain: Annotated[bool, opt("--explain", "Show what is in, what is out, and why.")] = False,
+    record: Record = False,
+    now: Now = None,
+    name: Name = "default",
+    space: SpaceName = None,
+) -> None:
+    """It changes nothing; `working touch` says what was used."""
+    with opened(call, name, space, writes=record, now=now) as (_, held):
+        context = held.assemble(
+            query,
+            strategy=strategy,
+            max_tokens=max_tokens,
+            overflow=overflow,
+            order=order,
+            relevance=relevance,
+            decay=Decay(shape=cast("Any", decay), hours=decay_hours, basis=cast("Any", age)),
+            record=record,
+        )
+    if call.prints(context):
+        return
+    print_text(context.explain() if explain else context.text)
+    for note in context.trace.notes:
+        warn(f"note: {note.text}")
+
+
+@command("working events")
+def _events(
+    call: Call,
+    *,
+    since: SinceNumber = None,
+    limit: Annotated[int | None, opt("--limit N", "Only the latest so many.", min=0)] = None,
+    follow: Follow = False,
+    name: Name = "default",
+    space: SpaceName = None,
+) -> None:
+    """With --follow, what becomes of it from now on, or since the --since given; --limit then ends it."""
+    with opened(call, name, space) as (_, held):
+        if follow:
+            follow_each(call, partial(held.follow, since=since), row=_row, limit=limit)
+            return
+        moves = held.changes(since=since or 0)
+    moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
+    if call.prints({"events": moves}):
+        return
+    print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(move) for move in moves], right=(0,))
+
+
+def _row(move: Move) -> tuple[str, ...]:
+    return (
+        str(move.number),
+        f"{move.at:%Y-%m-%d %H:%M:%S}",
+        move.by,
+        str(move.kind),
+        (move.memory_id or "")[-SHOWN_OF_ID:],
+    )

@@ -1,0 +1,564 @@
+"""What stands beside the dialogue of a request and what stays there, and the groups that fit.
+
+Whatever changes in a request makes the provider read again all that stands after it. So a block stays
+where it was first put as long as its text does, and one that changes is put just before the current group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from germane.conversation.layout import AIM, FULL, Arrangement, Remembered, Said, Wanted, block_cost
+from germane.conversation.views import HEADING, Tiers, cut_middle
+from germane.model.conversation import GroupScores
+from germane.model.request import Block, Form, RequestState
+
+__all__ = [
+    "MEMORY",
+    "PRICE",
+    "RECALLED",
+    "Case",
+    "Window",
+    "anchor_blocks",
+    "carried",
+    "cost_of",
+    "forms_of_current",
+    "inactive_form",
+    "lifted",
+    "loosened",
+    "memory_block",
+    "recall_block",
+    "recalled_anew",
+    "recalled_on",
+    "room_under",
+    "spare",
+    "window_of",
+    "with_neighbours",
+    "worth",
+]
+
+MEMORY, RECALLED = "memory", "recalled"
+"""The names of blocks; that of an anchor is `anchor` and its own."""
+
+PRICE: Final = 0.9
+"""What a token costs more that a cache doesn't hold, as a share of its price: both providers ask a tenth."""
+
+_SEPARATOR: Final = "\n---\n"
+_LEAST: Final = 0.05
+"""The share of the best score, or of a full match if that is more, below which nothing is recalled."""
+_BESIDE: Final = ((1, 40), (2, 15))
+"""What a group's score gives those so many places before and after it, in hundredths."""
+_JUDGED: Final = 400
+_SMALLEST: Final = 12
+"""Tokens below which an excerpt says nothing."""
+
+
+def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -> tuple[Block, ...]:
+    """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten.
+
+    Memory that another filter admitted may not.
+    """
+    if state is None:
+        return ()
+    kept = []
+    for block in state.blocks:
+        if block.before is not None and block.before not in arranged:
+            continue
+        if block.name == MEMORY:
+            stands = state.admits == wanted.admits and wanted.still_stands(block.shows)
+        elif block.name == RECALLED:
+            stands = all(_still_said(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
+        else:
+            stands = any(
+                block == replace(each, before=block.before) for each in anchor_blocks(wanted.anchors)
+            )
+        if stands:
+            kept.append(block)
+    return tuple(kept)
+
+
+def anchor_blocks(anchors: Mapping[str, str], before: str | None = None) -> list[Block]:
+    """Each anchor as a block of its own."""
+    return [
+        Block(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}", before=before)
+        for name, text in anchors.items()
+        if text.strip()
+    ]
+
+
+def memory_block(remembered: Remembered, before: str | None) -> Block | None:
+    """Memory as a block; None where there is nothing to show."""
+    if not remembered.text.strip():
+        return None
+    return Block(name=MEMORY, text=remembered.text, before=before, shows=tuple(remembered.shows))
+
+
+def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: int) -> bool:
+    """Whether new text is worth the prefix that it breaks.
+
+    It is when the share of the new text's scores that the kept one lacks is more than the share of the
+    request that has to be read anew, times what that costs.
+    """
+    mass = sum(shown.values())
+    if not shown:
+        return False
+    known = set(kept)
+    lacking = [score for name, score in shown.items() if name not in known]
+    gain = sum(lacking) / mass if mass > 0 else len(lacking) / len(shown)
+    return gain > PRICE * reread / max(total, 1)
+
+
+def recall_block(
+    arranged: Arrangement,
+    candidates: Sequence[str],
+    found: GroupScores,
+    *,
+    room: int,
+    least: int = 0,
+    most: int = 0,
+) -> Block | None:
+    """What matches best, of at most `room` tokens; then the latest, up to `least` tokens if there are any.
+
+    The whole block has at most the larger of `room` and `most` tokens. None where nothing is recalled.
+    """
+    most = max(room, most)
+    alone = block_cost(Block(name=RECALLED, text=HEADING), arranged)
+    chosen = _Chosen(used=alone)
+    for group in _matching(arranged, candidates, found, room - alone):
+        chosen.take(group, arranged.said(group))
+    if least > 0:
+        _fill(arranged, candidates, chosen, least, most)
+    while chosen.sources:
+        block = _written(arranged, chosen)
+        over = block_cost(block, arranged) - most
+        if over <= 0:
+            return block
+        # Tokens don't add up where texts meet, so the last one chosen gives way.
+        chosen.shorten(over)
+    return None
+
+
+class _Chosen:
+    """The groups of a block in words, some of them cut to so many tokens; about what they cost together."""
+
+    def __init__(self, *, used: int) -> None:
+        self.used = used
+        self.sources: dict[str, Said] = {}
+        self.cut: dict[str, int] = {}
+
+    def take(self, group: str, said: Said, tokens: int | None = None) -> None:
+        """Add a group, or show more of it; with `tokens`, only so much."""
+        before = self.cut.pop(group, self.sources[group].tokens) + 2 if group in self.sources else 0
+        self.sources[group] = said
+        if tokens is not None:
+            self.cut[group] = tokens
+        self.used += (said.tokens if tokens is None else tokens) + 2 - before
+
+    def shorten(self, over: int) -> None:
+        """Make the last one shorter by so many tokens, or leave it out."""
+        last = next(reversed(self.sources))
+        left = self.cut.get(last, self.sources[last].tokens) - over
+        if left >= _SMALLEST:
+            self.cut[last] = left
+        else:
+            del self.sources[last]
+            self.cut.pop(last, None)
+
+
+def _fill(arranged: Arrangement, candidates: Sequence[str], chosen: _Chosen, least: int, most: int) -> None:
+    """Take the latest of what isn't there yet, then what was cut of their tool results."""
+    for whole in (False, True):
+        for group in reversed(candidates):
+            # What groups cost together is a little less than the sum.
+            if chosen.sources and chosen.used - 2 * len(chosen.sources) >= least:
+                return
+            said = arranged.said(group, whole=whole)
+            shown = chosen.sources.get(group)
+            if not said.text or (shown is not None and said.tokens <= shown.tokens):
+                continue
+            left = most - chosen.used + (0 if shown is None else shown.tokens + 2)
+            if said.tokens + 2 <= left:
+                chosen.take(group, said)
+            elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
+                chosen.take(group, said, left - 2)
+
+
+def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
+    """The scores with a share of each for the groups around it.
+
+    The answer to a question often stands beside the words of it: bench/prefix.py measures 5 points more
+    of the evidence with it.
+    """
+    order, spread = arranged.order, dict(found.scores)
+    for group, score in found.scores.items():
+        if group not in arranged:
+            continue
+        place = arranged.number(group)
+        for distance, share in _BESIDE:
+            for near in (place - distance, place + distance):
+                if 0 <= near < len(order):
+                    spread[order[near]] = spread.get(order[near], 0) + score * share // 100
+    return GroupScores(scores=spread, bound=found.bound)
+
+
+def _still_said(arranged: Arrangement, group: str, digest: str) -> bool:
+    return group in arranged and arranged.said(group).digest == digest
+
+
+def _matching(arranged: Arrangement, candidates: Sequence[str], found: GroupScores, room: int) -> list[str]:
+    """The groups that match best; whoever doesn't fit is passed over."""
+    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
+    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
+    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
+    chosen = []
+    for group in matched[:_JUDGED]:
+        if room < _SMALLEST:
+            break
+        price = arranged.said(group).tokens + 2
+        if price <= room and arranged.said(group).text:
+            chosen.append(group)
+            room -= price
+    return chosen
+
+
+def _written(arranged: Arrangement, chosen: _Chosen) -> Block:
+    texts, shows = [], []
+    for group in sorted(chosen.sources, key=arranged.number):
+        text = chosen.sources[group].text
+        if group in chosen.cut:
+            first = arranged.members(group)[0].id
+            whole = f'; expand("{first}") returns the whole' if first else ""
+            text = cut_middle(
+                text,
+                chosen.cut[group],
+                lambda gone, whole=whole: f"[{gone:,} characters left out{whole}]",  # type: ignore[misc]  # The default binds it.
+                head=0.5,
+                measure=arranged.counter.count,
+            )
+        texts.append(text)
+        shows.append(f"{group} {arranged.said(group).digest}")
+    return Block(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
+
+
+# Which groups a request shows, and in which form: as far back as there is room, tool output cut first.
+
+_TRIES: Final = 14
+_NEAR: Final = 0.98
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The groups from number `start` on, and the pinned ones before it; `forms` of those that are cut."""
+
+    start: int = 0
+    forms: Mapping[str, Form] = field(default_factory=dict)
+    pins: tuple[str, ...] = ()
+
+    def groups(self, arranged: Arrangement) -> list[str]:
+        """The groups that it shows, in order."""
+        before = [group for group in self.pins if arranged.number(group) < self.start]
+        return [*before, *arranged.order[self.start :]]
+
+    def tokens(self, arranged: Arrangement) -> int:
+        """What it costs."""
+        return sum(arranged.shown(group, self.forms.get(group)).tokens for group in self.groups(arranged))
+
+
+def forms_of_current(arranged: Arrangement, group: str) -> Iterator[Form | None]:
+    """The forms of the group that is being formed, from whole to shortest, each shorter than the last."""
+    tiers, results = arranged.tiers, arranged.shown(group).results
+    yield None
+    if not results:
+        return
+    for count, limit in (
+        (max(0, results - tiers.recent), tiers.older),
+        (results, tiers.older),
+        (results, tiers.inactive),
+        (results, 0),
+    ):
+        if count and limit is not None:
+            yield Form(count=count, limit=limit)
+
+
+def inactive_form(arranged: Arrangement, group: str, tiers: Tiers) -> Form | None:
+    """The form of a group that is over, where all is cut; whole where it has no results or nothing is cut."""
+    whole = arranged.shown(group)
+    if not whole.results or tiers.inactive is None:
+        return None
+    form = Form(count=whole.results, limit=tiers.inactive)
+    return form if arranged.shown(group, form).tokens < whole.tokens else None
+
+
+def window_of(
+    arranged: Arrangement, room: int, *, current: Form | None, pins: Sequence[str] = ()
+) -> tuple[Window, bool]:
+    """The window that goes back furthest within `room` tokens, and whether it holds the whole conversation.
+
+    `current` is the form that the current group has at least. What fits whole is whole; else tool
+    results are cut before groups are left out, the oldest first.
+    """
+    order, tiers = arranged.order, arranged.tiers
+    if not order:
+        return Window(), True
+    last = order[-1]
+    if current is None and _all_whole(arranged, room):
+        return Window(pins=tuple(pins)), True
+    forms = {last: current or _shorter(arranged, last)}
+    pinned = set(pins) - {last}
+    for group in pinned:
+        forms[group] = inactive_form(arranged, group, tiers)
+    used = sum(arranged.shown(group, form).tokens for group, form in forms.items())
+    start = len(order) - 1
+    for number in range(len(order) - 2, -1, -1):
+        group = order[number]
+        if group not in pinned:
+            form = inactive_form(arranged, group, tiers)
+            price = arranged.shown(group, form).tokens
+            if used + price > room:
+                break
+            used += price
+            forms[group] = form
+        start = number
+    cut = {group: form for group, form in forms.items() if form is not None}
+    window = Window(start=start, forms=cut, pins=tuple(pins))
+    if start == 0:
+        window = loosened(arranged, window, room, used)
+    return window, start == 0
+
+
+def room_under(
+    arranged: Arrangement, ceiling: int | None, *, current: Form | None, pins: Sequence[str] = ()
+) -> int | None:
+    """What a window may cost at most for its history to stay under a ceiling; None without one."""
+    if ceiling is None or not arranged.order:
+        return None
+    last = arranged.order[-1]
+    forms = {group: inactive_form(arranged, group, arranged.tiers) for group in pins}
+    forms[last] = current or _shorter(arranged, last)
+    return ceiling + sum(arranged.shown(group, form).tokens for group, form in forms.items())
+
+
+def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Window:
+    """The window with its results less cut, the latest first, as far as `room` tokens go.
+
+    `used` is what it costs as it is. One that can't be whole is cut to what is left.
+    """
+    forms = dict(window.forms)
+    for group in reversed(window.groups(arranged)):
+        form = forms.get(group)
+        if form is None:
+            continue
+        left = room - used
+        price = arranged.shown(group, form).tokens
+        whole = arranged.shown(group).tokens
+        if whole - price <= left:
+            del forms[group]
+            used += whole - price
+            continue
+        looser = _cut_to(arranged, group, form, left + price)
+        if looser is not None:
+            forms[group] = looser
+            used += arranged.shown(group, looser).tokens - price
+    return Window(start=window.start, forms=forms, pins=window.pins)
+
+
+def _shorter(arranged: Arrangement, group: str) -> Form | None:
+    """The first form of the current group that costs less than the whole; None where none does."""
+    whole = arranged.shown(group).tokens
+    forms = (form for form in forms_of_current(arranged, group) if form is not None)
+    return next((form for form in forms if arranged.shown(group, form).tokens < whole), None)
+
+
+def _all_whole(arranged: Arrangement, room: int) -> bool:
+    used = 0
+    for group in reversed(arranged.order):
+        used += arranged.shown(group).tokens
+        if used > room:
+            return False
+    return True
+
+
+def _cut_to(arranged: Arrangement, group: str, form: Form, room: int) -> Form | None:
+    """The loosest form of a group within `room` tokens that a few tries find; None if none is looser."""
+    shown = arranged.shown(group)
+    low, high = form.limit, arranged.longest_result(group)
+    low_cost, high_cost = arranged.shown(group, form).tokens, shown.tokens
+    best: Form | None = None
+    for attempt in range(_TRIES):
+        if high - low <= 1 or high_cost <= low_cost:
+            break
+        # Where costs grow evenly with the limit the first guess is right; halving keeps it from creeping.
+        guess = low + int((high - low) * (room - low_cost) / (high_cost - low_cost))
+        limit = min(max(guess, low + 1), high - 1) if attempt % 2 == 0 else (low + high) // 2
+        tried = Form(count=shown.results, limit=limit)
+        cost = arranged.cost_in(group, tried)
+        if cost <= room:
+            best, low, low_cost = tried, limit, cost
+            if cost >= _NEAR * room:
+                break
+        else:
+            high, high_cost = limit, cost
+    return best
+
+
+# What is recalled beside a window: at first, and what of it stays from one request to the next.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a request is solved for: `fixed` is what its head and the blocks but the recalled one cost.
+
+    `share` is what may be recalled by relevance, `bound` the most that the window may cost.
+    """
+
+    arranged: Arrangement
+    wanted: Wanted
+    fixed: int
+    share: int
+    bound: int | None = None
+
+    @property
+    def full(self) -> int:
+        """The tokens from which on a request is full enough."""
+        return math.ceil(FULL * self.wanted.limit)
+
+    @property
+    def is_same_question(self) -> bool:
+        """Whether the request before was for the same group and query."""
+        before, now = self.wanted.previous, (self.arranged.current, self.wanted.asked)
+        return before is not None and (before.current, before.asked) == now
+
+    def room(self, taken: int) -> int:
+        """What the window may cost beside `taken` tokens of other things."""
+        left = self.wanted.limit - self.fixed - taken
+        return left if self.bound is None else min(left, self.bound)
+
+    def to_fill(self, used: int, held: int) -> tuple[int, int]:
+        """How many tokens at least and at most fill a request that costs `used`, `held` of it recalled.
+
+        More than the ceiling says is recalled only to keep the promise of a full request.
+        """
+        limit, ceiling = self.wanted.limit, self.wanted.shares.recalled.ceiling
+        bound = limit if ceiling is None else max(ceiling - held, math.ceil(FULL * limit) - used)
+        return min(self.full - used, bound), min(limit - used, bound)
+
+    def tokens(self, window: Window, blocks: Sequence[Block]) -> int:
+        """What the whole request costs with these."""
+        return self.fixed + window.tokens(self.arranged) + cost_of(self.arranged, blocks)
+
+
+def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[Block]:
+    """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
+    used = case.tokens(window, ())
+    least, most = case.to_fill(used, 0) if fill else (0, 0)
+    block = recall_block(
+        case.arranged,
+        _before(case, window),
+        case.wanted.found(),
+        room=min(case.share, case.wanted.limit - used - slack),
+        least=least,
+        most=most,
+    )
+    return [] if block is None else [replace(block, before=case.arranged.current)]
+
+
+def recalled_on(case: Case, window: Window, recalled: list[Block]) -> tuple[Window, list[Block]]:
+    """The same beside a window that only grew: as it was, with more beside it, or anew.
+
+    It is anew when what the question asks for and isn't shown is worth the prefix that this breaks.
+    """
+    before = _before(case, window)
+    if before and not case.is_same_question:
+        recalled = _for_question(case, window, recalled, before)
+    total = case.tokens(window, recalled)
+    if total < case.full and window.forms:
+        room = case.room(cost_of(case.arranged, recalled))
+        window = loosened(case.arranged, window, room, window.tokens(case.arranged))
+        total = case.tokens(window, recalled)
+    if total < case.full and before:
+        least, most = case.to_fill(total, cost_of(case.arranged, recalled))
+        unshown = _unshown(before, recalled)
+        more = recall_block(case.arranged, unshown, GroupScores(), room=0, least=least, most=most)
+        recalled = _with_more(case, recalled, more)
+    return window, recalled
+
+
+def spare(case: Case, window: Window, recalled: Sequence[Block]) -> list[Block]:
+    """What takes the room that is left for the next turn until that turn needs it: the latest unshown."""
+    used = case.tokens(window, recalled)
+    wanting = math.ceil(AIM * case.wanted.limit) - used
+    if wanting <= 0:
+        return []
+    _, most = case.to_fill(used, cost_of(case.arranged, recalled))
+    unshown = _unshown(_before(case, window), recalled)
+    block = recall_block(case.arranged, unshown, GroupScores(), room=0, least=min(wanting, most), most=most)
+    return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
+
+
+def lifted(arranged: Arrangement, blocks: Sequence[Block], window: Window) -> list[Block]:
+    """The blocks, those that stood before a group that is gone now above the window."""
+    return [
+        replace(block, before=None)
+        if block.before is not None and arranged.number(block.before) < window.start
+        else block
+        for block in blocks
+    ]
+
+
+def cost_of(arranged: Arrangement, blocks: Sequence[Block]) -> int:
+    """What blocks cost together."""
+    return sum(block_cost(block, arranged) for block in blocks)
+
+
+def _for_question(case: Case, window: Window, recalled: list[Block], before: Sequence[str]) -> list[Block]:
+    """What is shown for another question than the request before answered."""
+    found, arranged = case.wanted.found(), case.arranged
+    used = case.tokens(window, ())
+    held = cost_of(arranged, recalled)
+    best = recall_block(arranged, before, found, room=min(case.share, case.wanted.limit - used))
+    if best is None:
+        return recalled
+    wants = {name: float(found.scores.get(group, 0)) for name, group in _groups_in([best]).items()}
+    if wants.keys() <= _groups_in(recalled).keys():
+        return recalled
+    left = min(case.share, case.wanted.limit - used) - held
+    wider = _with_more(case, recalled, recall_block(arranged, _unshown(before, recalled), found, room=left))
+    shown = _groups_in(wider).keys()
+    if (
+        recalled
+        and not wants.keys() <= shown
+        and worth(wants, tuple(shown), _after(case, recalled), used + held)
+    ):
+        return [replace(best, before=arranged.current)]
+    return wider
+
+
+def _with_more(case: Case, recalled: list[Block], more: Block | None) -> list[Block]:
+    return recalled if more is None else [*recalled, replace(more, before=case.arranged.current)]
+
+
+def _unshown(groups: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+    known: Collection[str] = set(_groups_in(blocks).values())
+    return [group for group in groups if group not in known]
+
+
+def _groups_in(blocks: Sequence[Block]) -> dict[str, str]:
+    """The groups that blocks recall, by their names there, which tell what was said in them."""
+    return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
+
+
+def _before(case: Case, window: Window) -> list[str]:
+    """The groups that the window doesn't show."""
+    pins = set(window.pins)
+    return [group for group in case.arranged.order[: window.start] if group not in pins]
+
+
+def _after(case: Case, blocks: Sequence[Block]) -> int:
+    """The tokens from the first of the blocks on."""
+    arranged = case.arranged
+    places = (arranged.number(block.before) for block in blocks if block.before is not None)
+    groups = arranged.order[min(places, default=0) :]
+    return cost_of(arranged, blocks) + sum(arranged.shown(group).tokens for group in groups)

@@ -1,0 +1,422 @@
+"""What a conversation costs in tokens, and how a long one is made shorter.
+
+Pure, but for the summarizer where one is given: nothing is hidden here, only proposed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import regex
+
+from germane.conversation.formats.parts import in_words, names_of_calls
+from germane.conversation.groups import current_of, groups_of, is_always_kept
+from germane.conversation.views import Tiers, tiered
+from germane.errors import BudgetTooSmall
+from germane.model.conversation import (
+    Compaction,
+    Cost,
+    Group,
+    Message,
+    OpaquePart,
+    Provider,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from germane.model.memory import Draft, Trust
+from germane.protocols import Summarizer, TokenCounter
+from germane.renditions import shorten
+
+__all__ = [
+    "ANCHOR",
+    "IMAGE",
+    "PER_MESSAGE",
+    "Compacting",
+    "as_json",
+    "compacted",
+    "cost_by",
+    "message_tokens",
+    "priming_tokens",
+    "request_tokens",
+    "system_tokens",
+    "tools_tokens",
+]
+
+ANCHOR: Final = "summary"
+"""The name of the anchor that a summary is kept as."""
+
+_SUMMARY: Final = 0.1
+"""The share of the budget that a summary has at most."""
+_SHORTEST: Final = 4
+"""Words of a sentence that says something."""
+_LONGEST: Final = 60
+_MOST_DRAFTS: Final = 40
+_WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’_-]*")
+_SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+# An answer of a model that was asked for a summary and had nothing to say.
+_META = regex.compile(
+    r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
+)
+_KINDS: Final = {
+    "rule": r"\b(?:always|never|must(?:n't| not)?|make sure|from now on|under no circumstances)\b",
+    "preference": r"\bI(?:'d| would)? (?:prefer|like|love|hate|dislike|want)\b|\bmy favou?rite\b",
+    "decision": r"\b(?:we|I|let's)\W+(?:\w+\W+)?"
+    r"(?:decided?|chose|choose|agreed?|settled?|go(?:ing)? with|picked|will use|'ll use)\b",
+    "fact": r"\b(?:my|our) (?:name|team|company|birthday|address|deadline|server|database|version|\w+ is)\b"
+    r"|\bremember (?:that|this)\b|\bI(?:'m| am| live| work| was born)\b",
+}
+_PATTERNS = [(kind, regex.compile(pattern, regex.IGNORECASE)) for kind, pattern in _KINDS.items()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting:
+    """How to make a conversation shorter: to how many tokens, and how many of its last groups stay whole.
+
+    `previous` is the summary that stands for what was compacted before; it goes into the new one.
+    """
+
+    budget: int
+    counter: TokenCounter
+    keep: int = 2
+    tiers: Tiers = field(default_factory=Tiers)
+    previous: str = ""
+    anchor: str = ANCHOR
+    summarizer: Summarizer | None = None
+
+
+def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
+    """What to hide of a conversation, and what stands for it, so that the rest has at most the budget.
+
+    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups go, so that
+    what stays begins with a user's message wherever one of its groups but the kept ones does. Raises
+    BudgetTooSmall where the last groups alone don't fit.
+    """
+    cost = cost_by(how.counter)
+    visible = [message for message in messages if not message.hidden]
+    before = sum(map(cost, visible)) + how.counter.count(how.previous)
+    if before <= how.budget:
+        return Compaction(before=before, after=before, anchor=how.anchor, summary=how.previous)
+    cut = tiered(visible, active=current_of(visible), tiers=how.tiers)
+    number = sum(one is not other for one, other in zip(visible, cut, strict=True))
+    shorter = sum(map(cost, cut)) + how.counter.count(how.previous)
+    if shorter <= how.budget:
+        return Compaction(before=before, after=shorter, anchor=how.anchor, summary=how.previous, cut=number)
+    always = sum(cost(message) for message in cut if is_always_kept(message))
+    costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
+    room = max(1, int(how.budget * _SUMMARY))
+    begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
+    hides = _hidden(costs, how, always + room, begins)
+    gone = [group for group in groups_of(visible) if group.id in hides]
+    summary, by = _summary(gone, how, room)
+    rest = sum(tokens for group, tokens in costs.items() if group not in hides)
+    return Compaction(
+        hides=tuple(group.id for group in gone),
+        summary=summary,
+        anchor=how.anchor,
+        replaces=how.previous,
+        before=before,
+        after=always + rest + how.counter.count(summary),
+        cut=number,
+        drafts=tuple(_drafts(gone)),
+        by=by,
+    )
+
+
+def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Collection[str]) -> set[str]:
+    """The oldest groups, as many as have to go, and on to one that `begins` with the user's message."""
+    order = list(costs)
+    total = beside + sum(costs.values())
+    hides: set[str] = set()
+    for group in order[: max(0, len(order) - max(1, how.keep))]:
+        if total <= how.budget and (not hides or group in begins):
+            break
+        hides.add(group)
+        total -= costs[group]
+    if total > how.budget:
+        named = tuple(f"group {group}" for group in order if group not in hides)
+        raise BudgetTooSmall(budget=how.budget, needed=total, required=named)
+    return hides
+
+
+def _summary(gone: Sequence[Group], how: Compacting, room: int) -> tuple[str, str]:
+    """What stands for these groups, and who made it: a model, or the most telling sentences."""
+    if how.summarizer is not None:
+        text = "\n".join([how.previous, *_lines(gone)]).strip()
+        try:
+            said = how.summarizer.summarize(text, room).strip()
+        except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the conversation has to get shorter.
+            said = ""
+        if said and not _META.match(said):
+            return shorten(said, room, how.counter), "summarizer"
+    return _extract(gone, how, room), "extractive"
+
+
+def _extract(gone: Sequence[Group], how: Compacting, room: int) -> str:
+    """The sentences that share most with all that was said, in their order, under who said them."""
+    said = [(who, text) for who, text, _ in _said(gone)]
+    earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
+    sentences = [*earlier, *((who, each) for who, text in said for each in _sentences(text))]
+    words = [set(map(str.casefold, _WORD.findall(text))) for _, text in sentences]
+    often = Counter(word for each in words for word in each)
+    weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
+
+    def telling(place: int) -> float:
+        own = words[place]
+        # What stood in the summary before has been chosen once already.
+        return (1.5 if place < len(earlier) else 1.0) * sum(weights[word] for word in own) / (8 + len(own))
+
+    left, chosen = room, []
+    for place in sorted(range(len(sentences)), key=lambda place: (-telling(place), place)):
+        price = how.counter.count(_line(*sentences[place])) + 1
+        if price <= left:
+            chosen.append(place)
+            left -= price
+    lines = dict.fromkeys(_line(*sentences[place]) for place in sorted(chosen))
+    return shorten("\n".join(lines), room, how.counter)
+
+
+def _line(who: str, text: str) -> str:
+    return f"{who}: {text}" if who else text
+
+
+def _sentences(text: str) -> Iterator[str]:
+    for sentence in _SENTENCES.split(text):
+        if sentence and _SHORTEST <= len(_WORD.findall(sentence)) <= _LONGEST:
+            yield sentence.strip()
+
+
+def _said(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
+    """What user and assistant said in words of their own; what came from memory isn't among it."""
+    for group in gone:
+        for message in group:
+            if message.role in (Role.USER, Role.ASSISTANT) and message.own_text.strip():
+                yield message.role.value, message.own_text, message
+
+
+def _lines(gone: Sequence[Group]) -> Iterator[str]:
+    for group in gone:
+        names: dict[str, str] = {}
+        for message in tiered(group.messages, active=None):
+            names |= names_of_calls(message)
+            if text := in_words(message, names).strip():
+                yield f"{message.role.value}: {text}"
+
+
+def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
+    """What is said like a rule, a preference, a decision or a fact, once each, the user's before all."""
+    known: set[str] = set()
+    found = []
+    for who, text, message in _said(gone):
+        for sentence in _sentences(text):
+            kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), None)
+            if kind is None or sentence.endswith("?") or sentence.casefold() in known:
+                continue
+            known.add(sentence.casefold())
+            if who == Role.USER.value or kind == "decision":
+                found.append(_draft(kind, sentence, message))
+    yield from sorted(found, key=lambda draft: draft.trust is not Trust.OWNER)[:_MOST_DRAFTS]
+
+
+def _draft(kind: str, sentence: str, message: Message) -> Draft:
+    return Draft(
+        content=sentence,
+        kind=kind,
+        source=f"conversation:{message.session}#{message.id}" if message.id else None,
+        trust=Trust.OWNER if message.role is Role.USER else Trust.AGENT,
+        created_at=message.created_at,
+        tags=("compacted",),
+    )
+
+
+# What a request costs in tokens, counted on what is sent: the provider's own JSON.
+#
+# Providers don't publish all of what they put around a message. Calls in OpenAI's chat are counted by what
+# its users measured, and a little more; what nobody measured is counted as the JSON that is sent, which is
+# more than the provider makes of it. See docs/reference/tokens.md.
+
+IMAGE: Final = 4800
+"""What an image counts: the most that either provider charges for one, at full resolution."""
+
+_PER_MESSAGE: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 4}
+_PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
+_PER_NAME: Final = 1
+_PER_PART: Final = 2
+_PER_CALL: Final = 8
+"""What OpenAI writes around a call in its chat: measured are 2 to 7, and its name a second time. Ids of calls
+cost nothing. https://community.openai.com/t/538914, https://github.com/forestwanglin/openai-java/issues/5"""
+_PARALLEL: Final = 24
+"""What OpenAI wraps around the calls of one message where there are several, by the same measurements. The
+results of such calls it shows to the model as texts in JSON, with what isn't ASCII as escapes: of the 39,235
+tokens that it reported for three results in Korean, 39,000 are these; the texts themselves would be 3,003.
+https://community.openai.com/t/1375117, https://community.openai.com/t/816259"""
+_TOOLS: Final = {Provider.OPENAI: 12, Provider.RESPONSES: 12, Provider.ANTHROPIC: 1000}
+"""What stands around the tools; Anthropic puts a prompt of 159 to 935 tokens there, by model and choice."""
+_PER_TOOL: Final = 8
+
+_RESULTS = frozenset({"tool", "function"})
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+_IMAGES = frozenset({"image", "image_url", "input_image"})
+_Count = Callable[[str], int]
+
+
+def as_json(value: object) -> str:
+    """The one way in which germane writes JSON of a request: compact, in the order given, no escapes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def request_tokens(
+    provider: Provider,
+    counter: TokenCounter,
+    *,
+    messages: Sequence[Mapping[str, Any]],
+    system: str | Sequence[Mapping[str, Any]] | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> int:
+    """What a whole request costs, by the counter and without its margin; the sum of its parts below."""
+    beside = priming_tokens(provider) + tools_tokens(tools, provider, counter)
+    total = beside + system_tokens(system, provider, counter)
+    parallel = False
+    for message in messages:
+        if message.get("role") not in _RESULTS:
+            parallel = len(message.get("tool_calls") or ()) > 1
+        total += message_tokens(message, provider, counter, parallel=parallel)
+    return total
+
+
+def priming_tokens(provider: Provider) -> int:
+    """What stands before the answer whatever the request is."""
+    return _PRIMING[provider]
+
+
+def message_tokens(
+    message: Mapping[str, Any], provider: Provider, counter: TokenCounter, *, parallel: bool = False
+) -> int:
+    """What one message or item costs as it is sent.
+
+    3 tokens for a message, its role, and each of its values, 1 more for a name: OpenAI's rule for
+    chat, https://github.com/openai/openai-cookbook (How to count tokens with tiktoken). `parallel` says
+    that a result belongs to one of several calls of one message.
+    """
+    count: _Count = counter.count
+    if parallel and provider is Provider.OPENAI and message.get("role") in _RESULTS:
+        count = _escaped(count)
+    if "role" not in message:
+        return _PER_MESSAGE[provider] + _item(message, count)
+    total = _PER_MESSAGE[provider] + 1
+    for key, value in message.items():
+        if key == "content":
+            total += _content(value, count)
+        elif key == "tool_calls" and value:
+            total += sum(_call(call, count) for call in value) + (_PARALLEL if len(value) > 1 else 0)
+        elif key == "name":
+            total += count(str(value)) + _PER_NAME
+        elif key not in ("role", "tool_call_id"):
+            total += _any(value, count)
+    return total
+
+
+def system_tokens(
+    system: str | Sequence[Mapping[str, Any]] | None, provider: Provider, counter: TokenCounter
+) -> int:
+    """What stands beside the messages as the system's; 0 without it."""
+    if not system:
+        return 0
+    return _PER_MESSAGE[provider] + 1 + _content(system, counter.count)
+
+
+def tools_tokens(tools: Sequence[Mapping[str, Any]], provider: Provider, counter: TokenCounter) -> int:
+    """What the definitions of tools cost: their JSON, and what the provider puts around it."""
+    if not tools:
+        return 0
+    return _TOOLS[provider] + sum(_PER_TOOL + counter.count(as_json(tool)) for tool in tools)
+
+
+def _escaped(count: _Count) -> _Count:
+    """Counts a text as it stands in JSON of ASCII alone; what is written around it is counted already."""
+
+    def counted(text: str) -> int:
+        escaped = json.dumps(text)[1:-1]
+        return count(text) if escaped == text else max(count(text), count(escaped))
+
+    return counted
+
+
+def _content(content: object, count: _Count) -> int:
+    if isinstance(content, str):
+        return count(content)
+    if not isinstance(content, Sequence):
+        return 0
+    return sum(_part(part, count) for part in content)
+
+
+def _part(part: Mapping[str, Any], count: _Count) -> int:
+    kind = part.get("type")
+    if kind in _IMAGES:
+        return IMAGE
+    if kind in _TEXTS and isinstance(part.get("text"), str):
+        rest = {key: value for key, value in part.items() if key not in ("type", "text") and value}
+        return _PER_PART + count(part["text"]) + (count(as_json(rest)) if rest else 0)
+    if kind == "tool_result":
+        rest = {key: value for key, value in part.items() if key != "content"}
+        return _PER_PART + count(as_json(rest)) + _content(part.get("content"), count)
+    return _PER_PART + count(as_json(part))
+
+
+def _call(call: Mapping[str, Any], count: _Count) -> int:
+    """A call in OpenAI's chat: its values, the name of what is called twice, and what is written around."""
+    total = _PER_CALL
+    for key, value in call.items():
+        if key in ("function", "custom"):
+            total += sum(_any(each, count) for each in value.values()) + _any(value.get("name"), count)
+        elif key not in ("id", "type"):
+            total += _any(value, count)
+    return total
+
+
+def _item(item: Mapping[str, Any], count: _Count) -> int:
+    """An item of the Responses API that is no message."""
+    output = item.get("output")
+    if isinstance(output, str | list):
+        rest = {key: value for key, value in item.items() if key != "output"}
+        return count(as_json(rest)) + _content(output, count)
+    return count(as_json(item))
+
+
+def _any(value: object, count: _Count) -> int:
+    if value is None or value == []:
+        return 0
+    return count(value) if isinstance(value, str) else count(as_json(value))
+
+
+# What a message costs, for windows that are filled by tokens.
+
+PER_MESSAGE = 4
+"""What OpenAI's chat format adds to each message, its role among it."""
+
+
+def cost_by(counter: TokenCounter) -> Cost:
+    """Counts texts, names, arguments and opaque parts, and adds what the chat format does.
+
+    What a whole request costs is more than its messages; only counting that request tells.
+    """
+
+    def cost(message: Message) -> int:
+        return PER_MESSAGE + sum(map(of_part, message.parts))
+
+    def of_part(part: TextPart | OpaquePart | ToolCall | ToolResult) -> int:
+        if isinstance(part, TextPart):
+            return counter.count(part.text)
+        if isinstance(part, ToolCall):
+            return counter.count(part.id) + counter.count(part.name) + counter.count(part.arguments)
+        if isinstance(part, ToolResult):
+            return counter.count(part.call_id) + sum(map(of_part, part.content))
+        return counter.count(part.json)
+
+    return cost

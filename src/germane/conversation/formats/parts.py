@@ -1,0 +1,324 @@
+"""Parts of messages: fields of JSON, tool traffic in words, results beside their calls, and whose
+layout a message has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from germane.errors import InvalidInput, shown
+from germane.model.conversation import (
+    ContentPart,
+    Message,
+    OpaquePart,
+    Part,
+    Provider,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from germane.model.text import is_fenced
+
+__all__ = [
+    "TEXT",
+    "call_in_words",
+    "content_in_words",
+    "content_of",
+    "extra_fields",
+    "in_parts",
+    "in_words",
+    "kind_of",
+    "named",
+    "named_fields",
+    "names_of_calls",
+    "object_of",
+    "orphans",
+    "provider_of",
+    "read_content",
+    "refused",
+    "rest_of",
+    "result_in_words",
+    "role_of",
+    "to_json",
+    "unanswered",
+    "without_orphans",
+    "write_content",
+]
+
+TEXT = frozenset({"text"})
+
+
+def to_json(value: object) -> str:
+    """The value as JSON text. Raises InvalidInput for what JSON can't hold."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            f"{shown(value)} is no JSON ({error}), and a message is JSON. Use texts, finite numbers, true, "
+            "false, None, lists, and mappings with text keys."
+        ) from error
+
+
+def refused(place: str, wanted: str, value: object) -> InvalidInput:
+    """The error that says what was expected where."""
+    return InvalidInput(f"{place} must be {wanted}, and is {shown(value)}.")
+
+
+def object_of(value: object, place: str) -> Mapping[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise refused(place, "an object with text keys", value)
+    return value
+
+
+def role_of(fields: Mapping[str, Any], roles: Mapping[str, Role]) -> Role:
+    """The role that a provider's word for it means."""
+    role = fields.get("role")
+    if not isinstance(role, str) or role not in roles:
+        raise refused("'role'", f"one of {', '.join(roles)}", role)
+    return roles[role]
+
+
+def rest_of(fields: Mapping[str, Any], understood: Collection[str]) -> str:
+    """The fields that nothing else keeps, as a JSON object; empty when there are none."""
+    rest = {name: value for name, value in fields.items() if name not in understood}
+    return to_json(rest) if rest else ""
+
+
+def extra_fields(extra: str) -> dict[str, Any]:
+    """The fields that `rest_of` kept."""
+    return json.loads(extra) if extra else {}
+
+
+def read_content(content: object, place: str, *, texts: Collection[str] = TEXT) -> tuple[ContentPart, ...]:
+    """A content that is a text, or a list of parts with a type. `texts` are the types of texts."""
+    if isinstance(content, str):
+        return (TextPart(text=content, recalled=is_fenced(content)),)
+    if content is None:
+        return ()
+    if not isinstance(content, Sequence):
+        raise refused(place, "a text or a list of parts", content)
+    return tuple(_part(each, f"{place}[{index}]", texts) for index, each in enumerate(content))
+
+
+def content_of(parts: Sequence[Part]) -> tuple[ContentPart, ...]:
+    """The parts of a message that are content, and no tool traffic."""
+    return tuple(part for part in parts if isinstance(part, TextPart | OpaquePart))
+
+
+def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | list[dict[str, Any]]:
+    """What `read_content` read; a text part of no form gets the type `text` where there are several."""
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, TextPart) and not only.form:
+        return only.text
+    return [_written(part, text) for part in parts]
+
+
+def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
+    fields = object_of(part, place)
+    form = fields.get("type")
+    if not isinstance(form, str) or not form:
+        raise refused(f"{place}['type']", "the name of a type", form)
+    text = fields.get("text")
+    if form in texts and isinstance(text, str):
+        rest = rest_of(fields, ("type", "text"))
+        return TextPart(text=text, recalled=is_fenced(text), form=form, extra=rest)
+    return OpaquePart(json=to_json(fields), form=form)
+
+
+def _written(part: ContentPart, text: str) -> dict[str, Any]:
+    if isinstance(part, OpaquePart):
+        return json.loads(part.json)  # type: ignore[no-any-return]  # An object was read.
+    return {"type": part.form or text, "text": part.text, **extra_fields(part.extra)}
+
+
+# Finds out in whose layout a message is.
+
+_OF_OPENAI = ("tool_call_id", "function_call", "refusal", "audio", "name")
+_OF_RESPONSES = frozenset({"input_text", "input_image", "input_file", "output_text"})
+_OF_ANTHROPIC = frozenset(
+    {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "search_result"}
+)
+
+
+def provider_of(fields: Mapping[str, Any]) -> Provider:
+    """The provider in whose layout a message is; PLAIN where it could be anybody's.
+
+    Where a list of texts alone leaves it open, it is taken for OpenAI's.
+    """
+    if "role" not in fields or fields.get("type") == "message":
+        return Provider.RESPONSES
+    if "tool_results" in fields:
+        return Provider.PLAIN
+    calls = fields.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        plain = all(isinstance(call, Mapping) and "name" in call for call in calls)
+        return Provider.PLAIN if plain else Provider.OPENAI
+    if fields["role"] in ("tool", "function", "developer") or any(name in fields for name in _OF_OPENAI):
+        return Provider.OPENAI
+    content = fields.get("content")
+    if isinstance(content, list):
+        return _provider_of_parts([part for part in content if isinstance(part, Mapping)])
+    return Provider.PLAIN
+
+
+def _provider_of_parts(parts: list[Mapping[str, Any]]) -> Provider:
+    kinds = {part.get("type") for part in parts}
+    if kinds & _OF_RESPONSES:
+        return Provider.RESPONSES
+    if kinds & _OF_ANTHROPIC or any(str(kind).endswith(("_tool_use", "_tool_result")) for kind in kinds):
+        return Provider.ANTHROPIC
+    if any("cache_control" in part or "citations" in part for part in parts):
+        return Provider.ANTHROPIC
+    return Provider.OPENAI
+
+
+# Tool traffic and parts without text in words that a person or any model can read.
+
+_UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""What a model thought was never said to anybody, so it is no part of the dialogue."""
+
+
+def in_words(message: Message, names: Mapping[str, str] | None = None) -> str:
+    """All of a message as text, in order: what was said, called and returned.
+
+    `names` gives the names of earlier calls by their ids, for results; see `names_of_calls`.
+    """
+    names = names or {}
+    said = [_part_in_words(part, names) for part in message.parts]
+    return "\n".join(text for text in said if text.strip())
+
+
+def call_in_words(name: str, arguments: str) -> str:
+    """A call in brackets, and its arguments where there are any."""
+    return f"[called {name}]" if arguments.strip() in ("", "{}", "null") else f"[called {name}] {arguments}"
+
+
+def result_in_words(name: str, text: str, *, failed: bool = False) -> str:
+    """What a call gave back, after its name in brackets."""
+    return f"[{name} {'failed' if failed else 'returned'}] {text}".rstrip()
+
+
+def named(part: OpaquePart) -> str:
+    """The name of a part that has no text, in brackets; empty for what nobody was told."""
+    return "" if part.form in _UNSAID else named_fields(part.form, json.loads(part.json))
+
+
+def named_fields(form: str, fields: Mapping[str, Any]) -> str:
+    """The same for the fields of a part; what a model refused to say is said in its words."""
+    if form in _UNSAID or form == "refusal":
+        return str(fields.get("refusal") or "")
+    title = fields.get("title") or fields.get("filename")
+    kind = kind_of(form)
+    return f"[{kind}: {title}]" if title else f"[{kind}]"
+
+
+def kind_of(form: str) -> str:
+    """What a part of that form is, in one word that all providers share, such as "image"."""
+    return form.removesuffix("_url").removeprefix("input_")
+
+
+def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """All of a message as content parts, in order: texts in words, and what has no text as it came.
+
+    `names` as in `in_words`. What a model thought is left out.
+    """
+    made: list[dict[str, Any]] = []
+    for part in message.parts:
+        if isinstance(part, OpaquePart):
+            made += _whole(part)
+        elif text := _part_in_words(part, names or {}):
+            made.append({"type": "text", "text": text})
+        if isinstance(part, ToolResult):
+            made += [each for more in part.content if isinstance(more, OpaquePart) for each in _whole(more)]
+    return made
+
+
+def _whole(part: OpaquePart) -> list[dict[str, Any]]:
+    return [] if part.form in _UNSAID else [json.loads(part.json)]
+
+
+def names_of_calls(message: Message) -> dict[str, str]:
+    """The names of the calls in a message by their ids."""
+    return {call.id: call.name for call in message.calls}
+
+
+def content_in_words(parts: Iterable[Part]) -> str:
+    """The texts among the parts, each on lines of its own, and what has no text named in brackets."""
+    said = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            said.append(part.text)
+        elif isinstance(part, OpaquePart) and (name := named(part)):
+            said.append(name)
+    return "\n".join(said)
+
+
+def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: Mapping[str, str]) -> str:
+    if isinstance(part, ToolCall):
+        return call_in_words(part.name, part.arguments)
+    if isinstance(part, ToolResult):
+        name = names.get(part.call_id, "tool")
+        return result_in_words(name, content_in_words(part.content), failed=bool(part.is_error))
+    return content_in_words((part,))
+
+
+# Which result answers which call.
+#
+# Providers refuse a request in which a result stands without its call before it. A call without its
+# result is in flight, or its result is lost; both are told here and judged by whoever sends.
+
+
+def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages without the results whose call isn't among the messages before them.
+
+    A second result for the same call is one too many, and goes as well. A message of which nothing
+    is left is left out; all others are the very same values.
+    """
+    called: Counter[str] = Counter()
+    kept = []
+    for message in messages:
+        parts = tuple(part for part in message.parts if _belongs(part, called))
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(message.evolve(parts=parts))
+    return tuple(kept)
+
+
+def orphans(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
+    """The results that `without_orphans` leaves out."""
+    called: Counter[str] = Counter()
+    return tuple(
+        part
+        for message in messages
+        for part in message.parts
+        if not _belongs(part, called) and isinstance(part, ToolResult)
+    )
+
+
+def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls that no result among the messages after them answers, in order."""
+    waiting: dict[str, list[ToolCall]] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                waiting.setdefault(part.id, []).append(part)
+            elif isinstance(part, ToolResult) and waiting.get(part.call_id):
+                waiting[part.call_id].pop(0)
+    left = {id(call) for calls in waiting.values() for call in calls}
+    return tuple(call for message in messages for call in message.calls if id(call) in left)
+
+
+def _belongs(part: Part, called: Counter[str]) -> bool:
+    if isinstance(part, ToolCall):
+        called[part.id] += 1
+    elif isinstance(part, ToolResult):
+        if not called[part.call_id]:
+            return False
+        called[part.call_id] -= 1
+    return True

@@ -1,0 +1,490 @@
+"""A conversation as one provider can be sent it, what is asked of it, and what stands at its head.
+
+Pure but for what it remembers: an arrangement that follows a growing conversation works on what is new
+alone.
+
+Providers refuse a call that isn't answered by the very next messages, and a result that stands
+anywhere else. So a result that came late moves to its call, and a call without one gets a result
+that says so. Whatever parts a call from its result would have to part a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from threading import RLock
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from germane.conversation.compaction import (
+    as_json,
+    message_tokens,
+    priming_tokens,
+    system_tokens,
+    tools_tokens,
+)
+from germane.conversation.formats import anthropic, openai, translated
+from germane.conversation.formats.parts import content_in_words
+from germane.conversation.groups import is_always_kept
+from germane.conversation.views import Tiers, section_of, tiered
+from germane.forks import renewed
+from germane.model.conversation import (
+    Group,
+    GroupScores,
+    Message,
+    Part,
+    Provider,
+    Role,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from germane.model.plan import Share
+from germane.model.request import Block, Form, RequestState
+from germane.model.text import fenced
+from germane.model.validation import checked_fields
+from germane.protocols import TokenCounter
+
+__all__ = [
+    "AIM",
+    "FULL",
+    "MISSING",
+    "OPENING",
+    "Arrangement",
+    "Entry",
+    "Head",
+    "Remembered",
+    "RequestShares",
+    "Said",
+    "Shown",
+    "Wanted",
+    "block_cost",
+    "entry_of",
+    "head_of",
+]
+
+MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
+"""What answers a call without a result, since no provider takes an unanswered one."""
+
+_WRITE = {
+    Provider.OPENAI: openai.write_chat,
+    Provider.RESPONSES: openai.write_items,
+    Provider.ANTHROPIC: anthropic.write,
+}
+_ANSWERED_BY = {
+    "": "",
+    "function_call": "function_call_output",
+    "custom_tool_call": "custom_tool_call_output",
+}
+"""The results of the Responses API that can be written for a call without one."""
+_OLD = "function_call"
+
+
+class Entry(NamedTuple):
+    """One message as it is sent; `place` orders the entries of a request."""
+
+    place: tuple[int, int]
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A group in one form: what is sent of it, its cost, how many results it has and how many are cut.
+
+    `prompt` is what the user's messages in it cost.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    tokens: int = 0
+    results: int = 0
+    cut: int = 0
+    prompt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A group in words, as it is recalled. `digest` changes when the text does."""
+
+    text: str
+    tokens: int
+    digest: str
+
+
+class _Slot:
+    """A message, and the results of its calls by the calls' places in it."""
+
+    __slots__ = ("message", "place", "results")
+
+    def __init__(self, place: int, message: Message) -> None:
+        self.place = place
+        self.message = message
+        self.results: dict[int, tuple[int, ToolResult, Message]] = {}
+
+
+class Arrangement:
+    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used."""
+
+    def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
+        self.lock = renewed(RLock())
+        self.provider = provider
+        self.counter = counter
+        self.tiers = tiers
+        self._source: tuple[Message, ...] = ()
+        self._forget()
+
+    def follow(self, messages: Sequence[Message]) -> None:
+        """Become the arrangement of these messages; where they only grew, what is known stays."""
+        source = tuple(messages)
+        known = len(self._source)
+        if source[:known] != self._source:
+            self._forget()
+            known = 0
+        for place in range(known, len(source)):
+            if not source[place].hidden:
+                self._take(place, source[place])
+        self._source = source
+
+    @property
+    def order(self) -> Sequence[str]:
+        """The groups in the order in which they were opened."""
+        return self._order
+
+    @property
+    def current(self) -> str | None:
+        """The group that was opened last."""
+        return self._order[-1] if self._order else None
+
+    @property
+    def beside(self) -> Sequence[Message]:
+        """What the system says where the provider keeps it beside the messages."""
+        return self._beside
+
+    def number(self, group: str) -> int:
+        """The place of a group in `order`."""
+        return self._numbers[group]
+
+    def __contains__(self, group: object) -> bool:
+        return group in self._numbers
+
+    def place(self, group: str) -> int:
+        """The place of a group's first message."""
+        return self._slots[group][0].place
+
+    def shown(self, group: str | None, form: Form | None = None) -> Shown:
+        """A group in a form, whole without one; None is what belongs to no group."""
+        made = self._made.setdefault(group, {})
+        if form not in made:
+            made[form] = self._show(self._slots.get(group, []), form)
+        return made[form]
+
+    def cost_in(self, group: str, form: Form) -> int:
+        """What a group would cost in a form that is only tried."""
+        return self._show(self._slots[group], form).tokens
+
+    def longest_result(self, group: str) -> int:
+        """How many characters the longest result in a group has, whenever it came; 0 without any."""
+        found = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
+        return max((len(content_in_words(result.content)) for result in found), default=0)
+
+    def said(self, group: str, *, whole: bool = False) -> Said:
+        """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""
+        if (group, whole) not in self._said:
+            members = Group(id=group, messages=tuple(self._members[group]))
+            tiers = replace(self.tiers, inactive=None) if whole else self.tiers
+            # Nothing of what was said in words is cut, so neither a heading nor an id is needed.
+            text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
+            digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+            self._said[group, whole] = Said(text=text, tokens=self.counter.count(text) + 1, digest=digest)
+        return self._said[group, whole]
+
+    def prompt(self) -> Sequence[Message]:
+        """The messages of the last groups, by which it can be told what is asked for."""
+        return [message for group in self._order[-5:] for message in self._members[group]]
+
+    def members(self, group: str) -> Sequence[Message]:
+        """The messages of a group as they were said."""
+        return self._members[group]
+
+    def _forget(self) -> None:
+        self._source = ()
+        self._order: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._slots: dict[str | None, list[_Slot]] = {}
+        self._members: dict[str, list[Message]] = {}
+        self._beside: list[Message] = []
+        self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
+        self._made: dict[str | None, dict[Form | None, Shown]] = {}
+        self._said: dict[tuple[str, bool], Said] = {}
+
+    def _take(self, place: int, message: Message) -> None:
+        group = None if is_always_kept(message) else message.group
+        if group is not None:
+            self._members.setdefault(group, []).append(message)
+            self._changed(group)
+        if message.provider not in (self.provider, Provider.PLAIN):
+            # Calls and results of another provider are left out together, so no pair is parted.
+            for one in translated((message,), self.provider):
+                self._keep(place, one, group)
+            return
+        if not any(isinstance(part, ToolResult) for part in message.parts):
+            self._keep(place, message, group)
+            return
+        rest: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                self._answer(place, part, message)
+            else:
+                rest.append(part)
+        if rest:
+            role = Role.USER if message.role is Role.TOOL else message.role
+            self._keep(place, message.evolve(parts=tuple(rest), role=role), group)
+
+    def _keep(self, place: int, message: Message, group: str | None) -> None:
+        if self._is_beside(message):
+            self._beside.append(message)
+            return
+        if group is not None and group not in self._numbers:
+            self._numbers[group] = len(self._order)
+            self._order.append(group)
+        slot = _Slot(place, message)
+        self._slots.setdefault(group, []).append(slot)
+        self._changed(group)
+        waiting: dict[str, list[int]] = {}
+        for index, call in enumerate(message.calls):
+            waiting.setdefault(call.id, []).append(index)
+        for call_id, indices in waiting.items():
+            self._waiting.setdefault(call_id, []).append((group, slot, indices))
+
+    def _answer(self, place: int, result: ToolResult, message: Message) -> None:
+        """Give a result to the latest call that waits for it; one that nobody waits for is left out."""
+        waiting = self._waiting.get(result.call_id)
+        if not waiting:
+            return
+        group, slot, indices = waiting[-1]
+        slot.results[indices.pop(0)] = (place, result, message)
+        self._changed(group)
+        if not indices:
+            waiting.pop()
+
+    def _changed(self, group: str | None) -> None:
+        self._made.pop(group, None)
+        if group is not None:
+            self._said.pop((group, False), None)
+            self._said.pop((group, True), None)
+
+    def _is_beside(self, message: Message) -> bool:
+        if message.role is not Role.SYSTEM:
+            return False
+        if self.provider is Provider.ANTHROPIC:
+            return message.provider is Provider.PLAIN or message.form == anthropic.SYSTEM
+        return self.provider is Provider.RESPONSES and message.form == openai.INSTRUCTIONS
+
+    def _show(self, slots: Sequence[_Slot], form: Form | None) -> Shown:
+        entries: list[Entry] = []
+        results = cut = prompt = 0
+        for slot in slots:
+            calls = slot.message.calls
+            if any(self._is_unanswerable(call, slot, index) for index, call in enumerate(calls)):
+                continue
+            made = self._entries(_WRITE[self.provider]([slot.message]), (slot.place, 0))
+            entries += made
+            if slot.message.role is Role.USER:
+                prompt += sum(entry.tokens for entry in made)
+            answers: list[tuple[int, dict[str, Any]]] = []
+            for index, call in enumerate(calls):
+                place, answer, shortened = self._answered(slot, index, call, form, results)
+                results += index in slot.results
+                cut += shortened
+                answers += [(place, each) for each in _WRITE[self.provider]([answer])]
+            entries += self._answers(slot, answers)
+        entries.sort(key=lambda entry: entry.place)
+        tokens = sum(entry.tokens for entry in entries)
+        return Shown(entries=tuple(entries), tokens=tokens, results=results, cut=cut, prompt=prompt)
+
+    def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[Entry]:
+        if self.provider is Provider.RESPONSES:
+            # Its items name their calls, so that each may stay where it was said.
+            return [made for place, each in answers for made in self._entries([each], (place, 1))]
+        written = [each for _, each in answers]
+        if self.provider is Provider.ANTHROPIC and written:
+            written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
+        return self._entries(written, (slot.place, 1), parallel=len(slot.message.calls) > 1)
+
+    def _answered(
+        self, slot: _Slot, index: int, call: ToolCall, form: Form | None, number: int
+    ) -> tuple[int, Message, bool]:
+        """Where the result of a call stands, as a message of its own, and whether it is cut."""
+        if index not in slot.results:
+            return slot.place, self._missing(call), False
+        place, result, source = slot.results[index]
+        extra = source.extra if self.provider is Provider.OPENAI and source.role is Role.TOOL else ""
+        whole = source.evolve(role=Role.TOOL, parts=(result,), extra=extra)
+        if form is None or number >= form.count:
+            return place, whole, False
+        limit = Tiers(inactive=form.limit, head=self.tiers.head)
+        (shorter,) = tiered((whole,), active=None, tiers=limit)
+        return place, shorter, shorter is not whole
+
+    def _missing(self, call: ToolCall) -> Message:
+        said = TextPart(text=MISSING)
+        if self.provider is Provider.OPENAI and call.form == _OLD:
+            extra = as_json({"role": "function", "name": call.name})
+            result = ToolResult(call_id="", content=(said,), form=_OLD)
+            return Message(role=Role.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
+        form = _ANSWERED_BY.get(call.form, "") if self.provider is Provider.RESPONSES else ""
+        provider = self.provider if form else Provider.PLAIN
+        result = ToolResult(call_id=call.id, content=(said,), form=form)
+        return Message(role=Role.TOOL, parts=(result,), provider=provider)
+
+    def _is_unanswerable(self, call: ToolCall, slot: _Slot, index: int) -> bool:
+        """Whether a call has no result and none can be written: the provider's own tools have their forms."""
+        in_responses = self.provider is Provider.RESPONSES
+        return in_responses and index not in slot.results and call.form not in _ANSWERED_BY
+
+    def _entries(
+        self, written: Sequence[Mapping[str, Any]], place: tuple[int, int], *, parallel: bool = False
+    ) -> list[Entry]:
+        def tokens_of(each: Mapping[str, Any]) -> int:
+            return message_tokens(each, self.provider, self.counter, parallel=parallel)
+
+        return [Entry(place, as_json(each), tokens_of(each)) for each in written]
+
+
+# What is asked of a request, as one value.
+
+FULL: Final = 0.9
+"""The share of what may be spent that a request takes at least, where more than that is on offer."""
+
+AIM: Final = 0.96
+"""The share that it is filled to, since its parts don't end where the room does, and since what is counted
+high for safety is less by a plainer count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields()
+class RequestShares:
+    """How what a request may spend is split, once all that must stand in it does.
+
+    Each part has a weight, a floor and a ceiling in tokens; what one leaves, the others take.
+    `recalled` is what matches from before the window, and counts only where the window doesn't hold all.
+    It has more than its ceiling only where less than 90 % of the room would be used else.
+    """
+
+    memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))
+    recalled: Share = field(default_factory=lambda: Share(weight=40, ceiling=16_000))
+    history: Share = field(default_factory=lambda: Share(weight=45))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What memory offers: a text, and how much each memory in it has to do with the question.
+
+    What is `required` stands in the request whole, or none is made.
+    """
+
+    text: str
+    shows: Mapping[str, float] = field(default_factory=dict)
+    required: bool = False
+
+
+Remember: TypeAlias = Callable[[int], Remembered]
+"""Memory of at most so many tokens. Raises BudgetTooSmall where what is required has more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One request: what must stand in it, what may, and how much there is to spend.
+
+    `limit` is in tokens by the arrangement's counter, all margins taken off. `asked` tells two questions
+    of the same group apart, `admits` two filters of memory. `still_stands` says whether memories that were
+    shown are what they were. With `opens`, a line of the user's stands first, where the provider has it so
+    and nothing else does.
+    """
+
+    limit: int
+    system: Sequence[Message] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
+    anchors: Mapping[str, str] = field(default_factory=dict)
+    pins: frozenset[str] = frozenset()
+    remember: Remember | None = None
+    found: Callable[[], GroupScores] = GroupScores
+    still_stands: Callable[[Sequence[str]], bool] = lambda _: True
+    asked: str = ""
+    admits: str = ""
+    shares: RequestShares = field(default_factory=RequestShares)
+    tiers: Tiers = field(default_factory=Tiers)
+    previous: RequestState | None = None
+    opens: bool = False
+
+
+def block_cost(block: Block, arranged: Arrangement) -> int:
+    """What a block costs as the message that it is sent as."""
+    return message_tokens(_message(block), arranged.provider, arranged.counter)
+
+
+def entry_of(block: Block, arranged: Arrangement) -> tuple[str, int]:
+    """A block as it is sent, and its cost."""
+    return as_json(_message(block)), block_cost(block, arranged)
+
+
+def _message(block: Block) -> dict[str, Any]:
+    """The user's and not the system's: what was recalled informs and doesn't instruct."""
+    return {"role": "user", "content": fenced(block.text)}
+
+
+# What stands before the dialogue of a request and never gives way: tools, and what the system says.
+
+OPENING: Final = "[the conversation goes on from here]"
+"""The user's first line where a request would else begin with somebody else's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """Tools and system as JSON, the messages that are always kept, and what all that costs, by part."""
+
+    tools: str = "[]"
+    system: str = "null"
+    entries: tuple[Entry, ...] = ()
+    parts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """What all of it costs."""
+        return sum(self.parts.values())
+
+
+def head_of(arranged: Arrangement, wanted: Wanted) -> Head:
+    """What the caller's system and tools and the messages of no group come to."""
+    provider, counter = arranged.provider, arranged.counter
+    given = list(wanted.system)
+    beside: str | list[dict[str, Any]] | None = None
+    entries: list[Entry] = []
+    if provider is Provider.ANTHROPIC:
+        beside = anthropic.write_system([*given, *arranged.beside])
+    elif provider is Provider.RESPONSES:
+        instructions = [each.evolve(form=openai.INSTRUCTIONS, provider=Provider.RESPONSES) for each in given]
+        beside = openai.write_instructions([*instructions, *arranged.beside])
+    else:
+        entries = [
+            Entry((-1, number), as_json(each), message_tokens(each, provider, counter))
+            for number, each in enumerate(openai.write_chat(given))
+        ]
+    opening: list[Entry] = []
+    if wanted.opens:
+        line = {"role": "user", "content": OPENING}
+        opening = [Entry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
+    always = arranged.shown(None)
+    parts = {
+        "opening": sum(entry.tokens for entry in opening),
+        "tools": tools_tokens(wanted.tools, provider, counter),
+        "system": system_tokens(beside, provider, counter) + sum(entry.tokens for entry in entries),
+        "messages of no group": always.tokens,
+        "priming": priming_tokens(provider),
+    }
+    return Head(
+        tools=as_json(list(wanted.tools)),
+        system=as_json(beside),
+        entries=(*opening, *entries, *always.entries),
+        parts={name: tokens for name, tokens in parts.items() if tokens},
+    )

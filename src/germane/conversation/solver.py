@@ -1,0 +1,453 @@
+"""A request that fits: system, tools, memory, history and the reserved answer out of one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from germane.conversation.blocks import (
+    MEMORY,
+    RECALLED,
+    Case,
+    Window,
+    anchor_blocks,
+    carried,
+    cost_of,
+    forms_of_current,
+    inactive_form,
+    lifted,
+    loosened,
+    memory_block,
+    recalled_anew,
+    recalled_on,
+    room_under,
+    spare,
+    window_of,
+    worth,
+)
+from germane.conversation.layout import (
+    AIM,
+    MISSING,
+    Arrangement,
+    Entry,
+    Head,
+    Remembered,
+    Wanted,
+    block_cost,
+    entry_of,
+    head_of,
+)
+from germane.errors import BudgetTooSmall, RequestTooLarge
+from germane.model.context import Context, Note, Reason
+from germane.model.conversation import LeftOut, Provider
+from germane.model.query import Deferred
+from germane.model.request import Block, Calibration, Form, PartUse, Request, RequestState
+from germane.packing.sections import allocate
+
+__all__ = ["Solved", "request_of", "solve"]
+
+_BEFORE = -1
+_BY_USER = '{"role":"user"'
+
+
+def request_of(
+    arranged: Arrangement,
+    wanted: Wanted,
+    *,
+    window: int,
+    reserve: int,
+    notes: Sequence[Note] = (),
+    calibration: Calibration | None = None,
+    remembered: Sequence[Context] = (),
+) -> Request:
+    """The request for what is arranged and wanted, of a window of so many tokens. Raises RequestTooLarge.
+
+    `remembered` is where the memory's contexts are told; the last of them is the request's, if it shows it.
+    """
+    solved = solve(arranged, wanted)
+    entries = _entries(arranged, solved)
+    if arranged.provider is Provider.ANTHROPIC and entries and not entries[0].text.startswith(_BY_USER):
+        # Its API has refused what begins with another's message, and nowhere says that it takes it.
+        solved = solve(arranged, replace(wanted, opens=True))
+        entries = _entries(arranged, solved)
+    groups = solved.window.groups(arranged)
+    memory = next((block for block in solved.blocks if block.name == MEMORY), None)
+    context = remembered[-1] if remembered and memory is not None else None
+    costs = tuple(entry.tokens for entry in entries)
+    beside = sum(solved.head.parts.values()) - sum(entry.tokens for entry in solved.head.entries)
+    return Request(
+        provider=arranged.provider,
+        counter=arranged.counter.name,
+        window=window,
+        reserve=reserve,
+        limit=wanted.limit,
+        tokens=beside + sum(costs),
+        parts=_parts(arranged, wanted, solved, groups),
+        left_out=_left_out(arranged, solved),
+        notes=(*notes, *_notes(arranged, wanted, solved, groups)),
+        state=solved.state,
+        memory=context
+        if context is not None and memory is not None and context.text == memory.text
+        else None,
+        calibration=calibration,
+        stable=_stable(arranged, entries),
+        head=(solved.head.tools, solved.head.system),
+        texts=tuple(entry.text for entry in entries),
+        costs=costs,
+    )
+
+
+def _entries(arranged: Arrangement, solved: Solved) -> list[Entry]:
+    """All that is sent, in its order."""
+    groups = solved.window.groups(arranged)
+    entries = [*solved.head.entries, *_entries_of_blocks(arranged, solved, groups)]
+    for group in groups:
+        entries += arranged.shown(group, solved.window.forms.get(group)).entries
+    return sorted(entries, key=lambda entry: entry.place)
+
+
+def _stable(arranged: Arrangement, entries: Sequence[Entry]) -> int:
+    """How many entries stand before the current group and what was put just before it."""
+    if arranged.current is None:
+        return len(entries)
+    place = arranged.place(arranged.current)
+    return sum(entry.place[0] < place for entry in entries)
+
+
+def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[str]) -> list[Entry]:
+    """The blocks, each just before its group or before the whole window, in the order of the solution."""
+    found = []
+    for number, block in enumerate(solved.blocks):
+        before = block.before or (arranged.order[solved.window.start] if groups else None)
+        place = arranged.place(before) if before is not None else len(arranged.order)
+        text, tokens = entry_of(block, arranged)
+        found.append(Entry((place, _BEFORE - len(solved.blocks) + number), text, tokens))
+    return found
+
+
+def _parts(
+    arranged: Arrangement, wanted: Wanted, solved: Solved, groups: Sequence[str]
+) -> tuple[PartUse, ...]:
+    parts = [PartUse(name=name, used=tokens, offered=tokens) for name, tokens in solved.head.parts.items()]
+    parts += [_of_block(arranged, block, solved) for block in solved.blocks]
+    if not groups:
+        return tuple(parts)
+    forms, current = solved.window.forms, arranged.current
+    pins = [group for group in groups if group in wanted.pins and group != current]
+    history = [group for group in groups if group != current and group not in pins]
+    for name, members in (("pinned groups", pins), ("history", history), ("current group", [current])):
+        shown = [arranged.shown(group, forms.get(group or "")) for group in members]
+        cut = sum(each.cut for each in shown)
+        left = len(arranged.order) - len(groups) if name == "history" else 0
+        if not shown and not left:
+            continue
+        parts.append(
+            PartUse(
+                name=name,
+                used=sum(each.tokens for each in shown),
+                offered=sum(arranged.shown(group).tokens for group in members),
+                share=solved.room["history"] if name == "history" else 0,
+                shown=len(members),
+                cut=cut,
+                left_out=left,
+                why=_why(cut, left),
+            )
+        )
+    return tuple(parts)
+
+
+def _of_block(arranged: Arrangement, block: Block, solved: Solved) -> PartUse:
+    tokens = block_cost(block, arranged)
+    stays = "" if block.before == arranged.current else "stays where it was"
+    return PartUse(
+        name="spare" if block.spare else block.name,
+        used=tokens,
+        offered=tokens,
+        share=0 if block.spare else solved.room.get(block.name, 0),
+        shown=len(block.shows),
+        why="gives way to the next turns" if block.spare else stays,
+    )
+
+
+def _why(cut: int, left: int) -> str:
+    said = []
+    if cut:
+        said.append("tool results are cut")
+    if left:
+        said.append("older groups have no room")
+    return ", ".join(said)
+
+
+def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
+    """The groups that are neither in the window nor recalled, in their order."""
+    pins = set(solved.window.pins)
+    recalled = {
+        name.rpartition(" ")[0] for block in solved.blocks if block.name == RECALLED for name in block.shows
+    }
+    out = [
+        group
+        for group in arranged.order[: solved.window.start]
+        if group not in pins and group not in recalled
+    ]
+
+    def make(place: int) -> LeftOut:
+        nearest = place == len(out) - 1
+        return LeftOut(group=out[place], reason=Reason.OVER_BUDGET if nearest else Reason.STOPPED)
+
+    return Deferred(len(out), make)
+
+
+def _notes(arranged: Arrangement, wanted: Wanted, solved: Solved, groups: Sequence[str]) -> list[Note]:
+    notes = []
+    if wanted.previous is not None and not solved.kept and groups:
+        notes.append(
+            Note(
+                code="prefix",
+                text="The request before no longer fits with what was said since, so the window begins anew.",
+            )
+        )
+    if any(MISSING in entry.text for entry in _last(arranged, solved)):
+        notes.append(
+            Note(code="in_flight", text="A call without a result is answered by a line that says so.")
+        )
+    return notes
+
+
+def _last(arranged: Arrangement, solved: Solved) -> Sequence[Entry]:
+    current = arranged.current
+    return arranged.shown(current, solved.window.forms.get(current)).entries if current is not None else ()
+
+
+# A request that fits: system, tools, memory, history and the reserved answer out of one budget.
+#
+# Pure: the same conversation, previous request and wishes give the same bytes.
+#
+# What must stand in it is paid first, and an error names it where it doesn't fit. Between turns it only
+# grows: when it no longer fits, tool output is cut first, then the oldest groups go, and so much at once
+# that the next turns fit as well.
+
+_STEP: Final = 0.07
+"""How much room is left when the window's start has to move, so that it needn't move again at once."""
+
+_MUCH_SMALLER: Final = 0.75
+"""The share of the limit below which a request that could be fuller is made anew."""
+
+_ATTEMPTS: Final = 4
+
+_JUDGED: Final = 200
+"""The latest groups that tell about how long a request is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """What a request shows. `window` and `blocks` are its variable parts, `kept` whether it only grew."""
+
+    head: Head
+    window: Window
+    blocks: tuple[Block, ...]
+    state: RequestState
+    room: Mapping[str, int]
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Must:
+    """What can't be left out: its tokens, and the loosest form of the current group that it fits in."""
+
+    tokens: int
+    form: Form | None = None
+    pins: tuple[str, ...] = ()
+    anchors: tuple[Block, ...] = ()
+
+
+def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
+    """The request for what is arranged. Raises RequestTooLarge."""
+    head = head_of(arranged, wanted)
+    old = carried(arranged, wanted.previous, wanted)
+    anchors = _settled_anchors(arranged, wanted, old)
+    must = _required(arranged, wanted, head, anchors)
+    must, memory, fresh = _memory(arranged, wanted, head, must, old)
+    beside = [*([memory] if memory is not None else []), *anchors]
+    room = _rooms(wanted, must)
+    fixed = head.tokens + cost_of(arranged, beside)
+    bound = room_under(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins)
+    case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"], bound=bound)
+    recalled = [block for block in old if block.name == RECALLED]
+    window = _grown(case, must, recalled)
+    if window is None and any(block.spare for block in recalled):
+        # What only filled the request before makes room for what was said since.
+        recalled = [block for block in recalled if not block.spare]
+        window = _grown(case, must, recalled)
+    kept = window is not None
+    if window is None:
+        beside = [*([fresh] if fresh is not None else []), *anchors]
+        case = replace(case, fixed=head.tokens + cost_of(arranged, beside))
+        window, recalled = _anew(case, must)
+        beside = lifted(arranged, beside, window)
+    else:
+        window, recalled = recalled_on(case, window, recalled)
+    if not (kept and case.is_same_question):
+        # While a question is worked on, what stands before it stays as it is.
+        recalled += spare(case, window, recalled)
+    # What leaves first stands last, so that no more than it has to be read again.
+    blocks = tuple(sorted((*recalled, *beside), key=lambda block: block.spare))
+    state = RequestState(
+        start=arranged.order[window.start] if arranged.order else None,
+        current=arranged.current,
+        asked=wanted.asked,
+        admits=wanted.admits,
+        forms=window.forms,
+        blocks=blocks,
+    )
+    return Solved(head=head, window=window, blocks=blocks, state=state, room=room, kept=kept)
+
+
+def _required(
+    arranged: Arrangement, wanted: Wanted, head: Head, anchors: Sequence[Block], memory: int = 0
+) -> _Must:
+    """What can't be left out, the current group in its loosest form that fits. Raises RequestTooLarge."""
+    current = arranged.current
+    pins = tuple(group for group in arranged.order if group in wanted.pins and group != current)
+    parts = dict(head.parts)
+    parts |= {block.name: block_cost(block, arranged) for block in anchors}
+    for group in pins:
+        parts[f"pinned group {group}"] = arranged.shown(
+            group, inactive_form(arranged, group, wanted.tiers)
+        ).tokens
+    if memory:
+        parts[MEMORY] = memory
+    needed = sum(parts.values())
+    if current is None:
+        if needed > wanted.limit:
+            raise RequestTooLarge(budget=wanted.limit, parts=parts)
+        return _Must(tokens=needed, pins=pins, anchors=tuple(anchors))
+    shown = arranged.shown(current)
+    for form in forms_of_current(arranged, current):
+        shown = arranged.shown(current, form)
+        if needed + shown.tokens <= wanted.limit:
+            return _Must(tokens=needed + shown.tokens, form=form, pins=pins, anchors=tuple(anchors))
+    parts["last user message"] = shown.prompt
+    if shown.tokens > shown.prompt:
+        parts["answers and tool traffic of the current group"] = shown.tokens - shown.prompt
+    raise RequestTooLarge(budget=wanted.limit, parts={name: part for name, part in parts.items() if part})
+
+
+def _settled_anchors(arranged: Arrangement, wanted: Wanted, old: Sequence[Block]) -> list[Block]:
+    """The anchors, each where it stood before if its text is the same, else before the current group."""
+    places = {block.name: block.before for block in old}
+    return [
+        replace(block, before=places[block.name]) if block.name in places else block
+        for block in anchor_blocks(wanted.anchors, arranged.current)
+    ]
+
+
+def _memory(
+    arranged: Arrangement, wanted: Wanted, head: Head, must: _Must, old: Sequence[Block]
+) -> tuple[_Must, Block | None, Block | None]:
+    """What must stand with memory, what is shown of it, and what would be if no prefix could break.
+
+    Raises RequestTooLarge.
+    """
+    if wanted.remember is None:
+        return must, None, None
+    kept = next((block for block in old if block.name == MEMORY), None)
+    previous = wanted.previous
+    same = previous is not None and (previous.current, previous.asked) == (arranged.current, wanted.asked)
+    if kept is not None and same and must.tokens + block_cost(kept, arranged) <= wanted.limit:
+        return must, kept, kept
+    must, remembered, block = _remembered(arranged, wanted, head, must)
+    if block is None:
+        return must, None, None
+    if kept is None or kept.text == block.text:
+        return must, kept or block, kept or block
+    fits = must.tokens + block_cost(kept, arranged) <= wanted.limit and not remembered.required
+    first = arranged.number(kept.before) if kept.before is not None else 0
+    reread = sum(arranged.shown(group).tokens for group in arranged.order[first:])
+    total = sum(arranged.shown(group).tokens for group in arranged.order[-_JUDGED:])
+    new = not fits or worth(remembered.shows, kept.shows, reread, max(total, reread))
+    return must, block if new else kept, block
+
+
+def _remembered(
+    arranged: Arrangement, wanted: Wanted, head: Head, must: _Must
+) -> tuple[_Must, Remembered, Block | None]:
+    """What memory has to say now, within its share, or within what it requires if that is more."""
+    shares, remember = wanted.shares, wanted.remember
+    nothing = Remembered(text="")
+    if remember is None:
+        return must, nothing, None
+    alone = block_cost(Block(name=MEMORY, text=""), arranged)
+    free = wanted.limit - must.tokens
+    budget = allocate(free, [shares.memory, shares.recalled, shares.history])[0] - alone
+    for _ in range(_ATTEMPTS):
+        try:
+            remembered = remember(max(0, budget))
+        except BudgetTooSmall as error:
+            # What memory requires is required of the request as well.
+            must = _required(arranged, wanted, head, must.anchors, error.needed + 2 * alone)
+            remembered = replace(remember(error.needed), required=True)
+        block = memory_block(remembered, arranged.current)
+        if block is None:
+            return must, nothing, None
+        tokens = block_cost(block, arranged)
+        if remembered.required:
+            return _required(arranged, wanted, head, must.anchors, tokens), remembered, block
+        if must.tokens + tokens <= wanted.limit:
+            return must, remembered, block
+        budget -= must.tokens + tokens - wanted.limit
+    return must, nothing, None
+
+
+def _rooms(wanted: Wanted, must: _Must) -> dict[str, int]:
+    """What each part is given of what is left once all that must stand in the request does."""
+    shares = wanted.shares
+    memory = shares.memory if wanted.remember is not None else replace(shares.memory, weight=0, floor=0)
+    free = max(0, wanted.limit - must.tokens)
+    given = allocate(free, [memory, shares.recalled, shares.history])
+    return dict(zip(("memory", "recalled", "history"), given, strict=True))
+
+
+def _grown(case: Case, must: _Must, recalled: Sequence[Block]) -> Window | None:
+    """The window of the request before with what was said since, where that still fits and is worth it."""
+    arranged, wanted, state = case.arranged, case.wanted, case.wanted.previous
+    if state is None or state.start is None or state.start not in arranged or arranged.current is None:
+        return None
+    start = arranged.number(state.start)
+    forms = {group: form for group, form in state.forms.items() if group in arranged}
+    if must.form is not None and arranged.current not in forms:
+        forms[arranged.current] = must.form
+    window = Window(start=start, forms=forms, pins=must.pins)
+    used = case.tokens(window, recalled)
+    if used > wanted.limit or window.tokens(arranged) > case.room(0):
+        return None
+    has_more = start > len(must.pins) or bool(forms)
+    return None if has_more and used < _MUCH_SMALLER * wanted.limit else window
+
+
+def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
+    """The window and what is recalled from before it, as if nothing had been sent yet."""
+    arranged = case.arranged
+    window, whole = window_of(arranged, case.room(0), current=must.form, pins=must.pins)
+    if whole and not window.forms:
+        return window, []
+    slack = int(_STEP * case.wanted.limit)
+    window, whole = window_of(arranged, case.room(slack), current=must.form, pins=must.pins)
+    if whole:
+        # No group has to leave, so room for the next turn is had by cutting results further.
+        room = case.room(int((1 - AIM) * case.wanted.limit))
+        return loosened(arranged, window, room, window.tokens(arranged)), []
+    window, _ = window_of(arranged, case.room(slack + case.share), current=must.form, pins=must.pins)
+    blocks = recalled_anew(case, window, slack)
+    held = cost_of(arranged, blocks)
+    wider, _ = window_of(arranged, case.room(slack + held), current=must.form, pins=must.pins)
+    if wider.start < window.start:
+        # What the recalled section doesn't need, the window takes; its score then says nothing new.
+        window, blocks = wider, recalled_anew(replace(case, share=held), wider, slack)
+    if case.tokens(window, blocks) < case.full:
+        # Room that no whole group takes goes to results that were cut, and then to older groups.
+        room = case.room(slack + cost_of(arranged, blocks))
+        window = loosened(arranged, window, room, window.tokens(arranged))
+    if case.tokens(window, blocks) < case.full:
+        blocks = recalled_anew(case, window, slack, fill=True)
+    return window, blocks

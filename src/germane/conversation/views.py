@@ -1,0 +1,474 @@
+"""What of a conversation is shown: tool results in tiers, the recent window, and what is recalled from
+before it.
+
+Pure: scores come in as plain data.
+
+Ranked groups in place of the recent ones make a dialogue with holes, which models fill by
+inventing. So the window stays unbroken, and what an earlier exchange has to add stands apart, labelled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+
+import regex
+
+from germane.conversation.formats.parts import content_in_words, in_words, kind_of, names_of_calls
+from germane.conversation.groups import checked_size, groups_of, required_cost, window
+from germane.errors import BudgetTooSmall
+from germane.model.context import Reason
+from germane.model.conversation import (
+    Anchored,
+    Cost,
+    DerivedQuery,
+    Group,
+    GroupScores,
+    LeftOut,
+    Message,
+    OpaquePart,
+    Selection,
+    TextPart,
+    ToolResult,
+    beside_message,
+)
+from germane.model.validation import checked_fields
+from germane.protocols import TokenCounter
+
+__all__ = [
+    "HEADING",
+    "MARK",
+    "RecallLimits",
+    "Recalled",
+    "Tiers",
+    "anchored",
+    "cut_middle",
+    "hint_of",
+    "length_by",
+    "recalled",
+    "section_of",
+    "tiered",
+    "tiering",
+]
+
+
+def anchored(
+    messages: Sequence[Message],
+    found: GroupScores,
+    *,
+    groups: int = 5,
+    budget: int | None = None,
+    cost: Cost | None = None,
+    anchors: Mapping[str, str] | None = None,
+    query: DerivedQuery | None = None,
+    recall: RecallLimits | None = None,
+    tiers: Tiers | None = None,
+) -> Anchored:
+    """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
+
+    `found` are the query's scores. Of a budget, what one side leaves the other takes. Raises
+    BudgetTooSmall when system messages, anchors and the current group don't fit, and InvalidInput.
+    """
+    checked_size(groups, budget, cost)  # From here on its amount counts: -1 asks for one as well.
+    anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
+    limits = recall or RecallLimits()
+    candidates = groups_of(messages)
+    most = budget
+    if budget is not None:
+        budget -= _cost_beside(anchors, cost)
+        room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
+        most = budget if limits.most == 0 else budget - int(room * limits.share)
+    recent = window(messages, groups=abs(groups), budget=most, cost=cost)
+
+    def recall_beside(recent: Selection) -> Recalled:
+        shown = set(recent.groups)
+        earlier = [group for group in candidates if group.id not in shown]
+        left = None if budget is None else budget - recent.tokens
+        return recalled(earlier, found, budget=left, cost=cost, limits=limits, tiers=tiers)
+
+    beside = recall_beside(recent)
+    if budget is not None:
+        # What the recalled section doesn't need, the window takes; its score then says nothing new.
+        wider = window(messages, groups=abs(groups), budget=budget - beside.tokens, cost=cost)
+        if len(wider.groups) > len(recent.groups):
+            recent, beside = wider, recall_beside(wider)
+    return Anchored(
+        window=recent,
+        current=candidates[-1].id if candidates else None,
+        recalled=beside.groups,
+        section=beside.section,
+        anchors=anchors,
+        query=query or DerivedQuery(),
+        left_out=_left_out(recent, beside),
+        tokens=recent.tokens + _cost_beside(anchors, cost, beside.section),
+    )
+
+
+def _left_out(recent: Selection, beside: Recalled) -> tuple[LeftOut, ...]:
+    """Why each group stands in neither; what was judged for recalling says more than its age."""
+    named = {group.id for group in beside.groups}
+    others = {one.group: one for one in recent.left_out} | {one.group: one for one in beside.left_out}
+    return tuple(one for name, one in others.items() if name not in named)
+
+
+def _required(
+    messages: Sequence[Message],
+    must: Sequence[Group],
+    budget: int,
+    cost: Cost | None,
+    anchors: Mapping[str, str],
+) -> int:
+    try:
+        return required_cost(messages, must, budget, cost)
+    except BudgetTooSmall as error:
+        beside = _cost_beside(anchors, cost)
+        named = (*error.required, *(f"anchor {name}" for name in anchors))
+        raise BudgetTooSmall(
+            budget=error.budget + beside, needed=error.needed + beside, required=named
+        ) from None
+
+
+def _cost_beside(anchors: Mapping[str, str], cost: Cost | None, section: str = "") -> int:
+    beside = beside_message(anchors, section)
+    return cost(beside) if cost is not None and beside is not None else 0
+
+
+# Picks from before a window what matches a query, as one section of text under a heading.
+#
+# Pure: scores come in as plain data.
+
+HEADING: Final = "Recalled from earlier in this conversation:"
+
+_MOST: Final = 8
+_JUDGED: Final = 300
+"""Groups that are counted at most, best first: beyond so many none is worth the time that counting takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(most=(0, inf), share=(0, 1), least=(0, 1))
+class RecallLimits:
+    """How much is recalled from before the window.
+
+    At most `most` groups (None: as many as a token budget holds, 8 without one) and, of a budget, at least
+    `share` of what system messages, anchors and the current group leave, if there is so much to recall.
+    A group needs `least` of the best score, or of a full match if that is more.
+    """
+
+    most: int | None = None
+    share: float = 0.5
+    least: float = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """The recalled groups in the order of their opening, in words, and what the others were left out for."""
+
+    groups: tuple[Group, ...] = ()
+    section: str = ""
+    tokens: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def recalled(
+    earlier: Sequence[Group],
+    found: GroupScores,
+    *,
+    budget: int | None,
+    cost: Cost | None,
+    limits: RecallLimits,
+    tiers: Tiers | None,
+) -> Recalled:
+    """The best matches, as many as the limits and the budget allow; one that doesn't fit is passed over."""
+    least = limits.least * max([found.bound, *found.scores.values()], default=0)
+    places = (_MOST if budget is None else _JUDGED) if limits.most is None else limits.most
+    matched = [place for place, group in enumerate(earlier) if found.scores.get(group.id, 0) > 0]
+    matched.sort(key=lambda place: (-found.scores[earlier[place].id], -place))
+    left_out: dict[int, LeftOut] = {}
+    chosen: list[int] = []
+    base = spent = _price([HEADING], cost)
+    for rank, place in enumerate(matched):
+        group = earlier[place]
+        score = found.scores[group.id]
+        if score < least or rank >= _JUDGED or len(chosen) >= places:
+            reason = Reason.NOT_RELEVANT if score < least else Reason.LIMIT
+            left_out[place] = LeftOut(group=group.id, reason=reason, score=score)
+            continue
+        price = _price([HEADING, _block(group, tiers)], cost) - base if budget is not None else 0
+        if budget is not None and spent + price > budget:
+            left_out[place] = _over(group, price, spent + price - budget, score)
+        else:
+            chosen.append(place)
+            spent += price
+    return _fitted(earlier, found, chosen, left_out, budget=budget, cost=cost, tiers=tiers)
+
+
+def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
+    """Groups in words under a heading, each with the id of its first message; results as in a past group."""
+    blocks = [_block(group, tiers) for group in groups]
+    return "\n".join([HEADING, *blocks]) if blocks else ""
+
+
+def _fitted(
+    earlier: Sequence[Group],
+    found: GroupScores,
+    chosen: list[int],
+    left_out: dict[int, LeftOut],
+    *,
+    budget: int | None,
+    cost: Cost | None,
+    tiers: Tiers | None,
+) -> Recalled:
+    """What was chosen as it is written; the last of it leave where the whole counts more than its parts."""
+    while True:
+        section = section_of([earlier[place] for place in sorted(chosen)], tiers=tiers)
+        tokens = _price([section], cost) if section else 0
+        if budget is None or tokens <= budget:
+            break
+        place = chosen.pop()
+        gone = earlier[place]
+        left_out[place] = _over(gone, 0, tokens - budget, found.scores[gone.id])
+    return Recalled(
+        groups=tuple(earlier[place] for place in sorted(chosen)),
+        section=section,
+        tokens=tokens,
+        left_out=tuple(left_out[place] for place in sorted(left_out)),
+    )
+
+
+def _over(group: Group, price: int, short_by: int, score: float) -> LeftOut:
+    return LeftOut(group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short_by, score=score)
+
+
+def _block(group: Group, tiers: Tiers | None) -> str:
+    names: dict[str, str] = {}
+    lines = [f"--- from message {group.messages[0].id or group.messages[0].seq}"]
+    for message in tiered(group.messages, active=None, tiers=tiers):
+        names |= names_of_calls(message)
+        said = in_words(message, names).strip()
+        if said:
+            lines.append(f"{message.role.value}: " + said.replace("\n", "\n  "))
+    return "\n".join(lines)
+
+
+def _price(blocks: Sequence[str], cost: Cost | None) -> int:
+    beside = beside_message({}, "\n".join(blocks))
+    return cost(beside) if cost is not None and beside is not None else 0
+
+
+# Tool results in three tiers: whole where they are in use, shorter later, shortest in what is over.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+@checked_fields(recent=(0, inf), older=(0, inf), inactive=(0, inf), head=(0, 1))
+class Tiers:
+    """How much of a tool's result is kept: characters, or tokens where a counter is given.
+
+    The last `recent` results of the active group are whole, its others have at most `older`, those of
+    other groups at most `inactive`; None sets no limit. `head` is the share of what is kept that comes
+    from the beginning: errors and outcomes stand at the end.
+    """
+
+    recent: int = 5
+    older: int | None = 2000
+    inactive: int | None = 400
+    head: float = 0.2
+    counter: TokenCounter | None = None
+
+
+def tiered(
+    messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
+) -> tuple[Message, ...]:
+    """The messages with their results cut to their tiers; all else is the very same value.
+
+    Each cut says what is gone and by which message id the whole is had, where the limit has a place for that;
+    a smaller limit shows "…" instead, one character at the least. Images and the like become their names in
+    brackets: they are left out of a result of any length.
+    """
+    return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
+
+
+def tiering(
+    messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
+) -> Callable[[Message], Message]:
+    """What cuts any of these messages as `tiered` does, when it is asked for, and only once."""
+    tiers = tiers or Tiers()
+    whole = _recent_results(messages, active, tiers.recent)
+    made: dict[int, Message] = {}
+
+    def cut(message: Message) -> Message:
+        limit = tiers.older if message.group == active and active is not None else tiers.inactive
+        if limit is None or not message.results:
+            return message
+        if message.seq not in made:
+            parts = tuple(
+                _cut(part, message, limit, tiers)
+                if isinstance(part, ToolResult) and (message.seq, place) not in whole
+                else part
+                for place, part in enumerate(message.parts)
+            )
+            made[message.seq] = message if parts == message.parts else message.evolve(parts=parts)
+        return made[message.seq]
+
+    return cut
+
+
+def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> str:
+    """What stands where something was cut: so many characters, and parts that have no text."""
+    counted = Counter(kind_of(part.form) for part in parts)
+    named = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counted.items()]
+    left_out = " and ".join([f"{gone:,} characters"] * bool(gone) + named)
+    whole = f'; expand("{message.id}") returns the whole' if message.id else ""
+    return f"[{left_out} left out{whole}]"
+
+
+def _recent_results(messages: Iterable[Message], active: str | None, recent: int) -> set[tuple[int, int]]:
+    """The places of the last results of the active group: message and part."""
+    found = [
+        (message.seq, place)
+        for message in messages
+        if message.group == active and active is not None
+        for place, part in enumerate(message.parts)
+        if isinstance(part, ToolResult)
+    ]
+    return set(found[len(found) - recent :] if recent < len(found) else found)
+
+
+def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
+    text = content_in_words(result.content)
+    more = [part for part in result.content if isinstance(part, OpaquePart)]
+    measure = length_by(tiers.counter)
+    shown = cut_middle(
+        text, limit, lambda gone: hint_of(message, gone, more), head=tiers.head, measure=measure
+    )
+    if shown == text and not more:
+        return result
+    if more and shown == text and measure(hinted := f"{text}\n{hint_of(message, 0, more)}") <= limit:
+        shown = hinted
+    recalled = any(isinstance(part, TextPart) and part.recalled for part in result.content)
+    form = result.content[0].form if isinstance(result.content[0], TextPart) else ""
+    return ToolResult(
+        call_id=result.call_id,
+        content=(TextPart(text=shown, recalled=recalled, form=form),),
+        is_error=result.is_error,
+        form=result.form,
+        extra=result.extra,
+    )
+
+
+# Shortens a long text to its head and its tail, never within what a reader sees as one character.
+
+MARK = "…"
+"""What stands for what was left out where a limit has no place for more words."""
+
+_GRAPHEME = regex.compile(r"\X")
+_LONGEST_GRAPHEME = 200
+"""Characters looked at around a place; longer graphemes exist only to do harm, and may be cut."""
+_CHARACTERS_OF_A_TOKEN = 16
+"""No token that is common is longer, so a search for a place need not look further."""
+
+
+def length_by(counter: TokenCounter | None) -> Callable[[str], int]:
+    """What measures a text: the counter's tokens, or characters without one."""
+    return len if counter is None else counter.count
+
+
+def cut_middle(
+    text: str,
+    limit: int,
+    hint: Callable[[int], str],
+    *,
+    head: float = 0.2,
+    measure: Callable[[str], int] = len,
+) -> str:
+    """The text where it has at most `limit`, else its beginning and end, with a hint between them.
+
+    `hint` is told how many characters are gone, and counts towards the limit. Where the hint doesn't fit,
+    MARK stands in its place. `head` is the share of what is kept that comes from the beginning. The result
+    has at most `limit`; MARK alone is the least, also for a limit of 0.
+    """
+    if measure(text) <= limit:
+        return text
+    found = _text_cut(text, limit, lambda gone: f"\n{hint(gone)}\n", head=head, measure=measure)
+    if found is not None:
+        return found
+    alone = hint(len(text))
+    if measure(alone) <= limit:
+        return alone
+    return _text_cut(text, limit, lambda _: MARK, head=head, measure=measure) or MARK
+
+
+def _text_cut(
+    text: str, limit: int, between: Callable[[int], str], *, head: float, measure: Callable[[str], int]
+) -> str | None:
+    """The beginning and the end with something between them; None where nothing of the text has a place."""
+    room = limit - measure(between(len(text)))
+    while room > 0:
+        first = int(room * head)
+        start = _grapheme_start(text, _prefix(text, first, measure))
+        end = _grapheme_end(text, max(start, len(text) - _suffix(text, room - first, measure)))
+        shown = f"{text[:start]}{between(end - start)}{text[end:]}"
+        excess = measure(shown) - limit
+        # Tokens don't add up where texts meet, so a little less may have to do.
+        if excess <= 0:
+            return shown
+        room -= excess
+    return None
+
+
+def _prefix(text: str, limit: int, measure: Callable[[str], int]) -> int:
+    """How many characters from the beginning have at most `limit`."""
+    if measure is len:
+        return min(limit, len(text))
+    return _most(lambda size: measure(text[:size]) <= limit, min(len(text), limit * _CHARACTERS_OF_A_TOKEN))
+
+
+def _suffix(text: str, limit: int, measure: Callable[[str], int]) -> int:
+    if measure is len:
+        return min(limit, len(text))
+    most = min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
+    return _most(lambda size: measure(text[len(text) - size :]) <= limit, most)
+
+
+def _most(fits: Callable[[int], bool], most: int) -> int:
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _grapheme_start(text: str, place: int) -> int:
+    """The last place up to this one that divides no grapheme."""
+    if _is_simple(text, place):
+        return place
+    found = begin = max(0, place - _LONGEST_GRAPHEME)
+    for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
+        if each.end() > place:
+            return each.start() if each.start() > begin or begin == 0 else place
+        found = each.end()
+    return found
+
+
+def _grapheme_end(text: str, place: int) -> int:
+    """The first place from this one on that divides no grapheme."""
+    if _is_simple(text, place):
+        return place
+    begin = max(0, place - _LONGEST_GRAPHEME)
+    for each in _GRAPHEME.finditer(text, begin, min(len(text), place + _LONGEST_GRAPHEME)):
+        if each.start() >= place:
+            return each.start()
+        if each.end() >= place:
+            return each.end()
+    return place
+
+
+def _is_simple(text: str, place: int) -> bool:
+    """Whether both characters at a place are of ASCII, where only a carriage return joins its line feed."""
+    around = text[max(0, place - 1) : place + 1]
+    return around.isascii() and around != "\r\n"

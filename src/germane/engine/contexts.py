@@ -1,0 +1,491 @@
+"""The methods of the engine that make contexts and requests, and tell how well these do.
+
+No policy: each verb has its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from germane import operations
+from germane.engine.memories import Surface
+from germane.model.context import RefreshReason
+from germane.model.memory import Memory, Scope
+from germane.model.query import Filter, Order
+from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
+from germane.protocols import Checkable, Scorer, TokenCounter
+from germane.tokens import CachedCounter, get_counter
+
+if TYPE_CHECKING:
+    from germane.conversation.layout import RequestShares
+    from germane.conversation.views import Tiers
+    from germane.model.context import Context, Note, Refreshed
+    from germane.model.conversation import Compaction, ConversationInfo, Group, Provider
+    from germane.model.learning import Observed, Shown
+    from germane.model.ledger import Assembly, Finding, Metrics, StoreStats
+    from germane.model.plan import Frame, Plan
+    from germane.model.request import Calibration, Request
+    from germane.operations.context import Session
+    from germane.operations.conversation import Conversation
+    from germane.operations.frame import Framing
+    from germane.operations.ledger import Ledger
+    from germane.operations.request import Sayable
+    from germane.operations.search import Ranker, Recalled
+    from germane.operations.working_set import WorkingSet, Wrapping
+    from germane.plans.scoped import Scoped
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Accounting",
+    "Holding",
+    "Reading",
+    "Refreshing",
+    "Requesting",
+    "Shortening",
+    "Talking",
+]
+
+# The verb that keeps a context as long as it serves.
+#
+# No policy: each verb has its own room.
+
+
+class Refreshing(Surface):
+    """What is asked at each turn."""
+
+    def refresh(
+        self,
+        context: Context | None,
+        new_input: str,
+        *,
+        budget: int | None = None,
+        room: int | None = None,
+        acting: bool = False,
+        plan: str | Plan = "layered",
+        frame: Framing = "auto",
+        counter: str | TokenCounter | None = None,
+        scopes: Sequence[Scope | str] = (),
+        where: Filter | None = None,
+    ) -> Refreshed:
+        """Whether a context still serves what is said now: `needed, reason, context`.
+
+        What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
+        one is made when there was none, for another filter, when the frame switches, when the agent is about
+        to act (`acting`, or it says so), and when what is said has less than half to do with the context;
+        a remark such as "it works" is no topic. One that is larger than `room` loses what has least to do
+        with its question, never its constraints and its frame. The other arguments are those of `assemble`;
+        without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or InvalidInput.
+        """
+        if where is None and context is not None:
+            where = context.trace.where
+        if scopes or context is None or where != context.trace.where:
+            where = operations.search.filter_of(self._session.clock, scopes=scopes, where=where)
+        refreshed = operations.refresh.refresh(
+            self._session,
+            context,
+            new_input,
+            plan=plan,
+            frame=frame,
+            budget=budget,
+            room=room,
+            acting=acting,
+            where=where,
+            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            cold=self._assembles_first,
+        )
+        if refreshed.needed and refreshed.reason is not RefreshReason.PRESSURE:
+            self._assembles_first = False
+        return refreshed
+
+
+class Reading(Refreshing):
+    """What changes nothing, however often it is asked."""
+
+    def get(self, memory_id: str) -> Memory:
+        """The memory of that id in its current version, or the version `id@n`, whatever its status.
+
+        Raises NotFound.
+        """
+        return operations.read.get(self._session, memory_id)
+
+    def history(self, memory_id: str) -> tuple[Memory, ...]:
+        """Every version of a memory, the first version first, whichever is named. Raises NotFound."""
+        return operations.read.history(self._session, memory_id)
+
+    def memories(
+        self,
+        where: Filter | None = None,
+        *,
+        order: Order | str = Order.NEWEST,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> tuple[Memory, ...]:
+        """The memories that pass a filter (the active ones by default), a page at a time.
+
+        `after` is the `ref` of the memory that ended the page before. Raises InvalidInput, or NotFound
+        where that is gone.
+        """
+        asked = Filter() if where is None else where
+        return operations.read.memories(self._session, asked, order=order, limit=limit, after=after)
+
+    def count(self, where: Filter | None = None) -> int:
+        """How many memories pass a filter (the active ones by default)."""
+        return operations.read.count(self._session, Filter() if where is None else where)
+
+    def notes_on(self, where: Filter) -> tuple[Note, ...]:
+        """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
+
+        `recall` and `assemble` say the same in their notes.
+        """
+        return operations.read.notes_on(self._session, where)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        subject: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        min_importance: float | None = None,
+        include_superseded: bool = False,
+        include_archived: bool = False,
+        include_abandoned: bool = False,
+        where: Filter | None = None,
+        gate: bool = True,
+        scorer: Scorer | None = None,
+        ranker: Ranker | str = DEFAULT_RANKER,
+        into: WorkingSet | Wrapping | None = None,
+        spaces: Sequence[str] = (),
+    ) -> Recalled:
+        """The memories that have most to do with a question, best first, with the parts of their scores.
+
+        A time in the question ("in May 2023") restricts what is found; one that names nothing finds the
+        newest. What has nothing to do with it is left out unless `gate` is False. `ranker="hybrid"` weighs
+        meaning, tags, recency and accesses instead. The best enter the working set `into`, as many as fit.
+        `where` filters further; those of `spaces` take part. Raises InvalidInput, UnknownSpace, NotAllowed.
+        """
+        held = None if into is None else operations.working_set.set_for(into, self._session.agent, spaces)
+        clock = self._session.clock
+        where = operations.search.filter_of(
+            clock,
+            kinds=kinds,
+            tags=tags,
+            scopes=scopes,
+            subject=subject,
+            since=since,
+            until=until,
+            min_importance=min_importance,
+            include_superseded=include_superseded,
+            include_archived=include_archived,
+            include_abandoned=include_abandoned,
+            where=where,
+        )
+        own, beside = self._session, operations.search.entered_spaces(self._session, spaces)
+        found = operations.search.recall(
+            own, query, where=where, limit=limit, scorer=scorer, ranker=ranker, gated=gate, spaces=beside
+        )
+        if held is not None:
+            held.add_recalled(found)
+        return found
+
+    def assemble(
+        self,
+        query: str = "",
+        *,
+        budget: int | None = None,
+        plan: str | Plan | Scoped = "layered",
+        frame: Framing | None = None,
+        guidance: bool | None = None,
+        counter: str | TokenCounter | None = None,
+        pins: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        scopes: Sequence[Scope | str] = (),
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        min_importance: float | None = None,
+        where: Filter | None = None,
+        scorer: Scorer | None = None,
+        spaces: Sequence[str] = (),
+        conversation: str | Conversation | None = None,
+        record: bool | None = None,
+        task: str | None = None,
+        paths: Sequence[str] = (),
+        changed: Mapping[str, datetime] | None = None,
+        gate: bool | None = None,
+        dates: bool = True,
+        sources: bool = True,
+        ids: bool = False,
+    ) -> Context:
+        """The best context for a query, never longer than `budget` tokens by `counter`.
+
+        No budget is the frame's total, or 8,000 without a frame. `frame` is its name, a Frame, "auto" for
+        what the query says, or who chooses; "task" unless given. The text of a named frame stands in the
+        context where nothing else needs its tokens, or as `guidance` says. `gate=True` leaves out what has
+        nothing to do with the query even where all memories fit, `gate=False` lets everything take part.
+        `dates` and `sources` end facts, decisions and episodes with their day and a short source; `ids`
+        ends each item with an id that `expand` takes. What a running `conversation` (a text or one of the
+        engine's) contains is left out. `pins` are ids that must stand in it, whatever the filters. These
+        bind all else; only a time is lifted for what is always shown, with a note. `plan="scoped"` is for a
+        `task`, by id or in words, and `paths`; a note on a `changed` file ranks lower. `record` fills the
+        ledger. Raises BudgetTooSmall or InvalidInput.
+        """
+        filter_of, clock = operations.search.filter_of, self._session.clock
+        where = filter_of(clock, kinds=kinds, tags=tags, scopes=scopes, where=where)
+        where = filter_of(clock, since=since, until=until, min_importance=min_importance, where=where)
+        work = {"task": task, "paths": paths or None, "changed": changed, "conversation": conversation}
+        shows = {"dates": dates, "sources": sources, "ids": ids}
+        how = {"budget": budget, "plan": plan, "pins": pins, "scorer": scorer, "gate": gate}
+        return self._assembled(
+            query,
+            record,
+            where=where,
+            frame=DEFAULT_FRAME if frame is None else frame,
+            counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
+            spaces=operations.search.entered_spaces(self._session, spaces),
+            guidance=operations.frame.guidance_of(frame) if guidance is None else guidance,
+            **shows,
+            **work,
+            **how,
+        )
+
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames that this engine knows: the built-in ones, and those that it was opened with."""
+        return operations.frame.frames_of(self._session)
+
+    def expand(self, memory_id: str) -> str:
+        """The whole text of a memory, fenced, to be shown as the result of a tool call. Raises NotFound."""
+        return operations.read.expand(self._session, memory_id)
+
+    def stats(self) -> StoreStats:
+        """Figures about this agent's memories and the store that holds them."""
+        return self._session.store.stats(self.agent)
+
+    def doctor(self) -> tuple[Finding, ...]:
+        """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
+        store = self._session.store
+        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
+
+    def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
+        """Assembled, and recorded where that is wanted."""
+        cold, self._assembles_first = self._assembles_first, False
+        if self._session.records if record is None else record:
+            return operations.scoped.assemble_recorded(self._session, query, cold=cold, **asked)
+        return operations.scoped.assemble(self._session, query, **asked)
+
+
+# The verbs that make the whole request to a model, and a conversation shorter.
+#
+# No policy: each verb has its own room.
+
+
+class Shortening(Surface):
+    """What makes a conversation shorter."""
+
+    def compaction(
+        self,
+        conversation: Conversation,
+        *,
+        budget: int,
+        keep: int = 2,
+        counter: str | TokenCounter | None = None,
+        tiers: Tiers | None = None,
+    ) -> Compaction:
+        """What would make a conversation fit `budget` tokens; nothing is done until `compact`.
+
+        Tool results are cut first; if that isn't enough, the oldest groups go but for the last `keep`, and
+        a summary stands for them: the engine's summarizer's, or the most telling sentences. What was said
+        in them that sounds worth keeping is proposed as `drafts`, for `remember_many`. Raises
+        BudgetTooSmall or InvalidInput.
+        """
+        return operations.request.compaction(
+            self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
+        )
+
+    def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
+        """Hide what a compaction hides, and keep its summary as an anchor. Raises NotSaid.
+
+        The log keeps all, and `uncompact` undoes it.
+        """
+        return operations.request.compact(self._session, conversation, proposed)
+
+    def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
+        """Put back what a compaction hid, and the summary that stood before it. Raises NotSaid."""
+        return operations.request.uncompact(self._session, conversation, done)
+
+
+class Requesting(Surface):
+    """What is sent to a model."""
+
+    def request(
+        self,
+        messages: Sayable,
+        *,
+        system: str | Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        memory: str | Plan | Context | None = None,
+        query: str | None = None,
+        window: int = 200_000,
+        reserve: int = 8_000,
+        counter: str | TokenCounter | None = None,
+        provider: str | Provider = DEFAULT_PROVIDER,
+        previous: Request | None = None,
+        pins: Sequence[str | Group] = (),
+        anchors: Mapping[str, str] | None = None,
+        shares: RequestShares | None = None,
+        tiers: Tiers | None = None,
+        calibration: Calibration | None = None,
+        frame: str = DEFAULT_FRAME,
+        spaces: Sequence[str] = (),
+        record: bool | None = None,
+        where: Filter | None = None,
+    ) -> Request:
+        """A request that fits a model's window beside the answer, as the provider's client takes it.
+
+        `messages` are a conversation of the agent's own, in a space too, or messages in any layout. System,
+        tools, what belongs to no group, anchors, pinned groups and the current group must stand in it, in
+        this group tool results cut if need be. `memory` is the plan of a context for the `query`, the
+        latest prompt or its topic unless one is given, of what `where` admits, in which the memories of
+        `spaces` take part; or a context, which must stand whole. What is left goes to the history, and from
+        before it to what matches, by `shares`. With `previous`, the request before, as much of its
+        beginning stays as can. The counter is the engine's, or Claude's for Anthropic. `record` notes a new
+        assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput, NotSaid for pins, and
+        UnknownSpace or NotAllowed for spaces.
+        """
+        return operations.request.request(
+            self._speaking,
+            messages,
+            spending=operations.request.Spending(
+                window=window, reserve=reserve, counter=counter, calibration=calibration
+            ),
+            shares=shares,
+            tiers=tiers,
+            provider=provider,
+            system=system,
+            tools=tools,
+            remembering=self._remembering(
+                memory, spaces, frame=frame, query=query, record=record, where=where
+            ),
+            anchors=anchors,
+            pins=pins,
+            previous=previous,
+        )
+
+    @property
+    def _speaking(self) -> Session:
+        """Whose conversations these are: the agent's own, also where it acts in a space."""
+        return self._session
+
+    def _remembering(
+        self,
+        memory: str | Plan | Context | None,
+        spaces: Sequence[str],
+        *,
+        where: Filter | None,
+        **asked: Any,
+    ) -> operations.request.Remembering:
+        cold = self._assembles_first
+        if memory is not None:
+            self._assembles_first = False
+        sessions = (self._session, *operations.search.entered_spaces(self._session, spaces))
+        admits = None if where is None else operations.search.filter_of(self._session.clock, where=where)
+        return operations.request.Remembering(of=sessions, memory=memory, cold=cold, where=admits, **asked)
+
+
+# The verbs that tell how well contexts do: the ledger of them, what answers draw on, and figures over time.
+#
+# No policy: each verb has its own room.
+
+
+class Accounting(Surface):
+    """What looks at assemblies after they were made."""
+
+    def ledger(self) -> Ledger:
+        """The assemblies that were recorded: to list, to show, to compare and to make again.
+
+        Raises InvalidInput for a store that keeps no ledger.
+        """
+        return operations.ledger.ledger(self._session)
+
+    def observe(
+        self,
+        context: Context | Recalled | Assembly | Shown,
+        response: str,
+        *,
+        count: bool = True,
+        question: str | None = None,
+    ) -> Observed:
+        """Which memories of a context or a recall an answer draws on, by the telling words that it has.
+
+        They are told to `feedback` as used, and all others as ignored; not with `count` False, or for an
+        answer that says nothing. It is a guess from words, whose precision and recall are measured in the
+        documentation; where somebody knows, call `feedback`. An assembly of the ledger will do as well,
+        its texts read from the store. A `Shown` knows no question, so that `question` gives it.
+        Raises InvalidInput or NotFound.
+        """
+        return operations.feedback.observe(self._session, context, response, count=count, question=question)
+
+    def metrics(self, *, since: datetime | str | None = None) -> Metrics:
+        """How well contexts do since then (30 days unless given), from what was recorded and fed back.
+
+        Each figure is None where nothing is known that it could be made of; the documentation defines them.
+        Raises InvalidInput for a store that keeps no ledger.
+        """
+        return operations.ledger.metrics(self._session, since=since)
+
+
+# The verb that gives an agent its working sets.
+#
+# No policy: each verb has its own room.
+
+
+class Holding(Surface):
+    """What an agent holds in mind."""
+
+    def working_set(self, name: str = DEFAULT_SET, *, max_tokens: int | None = None) -> WorkingSet:
+        """What is held in mind now, by the name of the set: the same set each time, also after a restart.
+
+        `max_tokens` is set when it is given, and stays; a new set holds 128,000. Raises InvalidInput
+        for an empty name, a negative limit, or a store that keeps no working sets.
+        """
+        found = self._working_sets.get(name) or operations.working_set.working_set(
+            self._session, name, by=self._acting
+        )
+        if max_tokens is not None:
+            found.resize(max_tokens)
+        return self._working_sets.setdefault(name, found)
+
+    @property
+    def _acting(self) -> str:
+        """Whose moves these are: the agent's own, except where it acts in a space."""
+        return self._session.agent
+
+
+# The verbs that give an agent its conversations.
+#
+# No policy: each verb has its own room.
+
+
+class Talking(Surface):
+    """What an agent says and hears."""
+
+    def conversation(self, session: str) -> Conversation:
+        """The log of a session, by its name: the same log each time, also after a restart.
+
+        Raises InvalidInput for an empty name, or a store that keeps no conversations.
+        """
+        return operations.conversation.conversation(self._session, session)
+
+    def conversations(self) -> tuple[ConversationInfo, ...]:
+        """All conversations of this agent, by the names of their sessions.
+
+        Raises InvalidInput for a store that keeps none.
+        """
+        return operations.conversation.conversing(self._session).conversations(self.agent)

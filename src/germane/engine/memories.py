@@ -1,0 +1,394 @@
+"""The methods of the engine that write memories, move them through their lives, and learn from their use.
+
+No policy: each verb has its own room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from germane import operations
+from germane.model.memory import GLOBAL, Memory, Outcome, Scope, Trust
+from germane.operations.context import Session
+from germane.operations.inputs import checking_verbs
+from germane.operations.setup import Embedding
+from germane.protocols import TokenCounter
+
+if TYPE_CHECKING:
+    from germane.model.change import Experience
+    from germane.model.context import Context
+    from germane.model.learning import Feedback, Judgement, Lessons, Shown, Validation
+    from germane.model.ledger import Assembly, Reconcile, Upkeep
+    from germane.model.memory import Draft, LifeEvent, Remembered, Standing
+    from germane.operations.drafts import Quality
+    from germane.operations.feedback import Named
+    from germane.operations.lifecycle import Told
+    from germane.operations.search import Recalled
+    from germane.operations.setup import Progress
+    from germane.operations.working_set import WorkingSet
+
+__all__ = ["Ageing", "LifeStory", "Surface", "Teaching", "Writing"]
+
+# What every part of the engine's surface stands on: one agent's session.
+
+
+class Surface:
+    """Holds what the verbs work on. Each part of the surface adds the verbs of one concern to it.
+
+    Every public method of a part checks its arguments before it runs (see `germane.operations.inputs`).
+    """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        checking_verbs(cls)
+
+    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+        self._session = session
+        self._embedding = Embedding(session, in_background=embed_in_background)
+        self._assembles_first = True
+        # Kept by name, for what each of them remembers between two questions.
+        self._working_sets: dict[str, WorkingSet] = {}
+
+    @property
+    def agent(self) -> str:
+        """Whose memory this is."""
+        return self._session.agent
+
+    @property
+    def counter(self) -> TokenCounter:
+        """The counter that judges budgets unless a call names another."""
+        return self._session.counter
+
+
+class Writing(Surface):
+    """What changes which memories there are, and what they say."""
+
+    def remember(
+        self,
+        content: str,
+        *,
+        kind: str = "note",
+        subject: str | None = None,
+        tags: Sequence[str] = (),
+        scope: Scope | str = GLOBAL,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        trust: Trust | str | None = None,
+        source: str | None = None,
+        pinned: bool = False,
+        created_at: datetime | None = None,
+        updated_at: datetime | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        reconcile: bool | Reconcile = False,
+        quality: Quality = "mark",
+        force: bool = False,
+    ) -> Memory:
+        """Store one memory and return it as it is stored.
+
+        The same memory said again (same kind, content, subject, scope and source) is counted, not
+        doubled, and confirmed where it is a fact; a forgotten one becomes active again. For `reconcile`,
+        `quality` and `force` see `remember_many`. `created_at` and `updated_at` are the
+        times of its source: the first is both where the second is left out, and without them both are now.
+        Raises InvalidInput, UnknownKind or NotWorthKeeping.
+        """
+        draft = {
+            "content": content,
+            "kind": kind,
+            "subject": subject,
+            "tags": tags,
+            "scope": scope,
+            "importance": importance,
+            "confidence": confidence,
+            "outcome": outcome,
+            "trust": trust,
+            "source": source,
+            "pinned": pinned,
+            "created_at": created_at,
+            "updated_at": updated_at,
+            "metadata": metadata or {},
+        }
+        judged: Quality = "keep" if force else quality
+        return self.remember_many([draft], reconcile=reconcile, quality=judged)[0].memory
+
+    def remember_many(
+        self,
+        drafts: Iterable[Draft | str | Mapping[str, Any]],
+        *,
+        revive: bool = True,
+        reconcile: bool | Reconcile = False,
+        quality: Quality = "mark",
+        force: bool = False,
+    ) -> tuple[Remembered, ...]:
+        """Store many memories, a thousand to a transaction; all are checked before the first is stored.
+
+        `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
+        should. With `reconcile` a fact that says nearly the same as a known one confirms it, and one that
+        says something similar of the same subject replaces it. What is hardly worth keeping (empty talk,
+        passing states, answers that answer nothing) is stored with a mark, or refused with
+        `quality="refuse"`; `force` asks no such question. Raises InvalidInput, UnknownKind or
+        NotWorthKeeping.
+        """
+        judged: Quality = "keep" if force else quality
+        with self._embedding.woken():
+            return operations.memories.remember_many(
+                self._session, drafts, revive=revive, reconcile=reconcile, quality=judged
+            )
+
+    def adopt(
+        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+    ) -> tuple[Remembered, ...]:
+        """Store whole memories as they are: from an export, or from another store.
+
+        Ids, versions, statuses, stages and times are kept; the memories become this agent's. `standings` says
+        by `Memory.ref` what was counted of their lives (see `Engine.standings`). One that is there already
+        stays as it is, and a later version of one becomes the current one.
+        """
+        with self._embedding.woken():
+            return operations.drafts.adopt(self._session, memories, standings=standings)
+
+    def revise(
+        self,
+        memory_id: str,
+        content: str | None = None,
+        *,
+        subject: str | None = None,
+        tags: Sequence[str] | None = None,
+        importance: float | None = None,
+        confidence: float | None = None,
+        outcome: Outcome | str | None = None,
+        pinned: bool | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expected: int | None = None,
+    ) -> Memory:
+        """Store the next version of a memory and return it; the version before stays as history.
+
+        The id stays, and only what is named changes. With `expected`, the number of the version that was
+        read, nothing is done where another version is current. Raises NotFound, InvalidInput, or
+        StaleRevision for that, and when somebody else revises it at the same time.
+        """
+        changes = operations.memories.Changes(
+            content=content,
+            subject=subject,
+            tags=tags,
+            importance=importance,
+            confidence=confidence,
+            outcome=outcome,
+            pinned=pinned,
+            metadata=metadata,
+        )
+        with self._embedding.woken():
+            return operations.memories.revise(self._session, memory_id, changes, expected=expected)
+
+    def supersede(
+        self, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+    ) -> Memory:
+        """Store a draft as the next version of a memory and return it, as when its source was edited.
+
+        Unlike `revise` it may change the kind, scope, source and time as well. What the draft leaves at
+        None stays as it was, and so does a pin. Raises NotFound, InvalidInput, or StaleRevision, as
+        `revise` does.
+        """
+        with self._embedding.woken():
+            return operations.memories.supersede(self._session, memory_id, draft, expected=expected)
+
+    def forget(self, memory_id: str) -> Memory:
+        """Keep a memory out of every result until it is restored. Raises NotFound."""
+        return operations.memories.forget(self._session, memory_id)
+
+    def forget_many(self, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
+        """Keep memories out of every result, in one transaction: all of them or none. Raises NotFound."""
+        return operations.memories.forget_many(self._session, memory_ids)
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+        with self._embedding.woken():
+            return operations.memories.restore(self._session, memory_id)
+
+    def purge(self, memory_id: str, *, confirm: bool = False) -> int:
+        """Remove a memory, all its versions, and every trace of their text from the store.
+
+        Returns how many versions went. It can't be undone, so it needs `confirm=True`. Raises
+        PurgeNotConfirmed or NotFound.
+        """
+        return operations.memories.purge(self._session, memory_id, confirm=confirm)
+
+    def purge_many(self, memory_ids: Iterable[str], *, confirm: bool = False) -> int:
+        """Remove memories as `purge` does, in one transaction: all of them or none.
+
+        Returns how many versions went. Raises PurgeNotConfirmed or NotFound.
+        """
+        return operations.memories.purge_many(self._session, memory_ids, confirm=confirm)
+
+    def embed_pending(self, *, limit: int | None = None, progress: Progress | None = None) -> int:
+        """Embed the memories that wait for a vector, at most `limit`, newest first; how many it were.
+
+        Memories wait that were stored without an embedder or with one that isn't `eager`. `progress` is
+        told after each batch how many are embedded, and of how many. Raises InvalidInput without an
+        embedder, and EmbeddingFailed for what can't be embedded, after all else is.
+        """
+        return self._embedding.embed_pending(limit=limit, progress=progress)
+
+
+# The verbs by which memories live: confirmed, contradicted, judged, triggered, out of use; and their upkeep.
+#
+# No policy: each verb has its own room, and the rules stand in `germane.lifecycle`.
+
+
+class Ageing(Surface):
+    """What moves memories from one stage of their lives to another."""
+
+    def confirm(self, memory_id: str, *, core: bool = False) -> Memory:
+        """Say that a fact was met again; the third time, or with `core`, makes it a core fact.
+
+        Raises NotFound, or InvalidInput for what can't be confirmed: other kinds, and what is
+        superseded or out of use.
+        """
+        return operations.lifecycle.confirm(self._session, memory_id, core=core)
+
+    def contradict(self, memory_id: str, *, by: str | None = None) -> Memory:
+        """Say that something speaks against a fact, such as the memory `by`: its confidence falls by 0.2.
+
+        Raises NotFound, or InvalidInput for what can't be contradicted.
+        """
+        return operations.lifecycle.contradict(self._session, memory_id, by=by)
+
+    def review(self, decision_id: str, outcome: Outcome | str, *, result: str | None = None) -> Memory:
+        """Say how a decision turned out, and what came of it; returns its next version.
+
+        "pending" says that its work is done and its outcome awaited, "abandoned" leaves it out of what
+        is found. The same for a procedure counts a success or a failure of it. Raises NotFound, or
+        InvalidInput for kinds without outcomes.
+        """
+        return operations.lifecycle.outcome_of(self._session, decision_id, outcome, result=result)
+
+    def triggered(self, censor_id: str, *, false_positive: bool = False) -> Memory:
+        """Say that a censor was triggered, and whether that was a false alarm; returns its latest version.
+
+        A censor that warns begins to block at the third trigger that was no false alarm. One whose
+        triggers were false alarms for more than a half, of five or more, is retired. Raises NotFound,
+        or InvalidInput for what is no censor in use.
+        """
+        return operations.lifecycle.triggered(self._session, censor_id, false_positive=false_positive)
+
+    def retire(self, memory_id: str) -> Memory:
+        """Take a fact, a procedure or a censor out of use, or archive an episode; `restore` undoes it.
+
+        Raises NotFound, or InvalidInput for kinds that can't be retired: decisions are kept.
+        """
+        return operations.lifecycle.retire(self._session, memory_id)
+
+    def standing(self, memory_id: str) -> Standing:
+        """The stage of a memory now, and what is counted of it. Raises NotFound."""
+        return operations.lifecycle.standing(self._session, memory_id)
+
+    def standings(self, memory_ids: Sequence[str]) -> tuple[Standing, ...]:
+        """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+
+        Raises NotFound.
+        """
+        return operations.lifecycle.standings(self._session, memory_ids)
+
+    def maintain(self, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:
+        """Age and archive episodes, settle what was counted, merge duplicate facts, mark outdated quotations.
+
+        Each step is a transaction of its own, so that an interruption anywhere loses nothing: call it
+        again. With `dry_run` nothing is changed, and the steps say what would be. `progress` is told after
+        each step how many are done, of how many, and which it was. Raises EmbeddingFailed before
+        anything is done, or InvalidInput for a store that keeps no lives.
+        """
+        with self._embedding.woken():
+            return operations.lifecycle.maintain(self._session, dry_run=dry_run, progress=progress)
+
+    def calibration(self) -> Judgement:
+        """How well the agent judges itself: Brier score, bias, and one sentence of advice.
+
+        It goes by its decisions with a confidence and an outcome.
+        """
+        return operations.read.calibration(self._session)
+
+
+class LifeStory(Surface):
+    """What is told of the lives of memories."""
+
+    def events(
+        self, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    ) -> tuple[LifeEvent, ...]:
+        """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
+
+        `since` is the number of the last event known, `limit` the most to return. Raises NotFound.
+        """
+        return operations.lifecycle.events(self._session, memory_id, since=since, limit=limit)
+
+
+# The verbs by which an agent learns from what was used of what it was shown.
+#
+# No policy: each verb has its own room.
+
+
+class Teaching(Surface):
+    """What moves uses, examples and the weights that they speak for."""
+
+    def feedback(
+        self,
+        context: Context | Recalled | Assembly | Shown,
+        used: Iterable[Named],
+        *,
+        ignored: Iterable[Named] | None = None,
+    ) -> Feedback:
+        """Say which of the memories that a context or a recall showed were used, by id or as they are.
+
+        Their `access_count` and `accessed_at` move: once for each context, however often it is said.
+        Those not used count as ignored, or only those that `ignored` names. The layered plan ranks what is
+        used more than other memories higher, from the second showing on; while learning is on (see `learn`)
+        each memory shown is an example besides. Raises InvalidInput or NotFound.
+        """
+        return operations.feedback.feedback(self._session, context, used=used, ignored=ignored)
+
+    def outcome(
+        self,
+        context: Context | Recalled | Assembly | Shown,
+        outcome: Outcome | str,
+        *,
+        memories: Iterable[Named] | None = None,
+    ) -> Validation:
+        """Say how work turned out with what a context or a recall showed: success, partial or failure.
+
+        It speaks a little for or against each memory shown, and more where `memories` names those that helped
+        or misled; a procedure among these counts it (see `review`). The scoped plan ranks by it within a
+        kind, bounded, and half as much after 90 days. Said again for the same context, the latest word
+        stands. Raises InvalidInput.
+        """
+        return operations.feedback.outcome(self._session, context, outcome, memories=memories)
+
+    def learn(self, on: bool | None = None) -> Lessons:
+        """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
+
+        The setting stays with the agent. Off, no weights are fitted or applied and no parts of scores kept;
+        what was stays until `unlearn`. Uses are counted either way. Raises InvalidInput when the store
+        can't keep examples.
+        """
+        return operations.feedback.learn(self._session, on)
+
+    def experience(self) -> Experience:
+        """What the agent went through with its memories: showings and uses, outcomes, and events of lives.
+
+        It is what an export takes along for another store, without any text of a memory. What `unlearn`
+        removed isn't in it.
+        """
+        return operations.feedback.experience(self._session)
+
+    def adopt_experience(self, experience: Experience) -> int:
+        """Keep what another store has kept of memories that are here by the same ids; how much of it is new.
+
+        It is counted nowhere, since what was counted came with the memories (see `adopt`). What is known here
+        stays, so that the same given again changes nothing; what speaks of no memory here is passed over.
+        Learning is switched on where it was on there and nothing was told of use here. Raises InvalidInput.
+        """
+        return operations.feedback.adopt_experience(self._session, experience)
+
+    def unlearn(self) -> int:
+        """Forget all that was learned; returns from how many examples. Uses stay counted."""
+        return operations.feedback.unlearn(self._session)

@@ -1,0 +1,361 @@
+"""Where evidence is lost on its way into a context: the stage, how far it came, and what would help.
+
+stored -> admitted -> gathered -> past the gate -> ranked and fitted -> shown whole
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from germane.errors import GermaneError, InvalidInput
+from germane.evaluation.material import Asked, Piece, Records, Stored, drawn
+from germane.evaluation.result import Needle
+from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
+from germane.evaluation.run import held_pieces, material_of
+from germane.model.context import Entry, Ranked, Reason, Trace
+from germane.model.memory import Memory, Status
+from germane.operations.inputs import checked_count
+from germane.protocols import Embedder
+
+__all__ = ["Loss", "Losses", "Lost", "Stage", "losses"]
+
+_EVERYTHING = 1_000_000
+"""More memories than any agent's recall could give back."""
+_LABEL = 70
+_PLACES = 4
+
+
+class Stage(StrEnum):
+    """Where a piece of evidence was lost, the earliest first: the closed list."""
+
+    NOT_STORED = "not_stored"  # No memory has that id or source.
+    NOT_ADMITTED = "not_admitted"  # It was superseded or forgotten, or the plan doesn't show its kind.
+    NOT_GATHERED = "not_gathered"  # No signal put it among its candidates.
+    GATED = "gated"  # It seemed to have nothing to do with the question.
+    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the room.
+    CUT = "cut"  # It stands in the context, but not whole.
+
+
+_ORDER = tuple(Stage)
+_REMEDIES = {
+    Stage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
+    Stage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its kind",
+    Stage.NOT_GATHERED: "the question shares too little with it: say it in words that a question would use, "
+    "use an embedder, or gather more (the limit of the plan's section)",
+    Stage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
+    Stage.OUTRANKED: "raise the budget, or see which part of its score is low",
+    Stage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A piece of evidence that doesn't stand whole in a context.
+
+    `ranks` is its place by each signal among all memories, counted from 1; a signal that says
+    nothing of it is absent. `rank` is its place among the `candidates` of the context, `parts` are
+    those of its score and `short_by` the tokens that were missing for it.
+    """
+
+    evidence: str
+    stage: Stage
+    label: str = ""
+    detail: str = ""
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    rank: int | None = None
+    candidates: int = 0
+    score: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
+    short_by: int = 0
+
+    @property
+    def remedy(self) -> str:
+        """What would bring it in."""
+        return _REMEDIES[self.stage]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The piece as JSON will hold it."""
+        return {
+            "evidence": self.evidence,
+            "stage": str(self.stage),
+            "label": self.label,
+            "detail": self.detail,
+            "ranks": dict(self.ranks),
+            "rank": self.rank,
+            "candidates": self.candidates,
+            "score": round(self.score, _PLACES),
+            "parts": {name: round(value, _PLACES) for name, value in self.parts.items()},
+            "short_by": self.short_by,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What one question lost. `fitted` is the rank of the last candidate that stands in the context."""
+
+    number: int
+    question: str
+    where: str
+    category: int | str
+    evidence: int
+    fitted: int
+    lost: tuple[Lost, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The question as JSON will hold it."""
+        return {
+            "number": self.number,
+            "question": self.question,
+            "where": self.where,
+            "category": self.category,
+            "evidence": self.evidence,
+            "held": self.evidence - len(self.lost),
+            "last_rank_that_fitted": self.fitted,
+            "lost": [each.as_dict() for each in self.lost],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Losses:
+    """What the questions of a run lost at one budget, in the order of the questions."""
+
+    configuration: str
+    budget: int
+    questions: tuple[Loss, ...]
+
+    @property
+    def by_stage(self) -> dict[Stage, int]:
+        """How many pieces each stage lost; stages that lost none have 0."""
+        counts = Counter(piece.stage for each in self.questions for piece in each.lost)
+        return {stage: counts[stage] for stage in Stage}
+
+    def worst(self, count: int) -> Losses:
+        """The questions that lost the most pieces; of equals the first."""
+        losing = [each for each in self.questions if each.lost]
+        losing.sort(key=lambda each: -len(each.lost))
+        return Losses(configuration=self.configuration, budget=self.budget, questions=tuple(losing[:count]))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The losses as JSON will hold them."""
+        return {
+            "configuration": self.configuration,
+            "budget": self.budget,
+            "evidence": sum(each.evidence for each in self.questions),
+            "stages": {str(stage): count for stage, count in self.by_stage.items()},
+            "questions": [each.as_dict() for each in self.questions],
+        }
+
+    def to_text(self) -> str:
+        """The losses for people: the totals, then each question with its lost pieces and what would help."""
+        total = sum(each.evidence for each in self.questions)
+        lost = sum(self.by_stage.values())
+        stages = ", ".join(f"{stage} {count}" for stage, count in self.by_stage.items() if count)
+        head = (
+            f"{self.configuration} at {self.budget} tokens: {lost} of {total} pieces of evidence lost"
+            f"{f' ({stages})' if stages else ''}."
+        )
+        return "\n\n".join([head, *("\n".join(_told(each)) for each in self.questions)])
+
+
+def losses(
+    path: str | Path,
+    *,
+    budget: int,
+    question: str | None = None,
+    configuration: Configuration | None = None,
+    conversations: Sequence[str] | None = None,
+    questions_limit: int | None = None,
+    seed: int = 7,
+    embedder: Embedder | None = BUNDLED,
+    stored: Stored | None = None,
+    records: Records | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Losses:
+    """What each question of a file lost at a budget, and at which stage.
+
+    `question` asks one alone: its number, counted as `evaluate` asks them, its text, or a part of
+    it that no other question has. The rest is as in `evaluate`. Raises UnreadableSource or
+    InvalidInput.
+    """
+    checked_count(budget, name="budget", least=1)
+    configuration = configuration or Configuration()
+    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
+    asked = material.asked if question is None else (_named(material.asked, question),)
+    found: list[Loss] = []
+    for place in sorted({each.corpus for each in asked}):
+        corpus = material.corpora[place]
+        needles = dict(zip(corpus.ids, corpus.turns, strict=True))
+        where = material.names[place] if material.names else ""
+        reader = GermaneReader(corpus, configuration)
+        try:
+            for each in asked:
+                if each.corpus == place:
+                    found.append(_loss(reader, each, needles, budget, where))
+                    if progress is not None:
+                        progress(len(found), len(asked))
+        finally:
+            reader.close()
+    return Losses(configuration=str(configuration), budget=budget, questions=tuple(found))
+
+
+def _named(asked: Sequence[Asked], question: str) -> Asked:
+    wanted = question.strip()
+    if wanted.isdecimal():
+        found = [each for each in asked if each.number == int(wanted)]
+    else:
+        exact = [each for each in asked if each.question.casefold() == wanted.casefold()]
+        found = exact or [each for each in asked if wanted.casefold() in each.question.casefold()]
+    if not wanted or not found:
+        raise InvalidInput(
+            f"No question with evidence is {question!r}. Give its number, from 1 to "
+            f"{max((each.number for each in asked), default=0)}, or a part of its text."
+        )
+    if len(found) > 1:
+        numbers = ", ".join(str(each.number) for each in found[:10])
+        raise InvalidInput(
+            f"{question!r} stands in {len(found)} questions: {numbers}. Give one of the numbers."
+        )
+    return found[0]
+
+
+def _loss(
+    reader: GermaneReader, asked: Asked, needles: Mapping[str, Needle], budget: int, where: str
+) -> Loss:
+    context = reader.context(asked.question, budget)
+    held = held_pieces(context.text, asked, needles)
+    missing = [piece for piece, there in zip(asked.pieces, held, strict=True) if not there]
+    ranking = _Ranking(reader, asked, context.trace)
+    return Loss(
+        number=asked.number,
+        question=asked.question,
+        where=where,
+        category=asked.category,
+        evidence=len(asked.pieces),
+        fitted=ranking.fitted,
+        lost=tuple(ranking.lost(piece) for piece in missing),
+    )
+
+
+class _Ranking:
+    """Where memories stand for one question: in the context's trace, and by each signal."""
+
+    def __init__(self, reader: GermaneReader, asked: Asked, trace: Trace) -> None:
+        self._reader = reader
+        self._question = asked.question
+        self._memories = {own: stored for stored, own in reader.ids.items()}
+        self._entries = sorted(trace.entries, key=lambda entry: -entry.score)
+        self._places = {entry.memory_id: place for place, entry in enumerate(self._entries, 1)}
+        self._signals: dict[str, dict[str, int]] | None = None
+
+    @property
+    def fitted(self) -> int:
+        """The last place that stands in the context; 0 for none."""
+        places = (place for place, entry in enumerate(self._entries, 1) if entry.included)
+        return max(places, default=0)
+
+    def lost(self, piece: Piece) -> Lost:
+        """The piece at the latest stage that one of its memories came to, the best ranked of them."""
+        if not piece.ids:
+            return Lost(evidence=piece.name, stage=Stage.NOT_STORED)
+        several = [self._lost(piece.name, self._memories.get(each, each)) for each in piece.ids]
+        return max(several, key=lambda one: (_ORDER.index(one.stage), -(one.rank or 0)))
+
+    def _lost(self, name: str, memory_id: str) -> Lost:
+        try:
+            memory = self._reader.engine.get(memory_id)
+        except GermaneError:
+            return Lost(evidence=name, stage=Stage.NOT_STORED)
+        label = _label(memory)
+        place = self._places.get(memory_id)
+        if place is not None:
+            return self._ranked(name, label, place)
+        if memory.status is not Status.ACTIVE or not self._reader.shows(memory.kind):
+            why = memory.status if memory.status is not Status.ACTIVE else f"of kind {memory.kind}"
+            return Lost(evidence=name, stage=Stage.NOT_ADMITTED, label=label, detail=f"it is {why}")
+        return Lost(
+            evidence=name,
+            stage=Stage.NOT_GATHERED,
+            label=label,
+            detail=f"outside the best {self._reader.gathered} of every signal",
+            ranks=self._ranks(memory_id),
+            candidates=len(self._entries),
+        )
+
+    def _ranked(self, name: str, label: str, place: int) -> Lost:
+        entry = self._entries[place - 1]
+        return Lost(
+            evidence=name,
+            stage=_stage(entry),
+            label=label,
+            detail=_detail(entry),
+            ranks=self._ranks(entry.memory_id),
+            rank=place,
+            candidates=len(self._entries),
+            score=entry.score,
+            parts=entry.parts,
+            short_by=entry.short_by,
+        )
+
+    def _ranks(self, memory_id: str) -> dict[str, int]:
+        """The place by each signal among all memories. One that matches nothing has no place."""
+        if self._signals is None:
+            every = self._reader.engine.recall(self._question, limit=_EVERYTHING, gate=False)
+            self._signals = _places_by_signal(every)
+        return {name: of[memory_id] for name, of in self._signals.items() if memory_id in of}
+
+
+def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
+    # Coverage judges what the other signals found; it finds nothing itself.
+    names = dict.fromkeys(name for one in ranked for name in one.candidate.signals if name != "coverage")
+    places = {}
+    for name in names:
+        having = [one for one in ranked if one.candidate.signals.get(name, 0.0) > 0]
+        having.sort(key=lambda one: -one.candidate.signals[name])
+        places[name] = {one.memory.id: place for place, one in enumerate(having, 1)}
+    return places
+
+
+def _stage(entry: Entry) -> Stage:
+    if entry.included:
+        return Stage.CUT
+    return Stage.GATED if entry.reason is Reason.NOT_RELEVANT else Stage.OUTRANKED
+
+
+def _detail(entry: Entry) -> str:
+    if entry.included:
+        return f"shown at its {entry.level} length"
+    if entry.reason is Reason.OVER_BUDGET:
+        return f"{entry.short_by} tokens short"
+    return f"left out: {entry.reason}"
+
+
+def _label(memory: Memory) -> str:
+    text = " ".join(memory.content[: 4 * _LABEL].split())
+    return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
+
+
+def _told(loss: Loss) -> list[str]:
+    held = loss.evidence - len(loss.lost)
+    place = f"{loss.where}, " if loss.where else ""
+    lines = [f"{loss.number}. {loss.question}  ({place}category {loss.category})"]
+    lines.append(f"   {held} of {loss.evidence} pieces held; the last that fitted has rank {loss.fitted}.")
+    for each in loss.lost:
+        rank = "" if each.rank is None else f", rank {each.rank} of {each.candidates}"
+        lines.append(f"   {each.evidence}: {each.stage}{rank}" + (f"; {each.detail}" if each.detail else ""))
+        if each.label:
+            lines.append(f"      {each.label}")
+        if each.parts:
+            parts = " + ".join(f"{name} {value:.2f}" for name, value in each.parts.items())
+            lines.append(f"      score {each.score:.2f} = {parts}")
+        if each.ranks:
+            lines.append(
+                "      by signal: " + ", ".join(f"{name} {rank}" for name, rank in each.ranks.items())
+            )
+        lines.append(f"      {each.remedy}.")
+    return lines

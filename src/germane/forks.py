@@ -1,0 +1,264 @@
+"""What a process has to let go of before it forks, and to make anew in the child.
+
+A child has the one thread that forked, and a copy of everything else: locks that other threads held stay
+locked for ever, and SQLite takes the parent's locks on a file for its own. So a fork waits until no call
+of a store is under way, whose `Gate` holds back new ones meanwhile, and the store lets go of what must
+not be inherited. Where that takes too long, the child can't use that store, and is refused at once.
+"""
+
+from __future__ import annotations
+
+import _frozen_importlib
+import _imp
+import inspect
+import logging  # noqa: F401 - A fork takes its lock too, after ours only where it registered before us.
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from functools import wraps
+from threading import Condition, Lock, get_ident, local
+from typing import Any, Final, TypeVar
+from weakref import WeakMethod, WeakSet
+
+from germane.errors import StoreUnavailable
+
+__all__ = ["Gate", "awaited", "check_unforked", "gated", "renewed"]
+
+_PATIENCE: Final = 5.0
+"""Seconds that a fork waits for calls of stores to end."""
+_LOOK_AGAIN: Final = 0.001
+
+
+Store = TypeVar("Store", bound=type)
+Lockable = TypeVar("Lockable")
+Held = TypeVar("Held", bound=AbstractContextManager[Any])
+
+
+def renewed(lock: Lockable) -> Lockable:
+    """A lock, condition or event that is free in a child process, whoever held it when the parent forked.
+
+    It is for what holds for a moment and guards nothing that a fork could catch half done.
+    """
+    with _GUARD:
+        _LOCKS.add(lock)
+    return lock
+
+
+def awaited(lock: Held) -> Held:
+    """A lock that a fork waits for: whoever holds it runs code of others, which has locks of its own.
+
+    What it guards must call no store and import nothing of germane.
+    """
+    with _GUARD:
+        _AWAITED.append(lock)
+    return lock
+
+
+class Gate:
+    """What every call of one store goes through; a fork waits until none is inside.
+
+    A call inside another one of the same thread is a part of it. `let_go`, a method, is called before a
+    fork, while no call is inside. In a child that was forked while one was, every call raises
+    StoreUnavailable; where the store is a file, `check_unforked` does so for every store of that file.
+    """
+
+    def __init__(
+        self, location: str, *, let_go: Callable[[], None] | None = None, file: bool = False
+    ) -> None:
+        self._location = location
+        self._file = file
+        self._let_go = None if let_go is None else WeakMethod(let_go)
+        self._changed = Condition(Lock())
+        self._inside: dict[int, int] = {}
+        self._forks = 0
+        self._process = os.getpid()
+        self._torn = False
+        with _GUARD:
+            _GATES.add(self)
+
+    def __enter__(self) -> None:
+        if self._process != os.getpid():
+            self.renew(quiet=False)  # It was forked by something that Python doesn't know of.
+        thread = get_ident()
+        with self._changed:
+            depth = self._inside.get(thread, 0)
+            while self._forks and not depth:
+                self._changed.wait()
+            if self._torn:
+                raise _forked(self._location)
+            self._inside[thread] = depth + 1
+
+    def __exit__(self, *_: object) -> None:
+        thread = get_ident()
+        with self._changed:
+            depth = self._inside.pop(thread, 1) - 1
+            if depth:
+                self._inside[thread] = depth
+            elif self._forks and not self._inside:
+                self._changed.notify_all()
+
+    def hold(self) -> None:
+        """Let no other call in, until `renew` or `release`."""
+        with self._changed:
+            self._forks += 1
+
+    def clear(self, deadline: float) -> bool:
+        """Wait until no call is inside, and let go of what must not be inherited; whether that was done."""
+        with self._changed:
+            # One that forks inside a call can't wait for itself.
+            if get_ident() not in self._inside:
+                self._changed.wait_for(lambda: not self._inside, max(0.0, deadline - time.monotonic()))
+            if self._inside:
+                return False
+            let_go = None if self._let_go is None else self._let_go()
+            if let_go is not None:
+                let_go()
+            return True
+
+    def release(self) -> None:
+        """Let calls in again, in the process that forked."""
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+    def renew(self, *, quiet: bool) -> None:
+        """Begin anew in a child process; `quiet` says that no call was inside when it was forked."""
+        self._changed, self._inside, self._forks = Condition(Lock()), {}, 0
+        self._process = os.getpid()
+        self._torn = self._torn or not quiet
+        if self._torn and self._file:
+            with suppress(OSError):
+                _TORN.add(_file_at(self._location))
+
+
+def gated(store: Store) -> Store:
+    """Let every public method of a store go through the gate of its connections."""
+    for name, method in inspect.getmembers(store, inspect.isfunction):
+        if not name.startswith("_"):
+            setattr(store, name, _through(method))
+    return store
+
+
+def check_unforked(location: str) -> None:
+    """Raise StoreUnavailable if the file was in use when this process was forked."""
+    if _TORN:
+        with suppress(OSError):
+            if _file_at(location) in _TORN:
+                raise _forked(location)
+
+
+def _through(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def through(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._connections.gate:
+            return method(self, *args, **kwargs)
+
+    return through
+
+
+def _forked(location: str) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The store {location} was in use by another thread when this process was forked, so it can't be "
+        "used here. Fork while no thread uses the store, or start processes by spawn."
+    )
+
+
+def _file_at(location: str) -> tuple[int, int]:
+    found = os.stat(location)  # noqa: PTH116 - A Path adds nothing.
+    return found.st_dev, found.st_ino
+
+
+class _Fork(local):
+    """What this thread holds while it forks: gates, each with whether it is clear, and awaited locks."""
+
+    held: dict[Gate, bool] | None = None
+    locks: tuple[Any, ...] = ()
+
+
+_GATES: Final[WeakSet[Gate]] = WeakSet()
+_LOCKS: Final[WeakSet[Any]] = WeakSet()
+_AWAITED: Final[list[Any]] = []
+_TORN: Final[set[tuple[int, int]]] = set()
+_GUARD: Final = Lock()
+_fork: Final = _Fork()
+
+
+def _wait_for_imports(deadline: float) -> None:
+    """Wait until no other thread imports anything, and let none begin until the fork is over."""
+    while True:
+        _imp.acquire_lock()
+        if not _is_importing() or time.monotonic() >= deadline:
+            return
+        _imp.release_lock()
+        time.sleep(_LOOK_AGAIN)
+
+
+def _is_importing() -> bool:
+    """Whether another thread is looking for a module or running it, or about to.
+
+    It has that module's lock meanwhile, which lives as long as somebody uses it.
+    """
+    with suppress(Exception):  # What Python doesn't show can't be waited for, and must not hinder a fork.
+        locks = [known() for known in list(getattr(_frozen_importlib, "_module_locks", {}).values())]
+        return any(lock is not None and getattr(lock, "owner", None) != get_ident() for lock in locks)
+    return False
+
+
+def _before() -> None:
+    deadline = time.monotonic() + _PATIENCE
+    held = _fork.held = {}
+    while True:
+        # A module that is imported may register locks, so imports end before registering does.
+        _fork.locks = _taken(deadline)
+        _wait_for_imports(deadline)
+        _GUARD.acquire()
+        # Stores may be opened while others are waited for.
+        new = [gate for gate in _GATES if gate not in held]
+        if not new:
+            return  # Nothing is added from here on, until the fork is over.
+        _let_in()
+        for gate in new:
+            gate.hold()
+        held.update((gate, gate.clear(deadline)) for gate in new)
+
+
+def _taken(deadline: float) -> tuple[Any, ...]:
+    """The awaited locks that nobody holds by the deadline, now held by this thread."""
+    with _GUARD:
+        wanted = list(_AWAITED)
+    return tuple(lock for lock in wanted if lock.acquire(timeout=max(0.0, deadline - time.monotonic())))
+
+
+def _let_in() -> None:
+    """Let others import, register and take the awaited locks again."""
+    _GUARD.release()
+    _imp.release_lock()
+    locks, _fork.locks = _fork.locks, ()
+    for lock in locks:
+        lock.release()
+
+
+def _after_in_parent() -> None:
+    _let_in()
+    held, _fork.held = _fork.held or {}, None
+    for gate in held:
+        gate.release()
+
+
+def _after_in_child() -> None:
+    held, _fork.held, _fork.locks = _fork.held, None, ()
+    if held is None:
+        _GUARD._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - As the standard library does.
+    else:
+        with suppress(RuntimeError):  # Some versions of Python have released it already.
+            _imp.release_lock()
+        _GUARD.release()
+    for lock in [*_LOCKS, *_AWAITED]:
+        lock._at_fork_reinit()  # noqa: SLF001 - As above.
+    for gate in list(_GATES):
+        gate.renew(quiet=bool(held and held.get(gate)))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after_in_parent, after_in_child=_after_in_child)

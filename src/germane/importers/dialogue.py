@@ -1,0 +1,479 @@
+"""Dialogues, transcripts and messages of provider APIs, as turns or as the log of a conversation."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from germane.conversation.formats import read_messages
+from germane.conversation.formats.parts import call_in_words, named_fields, result_in_words
+from germane.errors import InvalidInput
+from germane.importers.records import parse_object
+from germane.importers.sources import (
+    FieldError,
+    Turn,
+    as_moment,
+    name_of,
+    numbered_lines,
+    read_text,
+    turn_draft,
+    unreadable,
+)
+from germane.model.conversation import Message, Provider, Role, TextPart
+from germane.model.memory import Draft
+from germane.model.text import own_text
+
+__all__ = [
+    "STAMPS",
+    "dialogue_turns",
+    "drafts_of_messages",
+    "is_message",
+    "message_turns",
+    "messages_in",
+    "read_conversations",
+    "read_transcript",
+    "starts_dialogue",
+]
+
+_EXPECTED = (
+    'a list of messages ({"role": …, "content": …}), an object with "messages" or "input", one of either per '
+    "line, or lines such as `user: text` were expected"
+)
+_ASSISTANTS = frozenset({"assistant", "ai", "bot", "agent", "model"})
+_SYSTEMS = frozenset({"system", "developer"})
+
+
+def read_conversations(
+    path: Path, provider: str | Provider | None = None
+) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """The conversations of a transcript, each with a name: the file's, or `file/N` where there are several.
+
+    Messages keep what their provider needs, and a moment where they have one. In a dialogue between names,
+    the first to speak is the user. Raises UnreadableSource, naming the line, for what is no transcript.
+    """
+    text = read_text(path)
+    if starts_dialogue(text):
+        yield path.stem, _of_dialogue(list(dialogue_turns(text)))
+        return
+    if not text.lstrip().startswith(("{", "[")):
+        raise unreadable(path, _EXPECTED)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if not text.lstrip().startswith("{"):
+            raise unreadable(path, f"it is no JSON ({error})") from error
+        yield from _of_lines(path, provider)
+        return
+    if isinstance(value, list) and value and all(_is_conversation(each) for each in value):
+        for number, each in enumerate(value, start=1):
+            yield f"{path.stem}/{number}", _read(path, each, provider)
+    else:
+        yield path.stem, _read(path, value, provider)
+
+
+def _of_lines(path: Path, provider: str | Provider | None) -> Iterator[tuple[str, tuple[Message, ...]]]:
+    """JSON lines: the messages of one conversation, or a conversation on each line."""
+    single: list[Any] = []
+    for number, line in numbered_lines(path):
+        value = parse_object(line, path, number)
+        if not _is_conversation(value):
+            single.append(value)
+        elif single:
+            raise unreadable(path, _EXPECTED, line=number)
+        else:
+            yield f"{path.stem}/{number}", _read(path, value, provider)
+    if single:
+        yield path.stem, _read(path, single, provider)
+
+
+def _is_conversation(value: object) -> bool:
+    return isinstance(value, Mapping) and ("messages" in value or "input" in value) and "role" not in value
+
+
+def _read(path: Path, value: Any, provider: str | Provider | None) -> tuple[Message, ...]:
+    name = next((key for key in ("messages", "input") if isinstance(value, Mapping) and key in value), "")
+    given: Any = value[name] if name else [value] if isinstance(value, Mapping) else value
+    stamped = [_moment(path, each) for each in given] if isinstance(given, list) else []
+    if stamped:
+        bare = [_without_stamps(each) for each in given]
+        value = {**value, name: bare} if name else bare
+    try:
+        messages = read_messages(value, provider)
+    except InvalidInput as error:
+        raise unreadable(path, str(error)) from error
+    # What stands beside the list comes first, and has no moment.
+    moments = [None] * (len(messages) - len(stamped)) + stamped
+    return tuple(
+        message if moment is None else message.evolve(created_at=moment)
+        for message, moment in zip(messages, moments, strict=True)
+    )
+
+
+def _without_stamps(message: object) -> object:
+    """The message as its provider would have it."""
+    if not isinstance(message, Mapping):
+        return message
+    return {key: value for key, value in message.items() if key not in STAMPS}
+
+
+def _moment(path: Path, message: object) -> Any:
+    if not is_message(message):
+        return None
+    try:
+        return next((turn.at for turn in message_turns([message])), None)
+    except FieldError as error:
+        raise unreadable(path, str(error)) from error
+
+
+def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
+    """Plain messages; who is named, and by no role, is named in the text as well."""
+    first = turns[0].speaker if turns else ""
+    made = []
+    for number, turn in enumerate(turns, start=1):
+        role = _role(turn, first)
+        said = turn.text if turn.role else f"{turn.speaker}: {turn.text}"
+        made.append(Message(role=role, parts=(TextPart(text=said),), seq=number, created_at=turn.at))
+    return tuple(made)
+
+
+def _role(turn: Turn, first: str) -> Role:
+    name = (turn.role or "").lower()
+    if name in _SYSTEMS:
+        return Role.SYSTEM
+    if name:
+        # What a tool returned stands in words, and no call is there for it.
+        return Role.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else Role.USER
+    return Role.USER if turn.speaker == first else Role.ASSISTANT
+
+
+# Chat transcripts as drafts, one per turn.
+
+_TRANSCRIPT_EXPECTED = (
+    'a list of messages ({"role": …, "content": …}), an object with "messages", one of either per line, '
+    "or lines such as `user: text` were expected"
+)
+
+
+def read_transcript(path: Path) -> Iterator[Draft]:
+    """The turns of a transcript, whichever layout it has; the content decides, not the suffix.
+
+    Accepted are messages of the OpenAI and the Anthropic API (a list, an object with `messages`, or
+    one message or one conversation per line) and plain text (see `dialogue_turns`). Each turn is an
+    episode tagged `turn` in the session named after the file, or `file/N` where the file holds
+    several conversations; a longer transcript read again adds only its new turns. Raises
+    UnreadableSource, naming the line or the message, for anything else.
+    """
+    text = read_text(path)
+    if text.lstrip().startswith(("{", "[")) and not starts_dialogue(text):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            if not text.lstrip().startswith("{"):
+                raise unreadable(path, f"it is no JSON ({error})") from error
+            yield from _transcript_of_lines(path)
+            return
+        messages = messages_in([value] if is_message(value) else value)
+        if messages is None:
+            raise unreadable(path, _TRANSCRIPT_EXPECTED)
+        yield from drafts_of_messages(path, messages)
+        return
+    if not starts_dialogue(text):
+        raise unreadable(path, _TRANSCRIPT_EXPECTED, line=_first_line(text))
+    name = name_of(path)
+    for turn in dialogue_turns(own_text(text, whole=False)):
+        yield turn_draft(turn, session=path.stem, source=f"{name}#{turn.index}")
+
+
+def drafts_of_messages(
+    path: Path, messages: Sequence[Any], *, conversation: int | None = None
+) -> Iterator[Draft]:
+    """The drafts of one conversation's messages; `conversation` is its number in a file of several."""
+    session = path.stem if conversation is None else f"{path.stem}/{conversation}"
+    place = name_of(path) if conversation is None else f"{name_of(path)}#{conversation}"
+    try:
+        for turn in message_turns(messages):
+            yield turn_draft(turn, session=session, source=f"{place}#{turn.index}")
+    except FieldError as error:
+        raise unreadable(path, str(error), line=conversation) from error
+
+
+def _transcript_of_lines(path: Path) -> Iterator[Draft]:
+    """JSON lines: the messages of one conversation, or a conversation on each line."""
+    single: list[Any] = []
+    for number, line in numbered_lines(path):
+        value = parse_object(line, path, number)
+        if is_message(value):
+            single.append(value)
+            continue
+        messages = messages_in(value)
+        if messages is None or single:
+            raise unreadable(path, _TRANSCRIPT_EXPECTED, line=number)
+        yield from drafts_of_messages(path, messages, conversation=number)
+    if single:
+        yield from drafts_of_messages(path, single)
+
+
+def _first_line(text: str) -> int:
+    return next(number for number, line in enumerate(text.split("\n"), 1) if line.strip())
+
+
+# Messages in the layouts of the OpenAI and Anthropic APIs as turns.
+#
+# It reads what people kept, of whatever origin, so it asks less of a message than
+# `germane.conversation.formats`, which gives back what it read.
+
+STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
+"""Where files keep when a message was sent; no provider knows any of these."""
+_TEXTS = frozenset({"text", "input_text", "output_text"})
+
+_MILLISECONDS = 100_000_000_000
+"""Seconds since 1970 reach this in the year 5138; a greater stamp counts milliseconds."""
+
+
+def is_message(value: object) -> bool:
+    """Whether a JSON value has the form of a message: a role and what was said or called."""
+    return (
+        isinstance(value, Mapping)
+        and isinstance(value.get("role"), str)
+        and ("content" in value or "tool_calls" in value or "function_call" in value)
+    )
+
+
+def messages_in(value: object) -> Sequence[Any] | None:
+    """The messages of a JSON value, a list of them or an object that holds one; None if it is neither.
+
+    A system prompt beside the list, where Anthropic's layout keeps it, becomes the first message.
+    """
+    if isinstance(value, Mapping) and isinstance(value.get("messages"), list):
+        system = value.get("system")
+        opening = [{"role": "system", "content": system}] if system else []
+        return [*opening, *value["messages"]]
+    if isinstance(value, list) and value and is_message(value[0]):
+        return value
+    return None
+
+
+def message_turns(messages: Sequence[Any]) -> Iterator[Turn]:
+    """One turn per message that says, calls or returns something, with tool use in readable words.
+
+    A call's name stands beside its result. Raises FieldError, naming the message by its number from
+    1, for what is no message.
+    """
+    reader = _Reader()
+    for index, message in enumerate(messages):
+        try:
+            turn = reader.turn(message, index)
+        except FieldError as error:
+            raise FieldError(f"in message {index + 1}, {error}") from error
+        if turn is not None:
+            yield turn
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads messages in order, since a tool's result names the call before it by id alone."""
+
+    tools: dict[str, str] = field(default_factory=dict)
+
+    def turn(self, message: object, index: int) -> Turn | None:
+        """The message as a turn; None when nothing in it was said."""
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise FieldError("an object with a 'role' and a 'content' was expected")
+        role: str = message["role"]
+        content = message.get("content")
+        parts = list(self.parts(content))
+        if role in ("tool", "function") and parts:
+            name = self.tools.get(str(message.get("tool_call_id")), str(message.get("name") or "tool"))
+            parts = [result_in_words(name, "\n".join(parts))]
+        parts.extend(self.calls(message))
+        text = "\n".join(part for part in parts if part.strip()).strip()
+        if not text:
+            return None
+        if _returns_only(content):
+            role = "tool"
+        named = message.get("name") if role not in ("tool", "function") else None
+        speaker = named if isinstance(named, str) and named else role
+        return Turn(speaker=speaker, role=role, text=text, index=index, at=_stamp(message))
+
+    def parts(self, content: object) -> Iterator[str]:
+        """The content's parts as texts, in order."""
+        if content is None:
+            return
+        if isinstance(content, str):
+            yield own_text(content, whole=False)
+            return
+        if not isinstance(content, list):
+            raise FieldError(f"'content' must be a text or a list of parts, and is {content!r}")
+        for part in content:
+            yield self.part(part)
+
+    def part(self, part: object) -> str:
+        """One part of a content as text; what is no text is named in brackets."""
+        if isinstance(part, str):
+            return own_text(part, whole=False)
+        if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
+            raise FieldError("each part of a content must be an object with a 'type'")
+        kind = part["type"]
+        if kind in _TEXTS:
+            # What came from memory is there already; learned again, it would pass for news.
+            return own_text(str(part.get("text") or ""), whole=False)
+        if kind.endswith("tool_use"):
+            return self.call(part.get("id"), part.get("name"), part.get("input"))
+        if kind.endswith("tool_result"):
+            name = self.tools.get(str(part.get("tool_use_id")), "tool")
+            said = "\n".join(self.parts(part.get("content")))
+            return result_in_words(name, said, failed=bool(part.get("is_error")))
+        return named_fields(kind, part)
+
+    def calls(self, message: Mapping[str, Any]) -> Iterator[str]:
+        """The tool calls that OpenAI's layout keeps beside the content, in its present and its old form."""
+        calls = message.get("tool_calls") or []
+        if not isinstance(calls, list) or not all(isinstance(call, Mapping) for call in calls):
+            raise FieldError("'tool_calls' must be a list of objects")
+        for call in calls:
+            function = call.get("function") or call.get("custom") or {}
+            if not isinstance(function, Mapping):
+                raise FieldError("a tool call's 'function' must be an object")
+            given = function.get("arguments", function.get("input"))
+            yield self.call(call.get("id"), function.get("name"), given)
+        old = message.get("function_call")
+        if isinstance(old, Mapping):
+            yield self.call(None, old.get("name"), old.get("arguments"))
+
+    def call(self, call_id: object, name: object, given: object) -> str:
+        """A call in readable words; its name is kept for the result that comes later."""
+        named = str(name or "tool")
+        if call_id is not None:
+            self.tools[str(call_id)] = named
+        shown = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        return call_in_words(named, shown)
+
+
+def _returns_only(content: object) -> bool:
+    """Whether a message only hands over results: Anthropic's layout gives those the user's role."""
+    return (
+        isinstance(content, list)
+        and bool(content)
+        and all(
+            isinstance(part, Mapping) and str(part.get("type")).endswith("tool_result") for part in content
+        )
+    )
+
+
+def _stamp(message: Mapping[str, Any]) -> datetime | None:
+    """When the message was sent, if it says so: ISO text, or seconds or milliseconds since 1970."""
+    for name in STAMPS:
+        value = message.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            seconds = value / 1000 if value >= _MILLISECONDS else value
+            try:
+                return datetime.fromtimestamp(seconds, UTC)
+            except (ValueError, OverflowError, OSError):
+                raise FieldError(f"{name!r} must be seconds since 1970, and is {value!r}") from None
+        if isinstance(value, str) and value:
+            return as_moment(value, name=name, assume_utc=True)
+    return None
+
+
+# Dialogues as people write them: `Name: text` lines.
+
+_TURN = re.compile(
+    r"(?:\[?(?P<stamp>\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\]?"
+    r"\s{0,8}[-\u2013]?\s{0,8})?"
+    r"(?:\*\*|<)?(?P<name>[^\W\d_][\w.'\u2019()&-]*(?: [\w.'\u2019()&-]+){0,3})(?:\*\*|>)?:"
+    r"(?:\*\*)?(?:\s+(?P<text>.*)|$)"
+)
+_ROLES = frozenset(
+    {"user", "assistant", "system", "developer", "tool", "function", "human", "ai", "bot", "agent", "model"}
+)
+_LABELS = frozenset(
+    {"note", "notes", "todo", "warning", "error", "example", "examples", "hint", "tip", "ps", "p.s", "p.s."}
+    | {"edit", "update", "re", "fwd", "subject", "date", "from", "to", "cc", "source", "output", "input"}
+    | {"result", "results", "answer", "question", "traceback", "http", "https", "file", "e.g", "e.g.", "i.e."}
+)
+"""Words before a colon that open a remark within a turn and are nobody's name."""
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+
+
+def starts_dialogue(text: str) -> bool:
+    """Whether the first line that isn't blank is a turn."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    match = _TURN.fullmatch(first.rstrip())
+    return match is not None and match["name"].lower() not in _LABELS
+
+
+def dialogue_turns(text: str) -> Iterator[Turn]:
+    """The turns of a text in which each begins with its speaker, as `user: …` or `Ann Lee: …`.
+
+    A day and time may stand before the name, in brackets or not; without an offset it is UTC. Other
+    lines belong to the turn above them. What counts as a speaker is settled by the first turn: if it is
+    a role, only roles are; if it has a stamp, only stamped lines begin turns. An indented line, one
+    in a code block and a label such as `Note:` never do. What stands before the first turn is left
+    out; see `starts_dialogue`.
+    """
+    speaker, stamp, lines, index = "", None, list[str](), 0
+    rule: str | None = None
+    fence = ""
+    for line in text.split("\n"):
+        match = None if fence else _TURN.fullmatch(line.rstrip())
+        fence = _fence_after(line, fence)
+        if match is None or not _counts(match, rule):
+            lines.append(line.rstrip())
+            continue
+        if rule is None:
+            rule = _rule(match)
+        elif said := "\n".join(lines).strip():
+            yield _turn(speaker, stamp, said, index)
+        index += bool(speaker)
+        speaker, stamp, lines = match["name"], match["stamp"], [match["text"] or ""]
+        fence = _fence_after(lines[0], "")
+    if speaker and (said := "\n".join(lines).strip()):
+        yield _turn(speaker, stamp, said, index)
+
+
+def _rule(first: re.Match[str]) -> str:
+    if first["stamp"]:
+        return "stamped"
+    return "roles" if first["name"].lower() in _ROLES else "names"
+
+
+def _counts(match: re.Match[str], rule: str | None) -> bool:
+    name = match["name"].lower()
+    if rule == "stamped":
+        return match["stamp"] is not None
+    if rule == "roles":
+        return name in _ROLES
+    return name not in _LABELS
+
+
+def _fence_after(line: str, fence: str) -> str:
+    """The mark of the code block that is open after the line; empty when none is."""
+    match = _FENCE.match(line)
+    if match is None:
+        return fence
+    mark = match[1]
+    if not fence:
+        return mark
+    closes = mark[0] == fence[0] and len(mark) >= len(fence) and line.strip() == mark
+    return "" if closes else fence
+
+
+def _turn(speaker: str, stamp: str | None, text: str, index: int) -> Turn:
+    role = speaker.lower() if speaker.lower() in _ROLES else None
+    return Turn(speaker=speaker, role=role, text=text, index=index, at=_line_moment(stamp))
+
+
+def _line_moment(stamp: str | None) -> datetime | None:
+    try:
+        moment = datetime.fromisoformat(stamp) if stamp else None
+    except ValueError:  # The 31st of February has the right form and is no day.
+        return None
+    if moment is None or moment.tzinfo:
+        return moment.astimezone(UTC) if moment else None
+    return moment.replace(tzinfo=UTC)

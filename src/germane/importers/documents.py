@@ -1,0 +1,510 @@
+"""The structure of a Markdown text: headings, sections, decision records, changelogs, and the paths it
+governs.
+
+Nothing here guesses at structure with patterns: a `#` in a code block is no heading, whatever the block
+looks like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from germane.errors import MissingExtra
+from germane.importers.sources import FieldError, day_in
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+__all__ = [
+    "LONG",
+    "MOST_PATHS",
+    "TINY",
+    "Block",
+    "DecisionRecord",
+    "Heading",
+    "Outline",
+    "Passage",
+    "Version",
+    "decision_record",
+    "is_changelog_name",
+    "named_paths",
+    "outline",
+    "passages",
+    "pattern_of",
+    "stated_paths",
+    "stated_scope",
+    "versions",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A heading of the document itself (none inside a list or a quotation); `line` counts from 0."""
+
+    level: int
+    title: str
+    line: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A paragraph, list, table, code block …: lines `start` up to `end`, counted from 0.
+
+    `items` are the places inside where it may be parted: the lines at which a list's items begin.
+    """
+
+    start: int
+    end: int
+    kind: str
+    items: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """A document's lines with what stands where; `references` are the lines of link definitions."""
+
+    lines: tuple[str, ...]
+    headings: tuple[Heading, ...]
+    blocks: tuple[Block, ...]
+    references: frozenset[int] = field(default_factory=frozenset)
+
+    def text(self, start: int, end: int) -> str:
+        """The lines `start` up to `end` without blank lines around them."""
+        return "\n".join(self.lines[start:end]).strip("\n").rstrip()
+
+    def title(self) -> str | None:
+        """The document's own title: its first heading, if that is of the highest level it has."""
+        if not self.headings:
+            return None
+        first = self.headings[0]
+        return first.title if first.level == min(h.level for h in self.headings) else None
+
+
+def outline(text: str) -> Outline:
+    """Read the structure of a Markdown text (CommonMark with tables).
+
+    Raises MissingExtra without markdown-it-py.
+    """
+    try:
+        from markdown_it import MarkdownIt  # noqa: PLC0415 - An optional dependency of this reader alone.
+    except ImportError as error:
+        raise MissingExtra(feature="Importing Markdown", extra="cli") from error
+    env: dict[str, Any] = {}
+    whole = MarkdownIt("commonmark").enable("table")
+    # Links and emphasis matter in headings alone, and reading them everywhere takes most of the time.
+    tokens = MarkdownIt("commonmark").enable("table").disable("inline").parse(text, env)
+    return Outline(
+        lines=tuple(text.split("\n")),
+        headings=_headings(tokens, lambda words: whole.parseInline(words, env)),
+        blocks=_blocks(tokens),
+        references=_references(env),
+    )
+
+
+def _headings(tokens: Sequence[Token], parse: Callable[[str], Sequence[Token]]) -> tuple[Heading, ...]:
+    found = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map:
+            start, end = token.map
+            found.append(
+                Heading(level=int(token.tag[1:]), title=_words(parse(inline.content)), line=start, end=end)
+            )
+    return tuple(found)
+
+
+def _blocks(tokens: Sequence[Token]) -> tuple[Block, ...]:
+    found: list[Block] = []
+    items: list[int] = []
+    for token in tokens:
+        if token.type == "list_item_open" and token.level == 1 and token.map:
+            items.append(token.map[0])
+        elif token.level == 0 and token.map and token.nesting >= 0 and token.type != "heading_open":
+            kind = token.type.removesuffix("_open")
+            found.append(Block(start=token.map[0], end=token.map[1], kind=kind))
+        elif token.level == 0 and token.nesting < 0 and items:
+            last = found.pop()
+            found.append(Block(start=last.start, end=last.end, kind=last.kind, items=tuple(items)))
+            items = []
+    return tuple(found)
+
+
+def _references(env: Mapping[str, Any]) -> frozenset[int]:
+    defined = [*env.get("references", {}).values(), *env.get("duplicate_refs", [])]
+    return frozenset(line for each in defined if each.get("map") for line in range(*each["map"]))
+
+
+def _words(inlines: Sequence[Token]) -> str:
+    """A heading as plain words: no emphasis, links or pictures."""
+    parts = [
+        " " if child.type in ("softbreak", "hardbreak") else child.content
+        for inline in inlines
+        for child in inline.children or ()
+        if child.type in ("text", "code_inline", "softbreak", "hardbreak")
+    ]
+    return " ".join("".join(parts).split())
+
+
+# Parting a long document where its author did: at headings, then between blocks.
+
+LONG = 1_600
+"""About 400 tokens: a passage that answers a question whole and leaves room for others beside it."""
+
+TINY = 240
+"""About 60 tokens: less than this says little without its surroundings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A stretch of a document that stands alone: the headings above it, its text, its first line.
+
+    `path` is empty for what comes before the first heading. Where one section made several
+    passages, `part` counts them from 1 to `parts`. `line` counts from 0.
+    """
+
+    path: tuple[str, ...]
+    text: str
+    line: int
+    part: int = 1
+    parts: int = 1
+
+
+def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[Passage, ...]:
+    """The document in passages of about `long` characters at most.
+
+    Every line that isn't blank stands in exactly one passage, except headings that have nothing of
+    their own below them (they still stand in the paths of what follows). A section tinier than
+    `tiny` characters joins the passage of its parent. A code block, a table and a list item are
+    never parted, so a passage is longer than `long` where one of them is, or a paragraph.
+    """
+    return tuple(_of_section(document, _tree(document), long, tiny))
+
+
+@dataclass(slots=True)
+class _Section:
+    """A heading with all below it: its own lines end at `own`, those of its subsections at `end`."""
+
+    path: tuple[str, ...]
+    level: int
+    start: int
+    body: int
+    own: int
+    end: int
+    children: list[_Section] = field(default_factory=list)
+
+
+def _tree(document: Outline) -> _Section:
+    size = len(document.lines)
+    starts = [heading.line for heading in document.headings] + [size]
+    root = _Section(path=(), level=0, start=0, body=0, own=starts[0], end=size)
+    above = [root]
+    for heading, following in zip(document.headings, starts[1:], strict=True):
+        while above[-1].level >= heading.level:
+            above.pop().end = heading.line
+        path = (*above[-1].path, heading.title) if heading.title else above[-1].path
+        section = _Section(
+            path=path, level=heading.level, start=heading.line, body=heading.end, own=following, end=size
+        )
+        above[-1].children.append(section)
+        above.append(section)
+    return root
+
+
+def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> Iterator[Passage]:
+    whole = document.text(section.start, section.end)
+    if len(whole) <= long and whole:
+        yield Passage(path=section.path, text=whole, line=section.start)
+        return
+    sizes = [len(document.text(child.start, child.end)) for child in section.children]
+    small = [child for child, size in zip(section.children, sizes, strict=True) if size < tiny]
+    large = [child for child, size in zip(section.children, sizes, strict=True) if size >= tiny]
+    own = _join(document, _of_own_lines(document, section, long), small, long)
+    if own and not small and not document.text(section.body, section.own):
+        own = []
+    for part, (line, text) in enumerate(own, 1):
+        yield Passage(path=section.path, text=text, line=line, part=part, parts=len(own))
+    for child in large:
+        yield from _of_section(document, child, long, tiny)
+
+
+def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple[int, str]]:
+    """What stands between a heading and its first subsection, packed into texts with their first lines."""
+    packed: list[tuple[int, str]] = []
+    start = section.start
+    cuts = [*_cuts(document, section, long), section.own]
+    for cut, following in pairwise(cuts):
+        if len(document.text(start, following)) > long:
+            packed.append((start, document.text(start, cut)))
+            start = cut
+    packed.append((start, document.text(start, section.own)))
+    return [(line, text) for line, text in packed if text]
+
+
+def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
+    """The lines at which a section's own text may be parted: never between a lead-in and what it leads to."""
+    found: list[int] = []
+    leads_in = True  # The heading leads in to the first block.
+    for block in document.blocks:
+        if not section.body <= block.start < section.own:
+            continue
+        if not leads_in:
+            found.append(block.start)
+        text = document.text(block.start, block.end)
+        if len(text) > long:
+            found.extend(block.items[1:])
+        leads_in = block.kind == "paragraph" and text.endswith(":")
+    return found
+
+
+def _join(
+    document: Outline, own: list[tuple[int, str]], small: list[_Section], long: int
+) -> list[tuple[int, str]]:
+    """The section's own texts with its tiny subsections behind them."""
+    joined = list(own)
+    for section in small:
+        text = document.text(section.start, section.end)
+        if joined and len(joined[-1][1]) + len(text) + 2 <= long:
+            line, before = joined[-1]
+            joined[-1] = (line, f"{before}\n\n{text}")
+        else:
+            joined.append((section.start, text))
+    return joined
+
+
+# Decision records: recognised by their headings, whatever template they follow.
+
+_TITLES = (
+    re.compile(r"^adr[\s#_-]*(?P<number>\d{1,5})\s*[.:)\u2013\u2014-]?\s*(?P<title>.*)$", re.IGNORECASE),
+    re.compile(r"^(?P<number>\d{1,5})(?:[.:)]|\s+[\u2013\u2014-])\s*(?P<title>.*)$"),
+    re.compile(r"^(?P<number>)adr\s*[:\u2013\u2014-]\s*(?P<title>.*)$", re.IGNORECASE),
+)
+_FIELD = re.compile(r"^\W*(?P<name>status|date)\W*:\W*(?P<value>\w.*)$", re.IGNORECASE)
+_NUMBER_OF_FILE = re.compile(r"^(?:adr[-_]?)?(\d{1,5})[-_.]", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_DECISIONS = frozenset({"decision", "decisions", "decision outcome", "the decision"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecord:
+    """What a decision record says about itself. `date` is ISO text, `status` as it is written."""
+
+    title: str
+    number: int | None
+    status: str | None
+    date: str | None
+
+
+def decision_record(
+    document: Outline, *, file_name: str, fields: Mapping[str, Any], known: bool = False
+) -> DecisionRecord | None:
+    """What the document decides, if it is one decision record; None if it is anything else.
+
+    It is one when exactly one heading announces a decision and a context, a status or a title such
+    as `ADR 7` stands beside it: so do the templates of Nygard, MADR and Tyree. `known` says that
+    its front matter already calls it one. Front matter wins over what the text says.
+    """
+    heads = [heading.title.lower().strip(" :") for heading in document.headings]
+    number, title = _title(document, file_name)
+    status = _said(document, fields, "status")
+    named = re.match(r"adr\b", heads[0]) is not None if heads else False
+    context = any(head.startswith("context") for head in heads)
+    decides = sum(head in _DECISIONS for head in heads) == 1
+    if not known and not (decides and (context or status or named)):
+        return None
+    date = day_in(_said(document, fields, "date") or status or "")
+    return DecisionRecord(title=title, number=number, status=status, date=date)
+
+
+def _title(document: Outline, file_name: str) -> tuple[int | None, str]:
+    title = document.title() or file_name.rsplit(".", 1)[0]
+    for pattern in _TITLES:
+        if (match := pattern.match(title)) and match["title"]:
+            number, title = match["number"], match["title"]
+            break
+    else:
+        number = ""
+    if not number and (match := _NUMBER_OF_FILE.match(file_name)):
+        number = match[1]
+    return (int(number) if number else None), title
+
+
+def _said(document: Outline, fields: Mapping[str, Any], name: str) -> str | None:
+    """A field from the front matter, the lines above the first section, or a section of that name."""
+    if fields.get(name):
+        return str(fields[name]).strip() or None
+    for line in _opening(document):
+        match = _FIELD.match(line)
+        if match and match["name"].lower() == name:
+            return _decision_words(match["value"])
+    ends = [*(heading.line for heading in document.headings[1:]), len(document.lines)]
+    for heading, end in zip(document.headings, ends, strict=bool(document.headings)):
+        if heading.title.lower() == name:
+            lines = document.lines[heading.end : end]
+            return next((_decision_words(line) for line in lines if _decision_words(line)), None)
+    return None
+
+
+def _opening(document: Outline) -> tuple[str, ...]:
+    """The lines that stand before the first section: where most templates keep their fields."""
+    sections = [heading for heading in document.headings if heading.level > 1]
+    return document.lines[: sections[0].line] if sections else document.lines[:20]
+
+
+def _decision_words(text: str) -> str:
+    """A line without its markup and comments."""
+    return _LINK.sub(r"\1", text.partition("<!--")[0]).strip(" *_`{}-+\t")
+
+
+# Changelogs: one entry per version.
+
+_NAMES = frozenset({"changelog", "changes", "history", "news", "releases", "release-notes", "release_notes"})
+_VERSION = re.compile(
+    r"^(?:(?:version|release|v)\s*)?\[?v?(?P<name>\d+\.\d+[\w.+-]*|unreleased)\b\]?(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version's entry: its heading and all below it. `date` is ISO text, `line` counts from 0."""
+
+    name: str
+    date: str | None
+    yanked: bool
+    text: str
+    line: int
+
+
+def is_changelog_name(stem: str) -> bool:
+    """Whether a file of that name (without its suffix) is by custom a changelog."""
+    return stem.lower() in _NAMES
+
+
+def versions(document: Outline) -> tuple[Version, ...]:
+    """The entries of a changelog in its order; none where no heading names a version.
+
+    An entry ends at the next version's heading, whatever the level: generated changelogs give major
+    versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
+    """
+    heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
+    ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
+    found = []
+    for (heading, match), end in zip(heads, ends, strict=bool(heads)):
+        kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
+        found.append(
+            Version(
+                name=match["name"],
+                date=day_in(match["rest"]),
+                yanked="yanked" in match["rest"].lower(),
+                text="\n".join(kept).strip("\n").rstrip(),
+                line=heading.line,
+            )
+        )
+    return tuple(found)
+
+
+# Which paths of a project a text governs: those that its front matter lists, or that it names.
+#
+# Looks at names of files, never at their text.
+
+MOST_PATHS = 50
+"""How many paths a text may govern; one that names more is about all of them."""
+
+_QUOTED = re.compile(r"(?<!`)`([^`\n]{1,200})`(?!`)")
+_PLACE = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$")
+_MEANING = re.compile(r"([\\*?\[\]!# ])")
+_GLOB = re.compile(r"[*?\[]")
+_SCOPE = re.compile(r"^(?:global$|[A-Za-z][\w-]*:\S)")
+_ELSEWHERE = re.compile(r"^(?:[A-Za-z]:|~|\\\\)")
+
+
+def stated_scope(fields: Mapping[str, Any]) -> str | None:
+    """The scope that front matter names: `global`, or a name with a value; None for anything else there.
+
+    Other tools write other words under `scope`, which stay metadata.
+    """
+    scope = fields.get("scope")
+    return scope.strip() if isinstance(scope, str) and _SCOPE.match(scope.strip()) else None
+
+
+def stated_paths(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The patterns under `paths` in front matter, and under a `scope` that lists paths or is one.
+
+    Each is a pattern as in a .gitignore, from the project's root. Raises FieldError for what is no list
+    of texts, and for a path outside the project.
+    """
+    stated = [*_listed(fields.get("paths"), "paths")]
+    scope = fields.get("scope")
+    if isinstance(scope, list) or (isinstance(scope, str) and "/" in scope and stated_scope(fields) is None):
+        stated += _listed(scope, "scope")
+    for pattern in stated:
+        if ".." in PurePosixPath(pattern).parts or _ELSEWHERE.match(pattern):
+            raise FieldError(
+                f"the path {pattern!r} lies outside the project; it is written from the project's root, "
+                "such as src/auth"
+            )
+    return tuple(dict.fromkeys(stated))
+
+
+def named_paths(text: str, root: Path) -> tuple[str, ...]:
+    """The patterns of the files and folders under `root` that a text names between backticks.
+
+    A name counts when it is there now and has a slash or a suffix, so that the word `docs` isn't one;
+    a glob counts when the folder above its first wildcard is there. A line number behind it is ignored.
+    """
+    found = dict.fromkeys(pattern for name in _quoted(text) if (pattern := _existing(name, root)))
+    return tuple(found) if len(found) <= MOST_PATHS else ()
+
+
+def pattern_of(place: str, *, folder: bool) -> str:
+    """The pattern that matches one file or folder alone, by its path from the project's root."""
+    return "/" + _MEANING.sub(r"\\\1", place) + ("/" if folder else "")
+
+
+def _listed(value: object, name: str) -> Iterator[str]:
+    items = value.split(",") if isinstance(value, str) else value
+    if items is None:
+        return
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise FieldError(f"{name!r} must be a list of paths, or one text with commas, and is {value!r}")
+    yield from (item.strip() for item in items if item.strip())
+
+
+def _quoted(text: str) -> Iterator[str]:
+    for match in _QUOTED.finditer(text):
+        yield _PLACE.sub("", match[1].strip())
+
+
+def _existing(name: str, root: Path) -> str | None:
+    plain = name.removeprefix("./")
+    parts = PurePosixPath(plain).parts
+    if not parts or plain.startswith(("/", "~")) or ".." in parts or "\\" in plain or "\0" in plain:
+        return None
+    if _GLOB.search(plain):
+        above = PurePosixPath(*_before_glob(parts))
+        return f"/{plain}" if "/" in plain and above.parts and _is_there(root / above) else None
+    if "/" not in plain and not PurePosixPath(plain).suffix:
+        return None
+    place = PurePosixPath(plain).as_posix()
+    if not _is_there(root / place):
+        return None
+    return pattern_of(place, folder=(root / place).is_dir())
+
+
+def _before_glob(parts: tuple[str, ...]) -> Iterator[str]:
+    for part in parts:
+        if _GLOB.search(part):
+            return
+        yield part
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # Too long a name, or one that no file can have.
+        return False

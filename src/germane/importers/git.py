@@ -1,0 +1,327 @@
+"""The history of a git repository as drafts, and when files changed last.
+
+Runs the `git` executable, reading only: repositories are untrusted, so no command that a repository's
+configuration, attributes or hooks name may run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from germane.errors import UnreadableSource
+from germane.importers.sources import EXTERNAL, OnSkip, Skipped, unreadable
+from germane.model.memory import Draft
+
+__all__ = ["COMMIT", "MOST_FILES", "ask_git", "changed_paths", "read_git"]
+
+COMMIT = "commit"
+"""The kind of every commit, and its tag."""
+
+MOST_FILES = 100
+"""How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
+
+_FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
+_FIELDS = 5
+_SHORT = 12
+_CHUNK = 1 << 16
+
+_SETTINGS = (
+    "core.quotePath=false",
+    "i18n.logOutputEncoding=UTF-8",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    f"core.hooksPath={os.devnull}",
+    f"core.attributesFile={os.devnull}",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.askPass=",
+    "credential.helper=",
+    "diff.external=",
+    "log.showSignature=false",
+    "log.follow=false",
+    "protocol.allow=never",
+)
+"""What overrides the configuration of a repository, which may be anybody's."""
+
+_OF_A_REPOSITORY = frozenset(
+    {
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_DIR",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_GRAFT_FILE",
+        "GIT_INDEX_FILE",
+        "GIT_NAMESPACE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_PREFIX",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    }
+)
+
+
+def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
+    """The commits of the repository at `path`, newest first, read as they are asked for.
+
+    For a folder inside a repository they are those that touched it. Merges are left out: what they
+    bring stands in the commits they merge. Each is of kind `commit`, at its author's time, with
+    the message as content, its first line as subject, author, day and files as metadata, and
+    `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
+    oldest commits changed isn't known.
+
+    Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
+    git refuses to read, or in one without commits.
+    """
+    prefix = ask_git(path, "rev-parse", "--show-prefix")
+    if ask_git(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
+        raise unreadable(path, "the repository has no commits yet")
+    cut = frozenset[str]()
+    if ask_git(path, "rev-parse", "--is-shallow-repository") == "true":
+        cut = _shallow_commits(path)
+        if on_skip is not None:
+            reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
+            on_skip(Skipped(source=f"git:{path}", reason=reason))
+    found = False
+    for fields, files in _records(_output(path, "." if prefix else "")):
+        found = True
+        yield _draft(fields, [] if fields[0] in cut else files)
+    if not found:
+        raise unreadable(path, "no commit of the repository touched this folder")
+
+
+def _draft(fields: list[str], files: list[str]) -> Draft:
+    commit, seconds, author, subject, body = fields
+    body = body.strip()
+    subject = subject.strip() or f"Commit {commit[:_SHORT]}"
+    at = _moment(seconds)
+    metadata = {
+        "commit": commit,
+        "short": commit[:_SHORT],
+        "author": author,
+        **({"day": at.date().isoformat()} if at else {}),
+        "files": files[:MOST_FILES],
+        "files_changed": len(files),
+    }
+    return Draft(
+        content=f"{subject}\n\n{body}" if body else subject,
+        kind=COMMIT,
+        subject=subject,
+        tags=(COMMIT,),
+        trust=EXTERNAL,
+        source=f"git:{commit}",
+        created_at=at,
+        metadata=metadata,
+    )
+
+
+def _moment(seconds: str) -> datetime | None:
+    """The author's time; None for one that no calendar holds, which broken tools have written."""
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _records(chunks: Iterator[bytes]) -> Iterator[tuple[list[str], list[str]]]:
+    """Each commit's fields and files.
+
+    A record is an empty text, the fields, then the files up to an empty text, all ended by NUL, which
+    neither a message nor a path can hold.
+    """
+    tokens = _tokens(chunks)
+    for opening in tokens:
+        if opening:
+            continue
+        fields = list(islice(tokens, _FIELDS))
+        if len(fields) < _FIELDS:
+            return
+        files: list[str] = []
+        for token in tokens:
+            if not token:
+                break
+            files.append(token.removeprefix("\n") if not files else token)
+        yield fields, files
+
+
+def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\0")
+        for token in whole:
+            yield token.decode("utf-8", "replace")
+
+
+def _shallow_commits(path: Path) -> frozenset[str]:
+    """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
+    listed = Path(path, ask_git(path, "rev-parse", "--git-path", "shallow"))
+    return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
+
+
+def _output(path: Path, inside: str) -> Iterator[bytes]:
+    """What `git log` writes, in chunks. The process ends with the iterator, however far it was read."""
+    limits = ["--", inside] if inside else []
+    options = ("-z", "--no-merges", "--no-renames", "--name-only", "--no-show-signature", "--no-ext-diff")
+    with tempfile.TemporaryFile() as complaints:
+        process = _start(path, "log", *options, "--no-textconv", _FORMAT, *limits, complaints=complaints)
+        try:
+            assert process.stdout is not None  # noqa: S101 - A pipe is always opened; this tells the checker.
+            while chunk := process.stdout.read(_CHUNK):
+                yield chunk
+            if process.wait() != 0:
+                complaints.seek(0)
+                raise unreadable(path, _complaint(complaints.read()))
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
+    """What git answers; when it refuses, `refused`, or else the error with git's own words.
+
+    `arguments` must be a command that reads the object database, the references or the index. One that
+    compares the content of files (`status`, `diff`, `ls-files -m`) runs the filters that the repository's
+    own configuration names, and no option turns those off.
+    """
+    with tempfile.TemporaryFile() as complaints:
+        process = _start(path, *arguments, complaints=complaints)
+        answer, _ = process.communicate()
+        if process.returncode == 0:
+            return answer.decode("utf-8", "replace").strip()
+        if refused is None:
+            complaints.seek(0)
+            raise unreadable(path, _complaint(complaints.read()))
+    return refused
+
+
+def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start git in a folder so that nothing runs that the repository's own configuration names.
+
+    Every git process of the package starts here. Options given with `-c` override the configuration of
+    the repository and all that it includes.
+    """
+    options = [part for setting in _SETTINGS for part in ("-c", setting)]
+    command = ["git", "--no-pager", "--literal-pathspecs", *options, "-C", str(path), *arguments]
+    try:
+        return subprocess.Popen(  # noqa: S603 - A fixed program; the path is an argument and no shell reads it.
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
+        )
+    except FileNotFoundError as error:
+        raise unreadable(path, "the program `git` isn't installed or isn't on the PATH") from error
+    except OSError as error:
+        raise unreadable(path, f"the program `git` can't be run ({error})") from error
+
+
+def _environment() -> dict[str, str]:
+    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository.
+
+    No transport is allowed: git would fetch the objects that a partial clone lacks, by commands that the
+    clone's configuration names.
+    """
+    ours = {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
+    return {
+        **ours,
+        "LC_ALL": "C",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_ALLOW_PROTOCOL": "none",
+    }
+
+
+def _complaint(stderr: bytes) -> str:
+    said = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
+    if "not a git repository" in said:
+        return "it is in no git repository"
+    return f"git refused: {said}"
+
+
+# When files of a project were changed last, by git.
+#
+# Runs the `git` executable, reading only. Git never looks at the files themselves, since it would run the
+# filters and the monitor that a repository's configuration names.
+
+_ENTRY = re.compile(
+    r"^(?P<mode>\d{6}) (?P<blob>[0-9a-f]+) 0\t.*$\n(?s:.*?)^  mtime: (?P<seconds>\d+):(?P<nanoseconds>\d+)$"
+    r"(?s:.*?)^  size: (?P<size>\d+)\b",
+    re.MULTILINE,
+)
+_SYMLINK = "120000"
+_SHA1_DIGITS = 40
+
+
+def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]:
+    """The time of the last commit that touched each path, for `engine.assemble(changed=...)`.
+
+    Of a file that was edited since, it is the time of that edit. Paths are from `root`; those that git knows
+    nothing of are left out, and so are all where `root` is in no repository or git isn't installed. No
+    command that the repository's configuration names is run. A file that such a filter changes on
+    checkout counts as edited once its time or size differs from that of the checkout.
+    """
+    folder = Path(root)
+    found: dict[str, datetime] = {}
+    for path in dict.fromkeys(paths):
+        try:
+            seconds = ask_git(folder, "log", "-1", "--format=%ct", "--", path, refused="")
+            edited = (folder / path).is_file() and _is_edited(folder, path)
+        except (UnreadableSource, OSError, ValueError):
+            continue
+        times = [int(seconds)] if seconds.isdigit() else []
+        if edited:
+            times.append(int((folder / path).stat().st_mtime))
+        if times:
+            found[path] = datetime.fromtimestamp(max(times), UTC)
+    return found
+
+
+def _is_edited(folder: Path, path: str) -> bool:
+    """Whether a file differs from the last commit, or is new and not ignored."""
+    entry = _indexed(ask_git(folder, "ls-files", "--stage", "--debug", "--", path))
+    if entry is None:
+        return ask_git(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
+    committed = ask_git(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
+    return not committed or committed[0] not in _blobs(folder / path, entry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Indexed:
+    """What the index holds of a file: its blob, and the file's time and size when that was written."""
+
+    mode: str
+    blob: str
+    time: tuple[int, int]
+    size: int
+
+
+def _indexed(listed: str) -> _Indexed | None:
+    match = _ENTRY.match(listed)
+    if match is None:
+        return None
+    time = (int(match["seconds"]), int(match["nanoseconds"]))
+    return _Indexed(mode=match["mode"], blob=match["blob"], time=time, size=int(match["size"]))
+
+
+def _blobs(file: Path, entry: _Indexed) -> tuple[str, ...]:
+    """The blobs that a file may be: that of the index where its time and size are the same, or by content.
+
+    Git may store line feeds for the line ends of Windows, so both are tried.
+    """
+    seen = file.lstat()
+    if (divmod(seen.st_mtime_ns, 1_000_000_000), seen.st_size) == (entry.time, entry.size):
+        return (entry.blob,)
+    data = str(file.readlink()).encode() if entry.mode == _SYMLINK else file.read_bytes()
+    return tuple(_blob(text, len(entry.blob)) for text in (data, data.replace(b"\r\n", b"\n")))
+
+
+def _blob(data: bytes, digits: int) -> str:
+    name = "sha1" if digits == _SHA1_DIGITS else "sha256"
+    return hashlib.new(name, b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

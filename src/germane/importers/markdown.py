@@ -1,0 +1,430 @@
+"""Markdown files and folders of them as drafts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from germane.errors import MissingExtra, UnreadableSource
+from germane.importers.documents import (
+    LONG,
+    Outline,
+    Passage,
+    decision_record,
+    is_changelog_name,
+    outline,
+    passages,
+    stated_paths,
+    stated_scope,
+    versions,
+)
+from germane.importers.sources import (
+    EXTERNAL,
+    FieldError,
+    OnSkip,
+    Skipped,
+    as_day,
+    as_moment,
+    as_tags,
+    name_of,
+    number_of,
+    plain,
+    read_text,
+    split_front_matter,
+    text_of,
+    unreadable,
+)
+from germane.model.memory import Draft
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+__all__ = [
+    "MARKDOWN_SUFFIXES",
+    "MOST_BYTES",
+    "NOT_OURS",
+    "Ignored",
+    "Wanted",
+    "drafts_of_markdown",
+    "is_hidden",
+    "read_markdown",
+    "walk",
+]
+
+MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
+
+_KINDS_BY_TYPE = frozenset(
+    {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
+)
+"""What `type:` may say in front matter; other tools write other words there, which stay metadata."""
+
+_SEPARATOR = " > "
+_CREATED = ("date", "created", "created_at")
+_UPDATED = ("updated", "updated_at", "modified", "last_modified", "lastmod")
+
+
+def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
+    """The drafts of a Markdown file, or of every one in a folder, in the order of their paths.
+
+    A decision record is one draft of kind `adr`, whole, with its status, date and number as metadata; a
+    changelog one of kind `changelog` per version; any other file is one draft, or where it is
+    longer than `long` characters, one per section (see `passages`), with the path of headings as
+    subject. Front matter gives kind, subject (or title), tags, scope, importance, confidence,
+    outcome, pinned, date and the date of the last update; everything else in it becomes metadata.
+    Whatever it claims, the text is trusted as a document's.
+
+    Hidden folders and those of installed packages are left out. A file that can't be read raises
+    UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
+    """
+    if not path.is_dir():
+        yield from drafts_of_markdown(path, long=long)
+        return
+    found = False
+    for file in _files(path, on_skip):
+        found = True
+        try:
+            yield from drafts_of_markdown(file, long=long)
+        except UnreadableSource as error:
+            if on_skip is None:
+                raise
+            on_skip(Skipped(source=str(file), reason=str(error)))
+    if not found:
+        raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
+
+
+def drafts_of_markdown(path: Path, *, name: str | None = None, long: int | None = None) -> list[Draft]:
+    """The drafts of one Markdown file, all or none, as `read_markdown` says; `name` is their source.
+
+    Raises UnreadableSource.
+    """
+    front = split_front_matter(read_text(path), path)
+    if not front.body.strip():
+        raise unreadable(path, "it has front matter and no text")
+    document = outline(front.body)
+    try:
+        base = _draft_of_fields(front.fields, name or name_of(path))
+        return _drafts(path, document, base, front.lines, LONG if long is None else long)
+    except FieldError as error:
+        raise unreadable(path, f"in its front matter, {error}") from error
+
+
+def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
+    def refused(error: OSError) -> None:
+        skipped = Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})")
+        if on_skip is None:
+            raise unreadable(skipped.source, skipped.reason) from error
+        on_skip(skipped)
+
+    for folder, folders, names in os.walk(root, onerror=refused):
+        folders[:] = sorted(name for name in folders if _is_ours(Path(folder, name)))
+        for name in sorted(names):
+            if Path(name).suffix.lower() in MARKDOWN_SUFFIXES and not name.startswith("."):
+                yield Path(folder, name)
+
+
+def _is_ours(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in NOT_OURS:
+        return False
+    return not (folder / "pyvenv.cfg").exists()
+
+
+def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
+    """What front matter says about every draft of its file."""
+    kind, metadata = text_of(fields, "kind"), dict(plain(fields))
+    declared = text_of(fields, "type") if kind is None and isinstance(fields.get("type"), str) else None
+    if declared and declared.lower() in _KINDS_BY_TYPE:
+        kind = declared.lower()
+        metadata.pop("type")
+    created, updated = _moment(fields, _CREATED), None
+    with suppress(FieldError):  # Other tools write other things there than a date.
+        updated = _moment(fields, _UPDATED)
+    if created is not None and updated is not None and updated < created:
+        updated = None
+    for name in (
+        "kind",
+        "subject",
+        "title",
+        "tags",
+        "importance",
+        "confidence",
+        "outcome",
+        "pinned",
+    ):
+        metadata.pop(name, None)
+    scope, paths = stated_scope(fields), stated_paths(fields)
+    if scope is not None or paths:
+        metadata.pop("scope", None)
+    if paths:
+        metadata["paths"] = list(paths)
+    pinned = fields.get("pinned", False)
+    if not isinstance(pinned, bool):
+        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
+    return Draft(
+        content="",
+        kind=kind or "",
+        subject=text_of(fields, "subject") or text_of(fields, "title"),
+        tags=as_tags(fields.get("tags")),
+        scope=scope or "global",
+        importance=number_of(fields, "importance"),
+        confidence=number_of(fields, "confidence"),
+        outcome=text_of(fields, "outcome"),
+        trust=EXTERNAL,
+        source=source,
+        created_at=created,
+        updated_at=updated,
+        pinned=pinned,
+        metadata=metadata,
+    )
+
+
+def _moment(fields: Mapping[str, Any], names: Sequence[str]) -> datetime | None:
+    """The time under the first of these names that the fields have."""
+    name = next((name for name in names if fields.get(name)), None)
+    return None if name is None else as_moment(fields[name], name=name, assume_utc=True)
+
+
+def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -> list[Draft]:
+    kind = base.kind
+    if kind in ("", "changelog") and (kind or is_changelog_name(path.stem)):
+        entries = _of_changelog(document, base, above)
+        if entries:
+            return entries
+    if kind in ("", "adr"):
+        record = _of_record(path, document, base)
+        if record is not None:
+            return [record]
+    base = replace(base, kind=kind or "note")
+    found = passages(document, long=long)
+    title = base.subject or document.title() or path.stem
+    if len(found) == 1:
+        return [replace(base, content=found[0].text, subject=title)]
+    anchors: dict[str, int] = {}
+    return [_of_passage(passage, base, title, above, anchors) for passage in found]
+
+
+def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
+    """A draft per version. One without a day takes that of the next below, or else above."""
+    entries = versions(document)
+    days = [as_day(version.date) for version in entries]
+    for place in range(len(days) - 2, -1, -1):
+        if entries[place].name.lower() != "unreleased":
+            days[place] = days[place] or days[place + 1]
+    for place in range(1, len(days)):
+        days[place] = days[place] or days[place - 1]
+    return [
+        replace(
+            base,
+            kind="changelog",
+            content=version.text,
+            subject=version.name,
+            source=f"{base.source}#{version.name}",
+            created_at=day or base.created_at,
+            updated_at=None if day else base.updated_at,
+            metadata={
+                **base.metadata,
+                "version": version.name,
+                "line": version.line + above + 1,
+                **({"date": version.date} if version.date else {}),
+                **({"yanked": True} if version.yanked else {}),
+            },
+        )
+        for version, day in zip(entries, days, strict=True)
+    ]
+
+
+def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
+    record = decision_record(document, file_name=path.name, fields=base.metadata, known=base.kind == "adr")
+    if record is None:
+        return None
+    said = {"status": record.status, "date": record.date, "number": record.number}
+    return replace(
+        base,
+        kind="adr",
+        content=document.text(0, len(document.lines)),
+        subject=base.subject or record.title,
+        created_at=base.created_at or as_day(record.date),
+        metadata={**base.metadata, **{name: value for name, value in said.items() if value is not None}},
+    )
+
+
+def _of_passage(passage: Passage, base: Draft, title: str, above: int, anchors: dict[str, int]) -> Draft:
+    anchor = _anchor(passage.path[-1] if passage.path else title)
+    count = anchors[anchor] = anchors.get(anchor, 0) + 1
+    place = {"line": passage.line + above + 1}
+    if passage.parts > 1:
+        place |= {"part": passage.part, "parts": passage.parts}
+    return replace(
+        base,
+        content=passage.text,
+        subject=_SEPARATOR.join(passage.path) or title,
+        source=f"{base.source}#{anchor}" if count == 1 else f"{base.source}#{anchor}-{count - 1}",
+        metadata={**base.metadata, **place},
+    )
+
+
+def _anchor(title: str) -> str:
+    """The name that a heading has in a link, as most renderers make it."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip()) or "section"
+
+
+# The files of a project that may be read: what git ignores and what others wrote is passed over.
+
+MOST_BYTES = 1_000_000
+"""A file of more is generated or data; what people write to be read is far shorter."""
+
+NOT_OURS = frozenset(
+    {"node_modules", "bower_components", "site-packages", "vendor", "third_party", "__pycache__"}
+)
+"""Folders that hold other people's work or none at all; so do hidden ones and virtual environments."""
+
+_IGNORE_FILE = ".gitignore"
+
+Wanted: TypeAlias = Callable[[Path], bool]
+"""Whether a file is of a sort that is read at all, judged by its name."""
+
+
+class Ignored:
+    """Whether git ignores a path, by every .gitignore from the root to it and the repository's own list.
+
+    The patterns are read by `pathspec`, in git's order: the nearest file decides, and in it the last
+    pattern that matches. What lies below an ignored folder is ignored whatever else is said.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._specs: dict[Path, GitIgnoreSpec | None] = {}
+        self._own = _spec(root / ".git" / "info" / "exclude")
+
+    def __call__(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether the path itself is ignored; its folders are taken to be not."""
+        for folder in path.parents:
+            spec = self._spec_of(folder)
+            said = _says(spec, path.relative_to(folder), is_folder=is_folder)
+            if said is not None:
+                return said
+            if folder == self._root:
+                break
+        return bool(_says(self._own, path.relative_to(self._root), is_folder=is_folder))
+
+    def below(self, path: Path, *, is_folder: bool) -> bool:
+        """Whether the path or one of its folders, from the root down, is ignored."""
+        above = [folder for folder in path.parents if folder != self._root and self._root in folder.parents]
+        return any(self(folder, is_folder=True) for folder in above) or self(path, is_folder=is_folder)
+
+    def _spec_of(self, folder: Path) -> GitIgnoreSpec | None:
+        if folder not in self._specs:
+            self._specs[folder] = _spec(folder / _IGNORE_FILE)
+        return self._specs[folder]
+
+
+def walk(
+    start: Path,
+    *,
+    root: Path,
+    wanted: Wanted,
+    passed_over: OnSkip,
+    refused: OnSkip,
+) -> Iterator[Path]:
+    """The wanted files at or below `start`, folder by folder in the order of their names.
+
+    Ignored and hidden ones are left out silently; folders of other people's work, files of more than
+    MOST_BYTES and links that lead out of the project are told to `passed_over`, folders that the system
+    refuses to `refused`.
+    """
+    ignored = Ignored(root)
+    if start.is_dir():
+        found = _below(start, ignored, wanted, passed_over, refused)
+    elif ignored.below(start, is_folder=False) or is_hidden(start, root) or not wanted(start):
+        return
+    else:
+        found = iter([start])
+    for path in found:
+        if _may_be_read(path, root, passed_over):
+            yield path
+
+
+def _below(
+    start: Path, ignored: Ignored, wanted: Wanted, passed_over: OnSkip, refused: OnSkip
+) -> Iterator[Path]:
+    def failed(error: OSError) -> None:
+        refused(Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})"))
+
+    for folder, folders, names in os.walk(start, onerror=failed):
+        here = Path(folder)
+        kept = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = [
+            name
+            for name in kept
+            if not ignored(here / name, is_folder=True) and _walk_is_ours(here / name, passed_over)
+        ]
+        for name in sorted(names):
+            path = here / name
+            if not name.startswith(".") and wanted(path) and not ignored(path, is_folder=False):
+                yield path
+
+
+def _walk_is_ours(folder: Path, passed_over: OnSkip) -> bool:
+    if folder.name in NOT_OURS or folder.name.endswith(".egg-info"):
+        if folder.name != "__pycache__":
+            passed_over(
+                Skipped(source=str(folder), reason="the folder holds other people's work, or a build's")
+            )
+        return False
+    if os.path.exists(folder / "pyvenv.cfg"):  # noqa: PTH110 - False also where nobody may look.
+        passed_over(Skipped(source=str(folder), reason="the folder is a virtual environment"))
+        return False
+    return True
+
+
+def _may_be_read(path: Path, root: Path, passed_over: OnSkip) -> bool:
+    try:
+        if path.is_symlink():
+            if root not in path.resolve().parents:
+                passed_over(Skipped(source=str(path), reason="the link leads out of the project"))
+            return False  # Inside the project the file itself is read.
+        size = path.stat().st_size
+    except OSError:
+        return True  # Reading it says what is wrong.
+    if size > MOST_BYTES:
+        reason = f"the file has {size:,} bytes, and at most {MOST_BYTES:,} are read"
+        passed_over(Skipped(source=str(path), reason=reason))
+        return False
+    return True
+
+
+def is_hidden(path: Path, root: Path) -> bool:
+    """Whether the path, or a folder between it and the root, is hidden or holds other people's work."""
+    return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
+
+
+def _says(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
+    """What the last pattern that matches says of the path itself; None where none does."""
+    if spec is None:
+        return None
+    text = path.as_posix() + ("/" if is_folder else "")
+    for pattern in reversed(spec.patterns):
+        found = pattern.match_file(text) if pattern.include is not None else None
+        # One that ends before the path does speaks of a folder that the path is in, which was asked before.
+        if found is not None and found.match.end() == len(text):
+            return pattern.include
+    return None
+
+
+def _spec(path: Path) -> GitIgnoreSpec | None:
+    try:
+        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - An optional dependency, needed only for projects.
+    except ImportError as error:
+        raise MissingExtra(feature="Reading a project's .gitignore", extra="project") from error
+    try:
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise unreadable(path, f"the system refused to read it ({error.strerror or error})") from error
+    return GitIgnoreSpec.from_lines(text.splitlines())

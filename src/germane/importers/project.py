@@ -1,0 +1,340 @@
+"""A project's folder as drafts: records, changelogs, manifests, notes, and what its modules say."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from germane.errors import InvalidInput, UnreadableSource
+from germane.importers.documents import named_paths, pattern_of
+from germane.importers.manifests import MANIFESTS, manifest_drafts, name_in_manifest, root_over
+from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
+from germane.importers.sources import EXTERNAL, OnSkip, Skipped, read_text, unreadable
+from germane.model.memory import Draft
+from germane.plans.scoped import SCOPED, Scoped, scoped_from
+
+__all__ = [
+    "MODULE_SUFFIXES",
+    "FileDrafts",
+    "Project",
+    "doc_of_source",
+    "files_of",
+    "is_read",
+    "module_drafts",
+    "nothing_in",
+    "project_of",
+    "read_file",
+    "read_project",
+    "read_scoped",
+]
+
+PATHS = "paths"
+"""The metadata that holds the patterns of the paths a memory applies to, besides its scope."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder whose files belong together. `prefix` precedes their paths in the sources of memories."""
+
+    root: Path
+    name: str
+    prefix: str
+
+    def place(self, path: Path) -> str:
+        """A path from the project's root. Raises InvalidInput for one outside."""
+        try:
+            return path.relative_to(self.root).as_posix()
+        except ValueError:
+            raise InvalidInput(
+                f"{str(path)!r} lies outside the project at {str(self.root)!r}. Name a path inside it, or "
+                "import the other project by itself."
+            ) from None
+
+    def source(self, path: Path) -> str:
+        """The name that a file's memories carry as their source."""
+        return self.prefix + self.place(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDrafts:
+    """What one file holds. `unread` says why it couldn't be read, so that nothing of it counts as gone."""
+
+    path: Path
+    drafts: tuple[Draft, ...] = ()
+    unread: str | None = None
+
+
+def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
+    """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
+
+    It is called `name`, or as a manifest at its root says, or as its folder. Sources are paths from a
+    repository's root; elsewhere the folder's own name comes first. Raises InvalidInput for a path
+    outside `root`.
+    """
+    folder = root_over(path, root)
+    called = name or name_in_manifest(folder) or folder.name or "project"
+    prefix = "" if (folder / ".git").exists() or not folder.name else f"{folder.name}/"
+    return Project(root=folder, name=called, prefix=prefix)
+
+
+def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None = None) -> Iterator[Draft]:
+    """The drafts of a project's folder, or of one file of it, in the order of their paths.
+
+    Markdown is read as `read_markdown` reads it; a README below the root is of kind `module`, and so are the
+    docstrings of Python and the leading doc comments of JavaScript, TypeScript, Go and Rust, each in
+    the scope of its path. A manifest (pyproject.toml, package.json, Cargo.toml, go.mod) is one draft of
+    kind `dependency`. A decision record has in its metadata the `paths` that it governs: those of its
+    front matter, or else those that it names between backticks and that are there.
+
+    What git ignores is left out, and so are hidden folders, others' work and files of more than a
+    megabyte. What can't be read goes to `on_skip`, or raises UnreadableSource where there is none.
+    Raises MissingExtra without `pathspec`.
+    """
+    project = project_of(path)
+
+    def left_out(skipped: Skipped) -> None:
+        if on_skip is None:
+            raise UnreadableSource(skipped.reason)
+        on_skip(skipped)
+
+    found = False
+    start = path.resolve()
+    files = [start] if not path.is_dir() else files_of(project, start, passed_over=_ignore, refused=left_out)
+    for file in files:
+        one = read_file(project, file, long=long)
+        found = True
+        if one.unread is not None and (file is start or file.suffix.lower() not in MODULE_SUFFIXES):
+            left_out(Skipped(source=str(file), reason=one.unread))
+        yield from one.drafts
+    if not found:
+        raise nothing_in(path)
+
+
+def nothing_in(path: Path) -> UnreadableSource:
+    """The error for a folder that holds nothing to read."""
+    known = ", ".join(sorted(MARKDOWN_SUFFIXES))
+    return unreadable(
+        path, f"the folder holds no Markdown file ({known}), no manifest and no documented module"
+    )
+
+
+def files_of(project: Project, start: Path, *, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
+    """The files at or below `start` that a project's import reads, in the order of their paths."""
+    return walk(start, root=project.root, wanted=is_read, passed_over=passed_over, refused=refused)
+
+
+def read_file(project: Project, path: Path, *, long: int | None = None) -> FileDrafts:
+    """The drafts of one file of a project, all or none."""
+    read = _reader(path)
+    try:
+        drafts = read(project, path, long)
+        return FileDrafts(path=path, drafts=tuple(_placed(project, draft) for draft in drafts))
+    except (UnreadableSource, OSError) as error:
+        return FileDrafts(path=path, unread=str(error))
+    except RecursionError:
+        return FileDrafts(path=path, unread=str(unreadable(path, "it is nested too deeply to be read")))
+
+
+def _ignore(_: Skipped) -> None:
+    """What is left out by rule is no news to a reader of drafts."""
+
+
+def is_read(path: Path) -> bool:
+    """Whether a project's import reads files of that name."""
+    return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
+
+
+def _reader(path: Path) -> Callable[[Project, Path, int | None], list[Draft]]:
+    if path.name in MANIFESTS:
+        return _of_manifest
+    if path.suffix.lower() in MODULE_SUFFIXES:
+        return _of_module
+    return _of_markdown
+
+
+def _of_manifest(project: Project, path: Path, _: int | None) -> list[Draft]:
+    return manifest_drafts(path, name=project.source(path), folder=_folder(project, path))
+
+
+def _of_module(project: Project, path: Path, _: int | None) -> list[Draft]:
+    return module_drafts(path, name=project.source(path), place=project.place(path))
+
+
+def _of_markdown(project: Project, path: Path, long: int | None) -> list[Draft]:
+    folder = _folder(project, path)
+    drafts = drafts_of_markdown(path, name=project.source(path), long=long)
+    if path.stem.lower() != "readme" or not folder:
+        return drafts
+    scope = f"path:{folder}"
+    return [
+        replace(draft, kind="module", scope=scope)
+        if (draft.kind, draft.scope) == ("note", "global")
+        else draft
+        for draft in drafts
+    ]
+
+
+def _placed(project: Project, draft: Draft) -> Draft:
+    """The draft with the paths that it applies to in its metadata, as far as it says or shows them."""
+    scope = str(draft.scope)
+    if PATHS in draft.metadata:
+        return draft
+    if scope.startswith("path:"):
+        place = scope.removeprefix("path:")
+        paths: tuple[str, ...] = (pattern_of(place, folder=(project.root / place).is_dir()),)
+    else:
+        paths = named_paths(draft.content, project.root) if draft.kind == "adr" else ()
+    return replace(draft, metadata={**draft.metadata, PATHS: list(paths)}) if paths else draft
+
+
+def _folder(project: Project, path: Path) -> str:
+    folder = project.place(path.parent)
+    return "" if folder == "." else folder
+
+
+# What the source of a module says about it: Python's docstring, the leading doc comment of other languages.
+
+_SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"})
+MODULE_SUFFIXES = frozenset({".py", ".go", ".rs"}) | _SCRIPT
+"""The suffixes of the files whose leading documentation is read."""
+
+_FOLDERS = frozenset({"__init__.py", "mod.rs", "lib.rs", "main.rs", "doc.go"})
+"""Files that speak for the folder they lie in; so does an index file of JavaScript or TypeScript."""
+
+_BLOCK = re.compile(r"/\*\*(?!/)(?P<text>.*?)\*/", re.DOTALL)
+_BEFORE_SCRIPT = re.compile(
+    r"(?:\s+|#![^\n]*\n|//[^\n]*(?:\n|$)|/\*(?!\*).*?\*/|['\"]use \w+['\"];?)*", re.DOTALL
+)
+_PACKAGE = re.compile(r"^package[ \t]+\w+[ \t]*(?://[^\n]*)?$", re.MULTILINE)
+_BEFORE_RUST = re.compile(
+    r"(?:\s+|#!\[[^\n]*\n|#![^\[\n][^\n]*\n|//(?!!)[^\n]*\n|/\*(?!!).*?\*/)*", re.DOTALL
+)
+_INNER = re.compile(r"(?:[ \t]*//![^\n]*(?:\n|$))+")
+_INNER_BLOCK = re.compile(r"/\*!(?P<text>.*?)\*/", re.DOTALL)
+_LICENCE = re.compile(r"copyright|licen[cs]e|SPDX-", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"^(?:go:\w+|\+build\b|nolint\b)")
+
+
+def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
+    """The draft of a module that documents itself, of kind `module`; none for one that doesn't.
+
+    `name` is its source and `place` its path from the project's root. The scope is that path, or the
+    folder for a file that speaks for its folder, such as `__init__.py`. Raises UnreadableSource for what
+    isn't text, and for Python that can't be parsed.
+    """
+    try:
+        text = read_text(path)
+    except UnreadableSource:
+        if path.stat().st_size == 0:
+            return []  # An empty `__init__.py` is no fault.
+        raise
+    doc = doc_of_source(text, path)
+    if not doc:
+        return []
+    speaks_for = _scope(PurePosixPath(place))
+    return [
+        Draft(
+            content=f"{speaks_for or '.'}: {doc}",
+            kind="module",
+            subject=speaks_for or place,
+            scope=f"path:{speaks_for}" if speaks_for else "global",
+            trust=EXTERNAL,
+            source=name,
+        )
+    ]
+
+
+def doc_of_source(text: str, path: Path) -> str:
+    """The documentation that opens a source, without its markers; empty where there is none.
+
+    In JavaScript and TypeScript it is the first block comment with two stars, before any code; in Go
+    the comment right above `package`; in Rust the inner doc comment. A licence is none. Raises
+    UnreadableSource for Python that can't be parsed.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".py":
+        return _of_python(text, path)
+    found = {".go": _of_go, ".rs": _of_rust}.get(suffix, _of_script)(text)
+    return "" if _LICENCE.search(found.partition("\n\n")[0]) else found
+
+
+def _of_python(text: str, path: Path) -> str:
+    try:
+        with warnings.catch_warnings():
+            # How somebody else's source escapes its backslashes is not for us to remark on.
+            warnings.simplefilter("ignore")
+            return (ast.get_docstring(ast.parse(text)) or "").strip()
+    except SyntaxError as error:
+        raise unreadable(path, f"it is no Python ({error.msg})", line=error.lineno) from error
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise unreadable(path, f"it is no Python ({str(error) or type(error).__name__})") from error
+
+
+def _of_script(text: str) -> str:
+    before = _BEFORE_SCRIPT.match(text)
+    found = _BLOCK.match(text, before.end() if before else 0)
+    if found and _LICENCE.search(found["text"]):
+        before = _BEFORE_SCRIPT.match(text, found.end())
+        found = _BLOCK.match(text, before.end() if before else found.end())
+    return _without_stars(found["text"]) if found else ""
+
+
+def _of_go(text: str) -> str:
+    found = _PACKAGE.search(text)
+    above = text[: found.start()] if found else ""
+    if above.endswith("*/\n"):
+        return inspect.cleandoc(above[above.rfind("/*") + 2 : -3])
+    said: list[str] = []
+    for line in reversed(above.split("\n")[:-1]):
+        if not line.startswith("//"):
+            break
+        said.insert(0, line[2:].removeprefix(" "))
+    return "\n".join(line for line in said if not _DIRECTIVE.match(line)).strip()
+
+
+def _of_rust(text: str) -> str:
+    before = _BEFORE_RUST.match(text)
+    start = before.end() if before else 0
+    if block := _INNER_BLOCK.match(text, start):
+        return _without_stars(block["text"])
+    # The blank part before the first line was taken along; its indentation doesn't matter here.
+    lines = _INNER.match(text, start)
+    if not lines:
+        return ""
+    return "\n".join(line.strip()[3:].removeprefix(" ") for line in lines[0].strip().split("\n")).strip()
+
+
+def _without_stars(text: str) -> str:
+    return "\n".join(re.sub(r"^\s*\*? ?", "", line).rstrip() for line in text.split("\n")).strip()
+
+
+def _scope(place: PurePosixPath) -> str:
+    if place.name in _FOLDERS or (place.stem == "index" and place.suffix in _SCRIPT):
+        folder = place.parent.as_posix()
+        return "" if folder == "." else folder
+    return place.as_posix()
+
+
+# A project's own settings, in the file `germane.toml` at its root.
+
+
+def read_scoped(path: Path | str) -> Scoped:
+    """The scoped plan as the table `scoped` of a file says, and as it is by default where it says nothing.
+
+    Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
+    """
+    file = Path(path)
+    try:
+        found = tomllib.loads(read_text(file))
+    except tomllib.TOMLDecodeError as error:
+        raise unreadable(file, f"it is no TOML ({error})") from error
+    table = found.get("scoped", {})
+    if not isinstance(table, Mapping):
+        raise InvalidInput(f"`scoped` in {file} is no table. Write [scoped].")
+    return scoped_from(table, source=str(file)) if table else SCOPED

@@ -1,0 +1,319 @@
+"""Which stored memory each draft of a source continues, and which are no longer in it.
+
+Pure: it decides, and `syncing` acts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from germane.model.memory import Draft, Memory, Status
+
+__all__ = [
+    "LEAST_SHARE",
+    "ORIGIN",
+    "Continued",
+    "Matches",
+    "Origin",
+    "continued",
+    "distinct",
+    "matched",
+    "origin_of",
+    "stands_as_it_was",
+]
+
+ORIGIN = "origin"
+"""The metadata in which an import notes what it needs to know a memory again."""
+
+_POSITIONS = frozenset({"line", "part", "parts"})
+"""Where in its file a text stood: it moves when something above it is edited, and says nothing new."""
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a memory came from: the project, the file in it, the place there, and a digest of what it said.
+
+    `gone` is set when the source no longer held it and the import that saw so forgot it: if it comes
+    back it is restored, which what a person has forgotten is not.
+    """
+
+    project: str
+    file: str
+    key: str
+    digest: str
+    gone: bool = False
+
+    def noted(self) -> dict[str, object]:
+        """The origin as metadata."""
+        said = {"project": self.project, "file": self.file, "key": self.key, "digest": self.digest}
+        return {**said, "gone": True} if self.gone else dict(said)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """What is to be done: drafts to store anew, memories with the drafts that supersede them or bring them
+    back, drafts that are stored already, and memories that the source no longer holds. `moved` are those of
+    `changed` that were only known by their likeness.
+    """
+
+    new: tuple[Draft, ...]
+    changed: tuple[tuple[Memory, Draft], ...]
+    known: tuple[tuple[Memory, Draft], ...]
+    gone: tuple[Memory, ...]
+    moved: tuple[Continued, ...] = ()
+
+
+def origin_of(memory: Memory) -> Origin | None:
+    """The origin that an import noted with a memory; None where there is none."""
+    noted = memory.metadata.get(ORIGIN)
+    if not isinstance(noted, dict):
+        return None
+    texts = [noted.get(name) for name in ("project", "file", "key", "digest")]
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    project, file, key, digest = map(str, texts)
+    return Origin(project=project, file=file, key=key, digest=digest, gone=noted.get("gone") is True)
+
+
+def stands_as_it_was(head: Memory, draft: Draft) -> bool:
+    """Whether a draft says in the same place just what it said when the memory was imported."""
+    origin = origin_of(head)
+    noted = _noted(draft)
+    return origin is not None and (origin.key, origin.digest) == (noted["key"], noted["digest"])
+
+
+def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft, ...]:
+    """The drafts of one file, each with its origin noted and a source of its own.
+
+    A second draft of the same source, such as a version that a changelog lists twice, is numbered.
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for draft in drafts:
+        source = draft.source or file
+        count = seen[source] = seen.get(source, 0) + 1
+        while count > 1 and f"{source}~{count}" in seen:
+            count += 1
+        key = source if count == 1 else f"{source}~{count}"
+        seen.setdefault(key, 1)
+        origin = Origin(project=project, file=file, key=key, digest=_digest(draft))
+        found.append(replace(draft, source=key, metadata={**draft.metadata, ORIGIN: origin.noted()}))
+    return tuple(found)
+
+
+def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
+    """Pair the drafts of files with the heads that those files had brought.
+
+    First what says the same in the same place; then what says the same in another, which has moved;
+    then what stands in the same place and says something else, an edit; then a file that was parted
+    into sections since, or joined from them; last, of the files that are `lost`, what says most of
+    what only they said, which was moved and edited. What a person has forgotten
+    is known while its text stands, and never superseded. Ties go to the older chain, so the result
+    doesn't depend on an order.
+    """
+    left = sorted(heads, key=lambda head: head.id)
+    pairs: list[tuple[Memory, Draft]] = []
+    todo = list(drafts)
+    for of_draft, of_memory in _PASSES:
+        todo, left = _paired(todo, left, of_draft, of_memory, pairs)
+    moved = continued([head for head in left if _file(head) in lost and _editable(head)], todo, heads)
+    pairs += [(one.head, one.draft) for one in moved]
+    found = {id(one.draft) for one in moved} | {id(one.head) for one in moved}
+    todo = [draft for draft in todo if id(draft) not in found]
+    left = [head for head in left if id(head) not in found]
+    by_draft = {id(draft): (head, draft) for head, draft in pairs}
+    ordered = [by_draft[id(draft)] for draft in drafts if id(draft) in by_draft]
+    return Matches(
+        new=tuple(todo),
+        changed=tuple(pair for pair in ordered if not _is_known(*pair)),
+        known=tuple(pair for pair in ordered if _is_known(*pair)),
+        gone=tuple(head for head in left if head.status is not Status.FORGOTTEN),
+        moved=tuple(moved),
+    )
+
+
+def _paired(
+    drafts: list[Draft],
+    heads: list[Memory],
+    of_draft: Callable[[Draft], _Key],
+    of_memory: Callable[[Memory], _Key | None],
+    pairs: list[tuple[Memory, Draft]],
+) -> tuple[list[Draft], list[Memory]]:
+    waiting: dict[_Key, list[Memory]] = defaultdict(list)
+    for head in heads:
+        key = of_memory(head)
+        if key is not None:
+            waiting[key].append(head)
+    taken: set[str] = set()
+    unpaired = []
+    for draft in drafts:
+        fitting = waiting.get(of_draft(draft))
+        if fitting:
+            head = fitting.pop(0)
+            taken.add(head.id)
+            pairs.append((head, draft))
+        else:
+            unpaired.append(draft)
+    return unpaired, [head for head in heads if head.id not in taken]
+
+
+def _place(memory: Memory) -> str | None:
+    origin = origin_of(memory)
+    return origin.key if origin else memory.source
+
+
+def _file(memory: Memory) -> str:
+    origin = origin_of(memory)
+    return origin.file if origin else ""
+
+
+def _noted(draft: Draft) -> dict[str, str]:
+    noted: dict[str, str] = draft.metadata[ORIGIN]
+    return noted
+
+
+def _editable(memory: Memory) -> str | None:
+    origin = origin_of(memory)
+    by_hand = memory.status is Status.FORGOTTEN and not (origin and origin.gone)
+    return None if by_hand else _place(memory)
+
+
+def _is_whole(key: str, file: str) -> bool:
+    """Whether a key names a file and not a place in it."""
+    return key.endswith(file)
+
+
+def _grown(memory: Memory) -> tuple[str, bool] | None:
+    """What a draft is paired by when a file was parted into sections since, or joined from them."""
+    origin = origin_of(memory)
+    if origin is None or _editable(memory) is None:
+        return None
+    return origin.file, not _is_whole(origin.key, origin.file)
+
+
+def _said_of(memory: Memory) -> str:
+    """The digest of what the source said; one imported before digests were noted has its own."""
+    origin = origin_of(memory)
+    return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
+
+
+_PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
+    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _said_of(m))),
+    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
+    (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
+    (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
+    (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),
+    (lambda d: (_noted(d)["file"], _is_whole(_noted(d)["key"], _noted(d)["file"])), _grown),
+)
+
+
+def _is_known(head: Memory, draft: Draft) -> bool:
+    """Whether nothing needs doing: the source says what it said, or a person has forgotten it."""
+    origin = origin_of(head)
+    if head.status is Status.FORGOTTEN:
+        return not (origin and origin.gone)
+    if origin is None:
+        return (head.kind, head.content, head.subject, str(head.scope), head.source) == (
+            draft.kind,
+            draft.content,
+            draft.subject,
+            str(draft.scope),
+            draft.source,
+        )
+    noted = _noted(draft)
+    return (origin.digest, origin.key, origin.gone) == (noted["digest"], noted["key"], False)
+
+
+def _digest(draft: Draft) -> str:
+    """What a draft says apart from where it stands. A text that only moved within its file has the same."""
+    metadata = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
+    said = [
+        _basic(draft.kind, draft.content, draft.subject, str(draft.scope)),
+        sorted(draft.tags),
+        [
+            draft.importance,
+            draft.confidence,
+            draft.outcome and str(draft.outcome),
+            draft.trust and str(draft.trust),
+        ],
+        draft.pinned,
+        draft.created_at and draft.created_at.isoformat(),
+        metadata,
+        *([draft.updated_at.isoformat()] if draft.updated_at else []),
+    ]
+    return _hashed(said)
+
+
+def _basic(kind: str, content: str, subject: str | None, scope: str) -> str:
+    return _hashed([kind, content, subject, scope])
+
+
+def _hashed(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# Which text continues one whose file is gone, where it was edited on its way.
+#
+# It would rather miss a move than join two texts that only look alike: what many texts have in common, as
+# those written on one template do, counts for nothing.
+
+LEAST_SHARE = 0.6
+"""The part of what only the old text says that has to stand in the new one."""
+
+_FEWEST = 8
+"""Runs of three words that only the old text has; with fewer there is too little to know it by."""
+_RUN = 3
+_BY_NAME = frozenset({"dependency", "changelog"})
+"""Kinds that are told apart by the name of a package or version, however alike their texts are."""
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """A memory, the draft that says most of what only it said, and how much of that, from 0 to 1."""
+
+    head: Memory
+    draft: Draft
+    share: float
+
+
+def continued(lost: Sequence[Memory], drafts: Sequence[Draft], known: Sequence[Memory]) -> list[Continued]:
+    """The memories of `lost` that a draft of the same kind continues, in the order of the drafts.
+
+    Measured is the share of the runs of three words that stand in no other memory of `known`. A pair has to
+    be the best of both its sides: where two are as good, none is taken.
+    """
+    if not lost or not drafts:
+        return []
+    seen = Counter(run for memory in known for run in _runs(memory.content))
+    own = {memory.id: {run for run in _runs(memory.content) if seen[run] <= 1} for memory in lost}
+    pairs = [
+        Continued(head=head, draft=draft, share=len(own[head.id] & runs) / len(own[head.id]))
+        for draft in drafts
+        if draft.kind not in _BY_NAME
+        for runs in (_runs(draft.content),)
+        for head in lost
+        if head.kind == draft.kind and len(own[head.id]) >= _FEWEST
+    ]
+    pairs = [pair for pair in pairs if pair.share >= LEAST_SHARE]
+    return [pair for pair in pairs if all(_is_better(pair, other) for other in pairs if other is not pair)]
+
+
+def _is_better(pair: Continued, other: Continued) -> bool:
+    """Whether a pair isn't in doubt because of another that has one of its sides."""
+    shares_a_side = other.head is pair.head or other.draft is pair.draft
+    return not shares_a_side or other.share < pair.share
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = _WORD.findall(text.casefold())
+    return {tuple(words[start : start + _RUN]) for start in range(len(words) - _RUN + 1)}

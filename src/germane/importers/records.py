@@ -1,0 +1,519 @@
+"""Memories and their history as JSON objects, and back without loss; as lines, hand-written ones too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
+
+from germane.errors import GermaneError, InvalidInput
+from germane.importers.sources import (
+    EXTERNAL,
+    MARKER,
+    FieldError,
+    as_moment,
+    as_tags,
+    check_format,
+    exact_count,
+    exact_flag,
+    exact_moment,
+    exact_number,
+    exact_object,
+    exact_text,
+    exact_word,
+    moment_to_json,
+    name_of,
+    nearest,
+    number_of,
+    numbered_lines,
+    optional_text,
+    plain,
+    text_of,
+    unreadable,
+)
+from germane.model.change import Experience, Experienced
+from germane.model.learning import Attested, Example
+from germane.model.memory import (
+    Cause,
+    Draft,
+    LifeEvent,
+    Memory,
+    Outcome,
+    Rendition,
+    Renditions,
+    Scope,
+    Sign,
+    Stage,
+    Standing,
+    Status,
+    Trust,
+    split_id,
+)
+
+__all__ = [
+    "EXPERIENCE_FORMAT",
+    "FORMAT",
+    "MARKER",
+    "RECORD",
+    "Learns",
+    "Line",
+    "RenditionsOf",
+    "experience_to_json",
+    "experienced_from_json",
+    "known_by",
+    "memory_from_json",
+    "memory_to_json",
+    "parse_object",
+    "read_export",
+    "read_jsonl",
+    "read_lines",
+    "read_memories",
+    "standing_from_json",
+]
+
+FORMAT = 1
+"""The format of a memory that is written here, and the newest that can be read."""
+
+RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
+"""Makes the renditions of a memory anew."""
+
+_COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
+
+
+def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str, Any]:
+    """Every field of a memory in types that JSON has, except its agent, which is whoever reads it.
+
+    `life` is what is counted of it in its `standing`, null where that is nothing. Times are ISO text in
+    UTC with microseconds. Renditions are written out, since a summarizer's can't be made twice.
+    """
+    renditions = memory.renditions
+    return {
+        MARKER: FORMAT,
+        "id": memory.id,
+        "kind": memory.kind,
+        "content": memory.content,
+        "renditions": {
+            "micro": _rendition_to_json(renditions.micro),
+            "summary": _rendition_to_json(renditions.summary),
+            "full": _rendition_to_json(renditions.full),
+            "counter": renditions.counter,
+        },
+        "created_at": moment_to_json(memory.created_at),
+        "updated_at": moment_to_json(memory.updated_at),
+        "accessed_at": moment_to_json(memory.accessed_at) if memory.accessed_at else None,
+        "version": memory.version,
+        "superseded_by": memory.superseded_by,
+        "status": str(memory.status),
+        "stage": str(memory.stage) if memory.stage else None,
+        "life": None if standing is None else _life_to_json(standing),
+        "scope": str(memory.scope),
+        "subject": memory.subject,
+        "tags": list(memory.tags),
+        "importance": float(memory.importance),
+        "confidence": float(memory.confidence),
+        "outcome": str(memory.outcome) if memory.outcome else None,
+        "trust": str(memory.trust),
+        "source": memory.source,
+        "pinned": memory.pinned,
+        "metadata": dict(memory.metadata),
+        "content_hash": memory.content_hash,
+        "seen_count": memory.seen_count,
+        "access_count": memory.access_count,
+    }
+
+
+def memory_from_json(
+    fields: Mapping[str, Any], *, agent: str, renditions_of: RenditionsOf | None = None
+) -> Memory:
+    """The memory that `memory_to_json` wrote, as `agent`'s.
+
+    `renditions_of` makes what a line lacks of renditions. Raises FieldError for what is no exported
+    memory, and for a newer format's.
+    """
+    check_format(fields, newest=FORMAT)
+    created = exact_moment(fields, "created_at")
+    # A line of before had an id for each version, and named the memory by that of the first.
+    memory_id = exact_text(fields, "chain", exact_text(fields, "id"))
+    version = exact_count(fields, "version", 1)
+    after = optional_text(fields, "superseded_by")
+    if after is not None and "chain" in fields:
+        after = f"{memory_id}@{version + 1}"
+    return Memory(
+        id=memory_id,
+        agent=agent,
+        kind=exact_text(fields, "kind"),
+        content=exact_text(fields, "content"),
+        renditions=_renditions(fields, renditions_of),
+        created_at=created,
+        updated_at=exact_moment(fields, "updated_at") if fields.get("updated_at") else created,
+        accessed_at=exact_moment(fields, "accessed_at") if fields.get("accessed_at") else None,
+        version=version,
+        superseded_by=after,
+        status=exact_word(fields, "status", Status, Status.ACTIVE),
+        stage=exact_word(fields, "stage", Stage, None),
+        scope=Scope.parse(exact_text(fields, "scope", "global")),
+        subject=optional_text(fields, "subject"),
+        tags=_tags(fields),
+        importance=exact_number(fields, "importance", 1.0),
+        confidence=exact_number(fields, "confidence", 1.0),
+        outcome=exact_word(fields, "outcome", Outcome, None),
+        trust=exact_word(fields, "trust", Trust, Trust.AGENT),
+        source=optional_text(fields, "source"),
+        pinned=exact_flag(fields, "pinned"),
+        metadata=MappingProxyType(exact_object(fields, "metadata")),
+        content_hash=exact_text(fields, "content_hash"),
+        seen_count=exact_count(fields, "seen_count", 1),
+        access_count=exact_count(fields, "access_count", 0),
+    )
+
+
+def standing_from_json(fields: Mapping[str, Any]) -> Standing | None:
+    """What `memory_to_json` wrote of a life; None where nothing is counted. Raises FieldError."""
+    life = fields.get("life")
+    if life is None:
+        return None
+    counted = exact_object(fields, "life", required=True)
+    unknown = sorted(set(counted) - {*_COUNTS, "renewed_at"})
+    if unknown:
+        raise FieldError(f"'life' has an unknown field {unknown[0]!r}")
+    standing = Standing(
+        stage=exact_word(fields, "stage", Stage, None),
+        **{name: exact_count(counted, name, 0) for name in _COUNTS},
+        renewed_at=None if counted.get("renewed_at") is None else exact_moment(counted, "renewed_at"),
+    )
+    if standing.false_alarms > standing.triggers:
+        raise FieldError(
+            f"'false_alarms' must be among the {standing.triggers} 'triggers', and is {standing.false_alarms}"
+        )
+    return standing
+
+
+def _life_to_json(standing: Standing) -> dict[str, Any] | None:
+    counts: dict[str, Any] = {name: getattr(standing, name) for name in _COUNTS}
+    if standing.renewed_at is None and not any(counts.values()):
+        return None
+    return {**counts, "renewed_at": moment_to_json(standing.renewed_at) if standing.renewed_at else None}
+
+
+def _rendition_to_json(rendition: Rendition) -> dict[str, Any]:
+    return {"text": rendition.text, "tokens": rendition.tokens}
+
+
+def _renditions(fields: Mapping[str, Any], renditions_of: RenditionsOf | None) -> Renditions:
+    if "renditions" not in fields and renditions_of is not None:
+        return renditions_of(
+            Draft(
+                content=exact_text(fields, "content"),
+                kind=exact_text(fields, "kind"),
+                subject=optional_text(fields, "subject"),
+                tags=_tags(fields),
+                confidence=exact_number(fields, "confidence", 1.0),
+                outcome=text_of(fields, "outcome"),
+                metadata=exact_object(fields, "metadata"),
+            )
+        )
+    written = exact_object(fields, "renditions", required=True)
+    return Renditions(
+        micro=_rendition(written, "micro"),
+        summary=_rendition(written, "summary"),
+        full=_rendition(written, "full"),
+        counter=exact_text(written, "counter"),
+    )
+
+
+def _rendition(written: Mapping[str, Any], level: str) -> Rendition:
+    fields = exact_object(written, level, required=True)
+    return Rendition(text=exact_text(fields, "text"), tokens=exact_count(fields, "tokens", None))
+
+
+def _tags(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    value = fields.get("tags", [])
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        raise FieldError(f"'tags' must be a list of texts, and is {value!r}")
+    return tuple(value)
+
+
+# What an agent went through with its memories as JSON objects, and back without loss.
+
+RECORD: Final = "record"
+"""The field that says what a line is, where it is no memory."""
+
+EXPERIENCE_FORMAT: Final = 2
+"""The format of such lines: one more than a memory's, so that who knows only memories says what is needed."""
+
+Learns: TypeAlias = bool
+"""Whether learning was on: what a line says that is about no memory."""
+
+_KEY_DIGITS: Final = 32
+_DIGITS: Final = frozenset("0123456789abcdef")
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+_LEARNING, _SHOWING, _OUTCOME, _EVENT = "learning", "showing", "outcome", "event"
+
+
+def experience_to_json(
+    experience: Experience, *, agent: str | None, ids: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """A JSON object for each part of it that speaks of the memories of these `ids`.
+
+    `agent` is whose it is: what happened by itself says so without its name.
+    """
+    if experience.learns:
+        yield {MARKER: EXPERIENCE_FORMAT, RECORD: _LEARNING, "on": True}
+    latest: int | None = None
+    for showing in experience.showings:
+        if showing.memory_id in ids:
+            later = 1 if latest is None else max(1, showing.given - latest)
+            latest = showing.given
+            yield {**_head(showing), **_fields(showing, agent, ids), "later": later}
+    rest: tuple[Experienced, ...] = (*experience.outcomes, *experience.events)
+    for kept in rest:
+        if kept.memory_id in ids:
+            yield {**_head(kept), **_fields(kept, agent, ids)}
+
+
+def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienced | Learns:
+    """What `experience_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well.
+
+    A showing's `given` is by how many numbers it was told later than the one before it.
+    """
+    check_format(fields, newest=EXPERIENCE_FORMAT)
+    record = fields.get(RECORD)
+    if record == _LEARNING:
+        return _flag(fields, "on")
+    if record == _SHOWING:
+        return Example(
+            context=_key(fields),
+            memory_id=exact_text(fields, "memory"),
+            used=_flag(fields, "used"),
+            parts=_parts(fields),
+            given=exact_count(fields, "later", 1),
+        )
+    if record == _OUTCOME:
+        return Attested(
+            context=_key(fields),
+            memory_id=exact_text(fields, "memory"),
+            worth=_number(fields, "worth"),
+            weight=_number(fields, "weight"),
+            at=exact_moment(fields, "at"),
+        )
+    if record == _EVENT:
+        return _event(fields, agent)
+    known = f"{_LEARNING}, {_SHOWING}, {_OUTCOME} or {_EVENT}"
+    raise FieldError(f"{RECORD!r} must be {known}, and is {record!r}")
+
+
+def known_by(kept: Experienced, ids: Mapping[str, str]) -> Experienced | None:
+    """The same of the memories as they are called here; None where the memory that it is about isn't here."""
+    if kept.memory_id not in ids:
+        return None
+    called = ids[kept.memory_id]
+    if isinstance(kept, LifeEvent):
+        memory_id, version = split_id(called)
+        other = None if kept.other is None else ids.get(kept.other)
+        return replace(kept, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
+    return replace(kept, memory_id=called)
+
+
+def _head(kept: Experienced) -> dict[str, Any]:
+    return {MARKER: EXPERIENCE_FORMAT, "memory": kept.memory_id}
+
+
+def _fields(kept: Experienced, agent: str | None, ids: Collection[str]) -> dict[str, Any]:
+    if isinstance(kept, Example):
+        parts = {name: float(part) for name, part in kept.parts.items()}
+        return {RECORD: _SHOWING, "context": kept.context, "used": kept.used, "parts": parts}
+    if isinstance(kept, Attested):
+        worths = {"worth": float(kept.worth), "weight": float(kept.weight)}
+        return {RECORD: _OUTCOME, "context": kept.context, **worths, "at": moment_to_json(kept.at)}
+    return {
+        RECORD: _EVENT,
+        "sign": str(kept.sign),
+        "before": str(kept.before),
+        "after": str(kept.after),
+        "cause": str(kept.cause),
+        "by": None if kept.by == agent else kept.by,
+        "other": kept.other if kept.other in ids else None,
+        "at": moment_to_json(kept.at),
+    }
+
+
+def _event(fields: Mapping[str, Any], agent: str) -> LifeEvent:
+    return LifeEvent(
+        number=0,
+        memory_id=exact_text(fields, "memory"),
+        sign=_word(fields, "sign", Sign),
+        before=_word(fields, "before", Stage),
+        after=_word(fields, "after", Stage),
+        cause=_word(fields, "cause", Cause),
+        by=optional_text(fields, "by") or agent,
+        at=exact_moment(fields, "at"),
+        other=optional_text(fields, "other"),
+    )
+
+
+def _key(fields: Mapping[str, Any]) -> str:
+    key = exact_text(fields, "context")
+    if len(key) != _KEY_DIGITS or not set(key) <= _DIGITS:
+        raise FieldError(f"'context' must be {_KEY_DIGITS} hexadecimal digits, and is {key!r}")
+    return key
+
+
+def _parts(fields: Mapping[str, Any]) -> dict[str, float]:
+    parts = exact_object(fields, "parts")
+    return {name: _number(parts, name) for name in parts}
+
+
+def _number(fields: Mapping[str, Any], name: str) -> float:
+    _required(fields, name)
+    return exact_number(fields, name, 0.0)
+
+
+def _flag(fields: Mapping[str, Any], name: str) -> bool:
+    _required(fields, name)
+    return exact_flag(fields, name)
+
+
+def _word(fields: Mapping[str, Any], name: str, words: type[_Word]) -> Any:
+    _required(fields, name)
+    return exact_word(fields, name, words, None)
+
+
+def _required(fields: Mapping[str, Any], name: str) -> None:
+    if fields.get(name) is None:
+        raise FieldError(f"{name!r} is missing")
+
+
+# JSON lines of memories: hand-written ones as drafts, exported ones as they were.
+
+Line: TypeAlias = "tuple[Memory, Standing | None] | Experienced | Learns"
+"""What a line of an export says."""
+
+_FIELDS = (
+    "content",
+    "text",
+    "kind",
+    "subject",
+    "tags",
+    "scope",
+    "importance",
+    "confidence",
+    "outcome",
+    "trust",
+    "source",
+    "created_at",
+    "updated_at",
+    "pinned",
+    "metadata",
+)
+
+
+def read_jsonl(path: Path) -> Iterator[Draft]:
+    """One draft per line, read as they are asked for; blank lines are passed over.
+
+    A line is an object with `content` (or `text`) and any other field of a draft. Without a
+    `source` it is the file and the text is trusted as a document's; a line that names its source may
+    name its `trust` too. An exported line is accepted as well and gives up its id, status and counts
+    (`read_memories` keeps them); what was gone through with memories is passed over. Raises
+    UnreadableSource, naming the line, for anything else.
+    """
+    name = name_of(path)
+    for number, line in numbered_lines(path):
+        fields = parse_object(line, path, number)
+        if MARKER in fields and RECORD in fields:
+            continue
+        try:
+            yield _draft(fields, name)
+        except (FieldError, InvalidInput) as error:
+            raise unreadable(path, str(error), line=number) from error
+
+
+def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Memory]:
+    """The memories of an export as they were: ids, versions, status, times and counts.
+
+    They become `agent`'s. `renditions_of` makes the renditions of lines that lost theirs. Raises
+    UnreadableSource, naming the line, for a line that is no exported memory.
+    """
+    for memory, _ in read_export(path, agent=agent, renditions_of=renditions_of):
+        yield memory
+
+
+def read_export(
+    path: Path, *, agent: str, renditions_of: RenditionsOf | None = None
+) -> Iterator[tuple[Memory, Standing | None]]:
+    """The memories of an export as they were, each with what was counted of its life.
+
+    None stands where nothing was, and where an older germane wrote the line. Raises UnreadableSource.
+    """
+    for line in read_lines(path, agent=agent, renditions_of=renditions_of):
+        if isinstance(line, tuple):
+            yield line
+
+
+def read_lines(path: Path, *, agent: str, renditions_of: RenditionsOf | None = None) -> Iterator[Line]:
+    """All that an export holds: memories as `read_export` gives them, and what was gone through with them.
+
+    Raises UnreadableSource, naming the line.
+    """
+    for number, line in numbered_lines(path):
+        fields = parse_object(line, path, number)
+        try:
+            if RECORD in fields:
+                yield experienced_from_json(fields, agent=agent)
+                continue
+            memory = memory_from_json(fields, agent=agent, renditions_of=renditions_of)
+            yield memory, standing_from_json(fields)
+        except (FieldError, GermaneError) as error:
+            raise unreadable(path, str(error).rstrip("."), line=number) from error
+
+
+def parse_object(line: str, path: Path, number: int) -> dict[str, Any]:
+    """The JSON object on a line. Raises UnreadableSource for anything else."""
+    try:
+        value = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise unreadable(path, f"it is no JSON ({error})", line=number) from error
+    if not isinstance(value, dict):
+        raise unreadable(path, f"one JSON object was expected, and this is {line[:40]}", line=number)
+    return value
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+def _draft(fields: Mapping[str, Any], file: str) -> Draft:
+    exported = MARKER in fields
+    unknown = () if exported else [name for name in fields if name not in _FIELDS]
+    if unknown:
+        hint = nearest(unknown[0], _FIELDS) or "."
+        raise FieldError(f"unknown field {unknown[0]!r}{hint} Fields of your own go under 'metadata'")
+    content = fields.get("content", fields.get("text"))
+    if not isinstance(content, str) or not content.strip():
+        raise FieldError(f"'content' must be a text that isn't blank, and is {content!r}")
+    metadata = fields.get("metadata") or {}
+    pinned = fields.get("pinned") or False
+    if not isinstance(metadata, dict) or not isinstance(pinned, bool):
+        raise FieldError("'metadata' must be an object, and 'pinned' true or false")
+    source = text_of(fields, "source")
+    return Draft(
+        content=content,
+        kind=text_of(fields, "kind") or "note",
+        subject=text_of(fields, "subject"),
+        tags=as_tags(fields.get("tags")),
+        scope=text_of(fields, "scope") or "global",
+        importance=number_of(fields, "importance"),
+        confidence=number_of(fields, "confidence"),
+        outcome=text_of(fields, "outcome"),
+        trust=text_of(fields, "trust") or (None if exported else EXTERNAL),
+        source=source or (None if exported else file),
+        created_at=as_moment(fields.get("created_at"), name="created_at", assume_utc=False),
+        updated_at=as_moment(fields.get("updated_at"), name="updated_at", assume_utc=False),
+        pinned=pinned,
+        metadata=plain(metadata),
+    )

@@ -1,0 +1,316 @@
+"""What an import needs of an engine, how far it has come, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from germane.errors import InvalidInput, MissingExtra
+from germane.importers.reconciliation import ORIGIN, Continued, origin_of
+from germane.importers.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
+from germane.importers.sources import Skipped
+from germane.model.change import Experience
+from germane.model.memory import Draft, Memory, Remembered, Standing
+from germane.model.query import Filter
+from germane.model.text import left_open
+
+__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Moved", "Progress", "Run", "Told", "Written"]
+
+
+class Importer(Protocol):
+    """What an import needs of an engine."""
+
+    @property
+    def agent(self) -> str:
+        """Whose memories they become."""
+        ...
+
+    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[Remembered]:
+        """Remember all of them in one transaction or none; one result per draft, in order.
+
+        `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
+        can't be stored.
+        """
+        ...
+
+    def adopt(
+        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+    ) -> Sequence[Remembered]:
+        """Store memories as they are, ids, versions, status and counts included; what is there stays."""
+        ...
+
+    def adopt_experience(self, experience: Experience) -> int:
+        """Keep what was gone through with memories that are here; returns how much of it is new."""
+        ...
+
+
+class Keeper(Importer, Protocol):
+    """What the import of files needs besides, to link what changed to what it was."""
+
+    def memories(
+        self, where: Filter | None = None, *, limit: int | None = None, after: str | None = None
+    ) -> Sequence[Memory]:
+        """The memories that pass a filter, a page at a time; `after` ended the page before."""
+        ...
+
+    def supersede(self, memory_id: str, draft: Draft, *, expected: int | None = None) -> Memory:
+        """Store a draft as the next version. Raises NotFound, InvalidInput or StaleRevision."""
+        ...
+
+    def revise(self, memory_id: str, *, metadata: Mapping[str, Any], expected: int | None = None) -> Memory:
+        """Store the next version with other metadata. Raises as `supersede` does."""
+        ...
+
+    def forget(self, memory_id: str) -> Memory:
+        """Keep a memory out of every result until it is restored. Raises NotFound."""
+        ...
+
+    def restore(self, memory_id: str) -> Memory:
+        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an import has come: what was read, of that new, known and changed, and left out.
+
+    `seen` counts what was looked through, and `seen_of` how much there is: the files of a folder, or the
+    lines of an export, whose number isn't known before. It goes ahead of what is stored: `read` counts
+    only what is settled.
+    """
+
+    read: int
+    created: int
+    known: int
+    skipped: int
+    source: str | None = None
+    revised: int = 0
+    seen: int = 0
+    seen_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A memory whose source no longer holds it."""
+
+    id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """A memory whose file is gone, and that a text elsewhere continues, by likeness alone.
+
+    `share` is the part of what only the old text said that stands in the new one, from 0 to 1.
+    """
+
+    id: str
+    before: str
+    after: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A memory that an import wrote: a new one, or with `revised` the next version of one."""
+
+    id: str
+    source: str
+    revised: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
+
+    `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
+    text stands no longer in the files imported, and `pruned` tells whether they were forgotten. `moved` are
+    those of `revised` that were moved to another file and edited, and are known by their likeness alone.
+    `experience` counts what was new of uses, outcomes and events of lives, which an export holds beside
+    memories.
+    `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
+    that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
+    files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
+    memory that was written, in order; reports are compared without it, since ids differ each time.
+    """
+
+    read: int
+    created: int
+    known: int
+    revised: int = 0
+    gone: tuple[Gone, ...] = ()
+    pruned: bool = False
+    moved: tuple[Moved, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    passed_over: tuple[Skipped, ...] = ()
+    unchecked: str | None = None
+    experience: int = 0
+    written: tuple[Written, ...] = field(default=(), compare=False)
+
+
+# One import while it goes on: what it stored, what it refused, how far it has come.
+
+_Item = TypeVar("_Item", Draft, Memory)
+_Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[Remembered]]
+
+Told: TypeAlias = Callable[[Progress], None]
+"""Told how far an import has come."""
+
+_NO_DETECTOR = "detect-secrets isn't installed; pip install 'germane[project]' to have secrets refused"
+_ALLOWED = "secrets were allowed"
+
+
+class Run:
+    """The counts of one import."""
+
+    def __init__(self, *, progress: Told | None = None, allow_secrets: bool = False) -> None:
+        self._progress = progress
+        self._told: tuple[int, ...] = ()
+        self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
+        self.skipped: list[Skipped] = []
+        self.passed_over: list[Skipped] = []
+        self.gone: list[Gone] = []
+        self.moved: list[Moved] = []
+        self.written: list[Written] = []
+        self.read = self.created = self.known = self.revised = self.experience = 0
+        self.pruned = False
+        self.seen = 0
+        self.seen_of: int | None = None
+
+    def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[Remembered | None]:
+        """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself.
+
+        One result per item, None for what was refused.
+        """
+        applied: list[Remembered | None]
+        try:
+            applied = [*write(items)]
+        except InvalidInput:
+            applied = [self._alone(item, write) for item in items]
+        stored = [one for one in applied if one is not None]
+        created = sum(one.created for one in stored)
+        self.read += len(items)
+        self.created += created
+        self.known += len(stored) - created
+        self.written.extend(_written(one.memory, revised=False) for one in stored if one.created)
+        for item, one in zip(items, applied, strict=True):
+            if one is not None and isinstance(item, Draft):
+                self.note_open_fence(item)
+        if items:
+            self.tell(items[-1].source)
+        return applied
+
+    def revise(self, memory: Memory) -> None:
+        """Count a memory that became the next version of one."""
+        self.revised += 1
+        self.written.append(_written(memory, revised=True))
+
+    def note_open_fence(self, draft: Draft) -> None:
+        """Note how much of a text isn't stored because it follows the start of an unclosed fence."""
+        if left_out := left_open(draft.content):
+            reason = (
+                f"the last {left_out:,} characters aren't stored: they follow a <recalled-from-memory> that "
+                "nothing closes. Close it, or write \\<recalled-from-memory> where it is only mentioned"
+            )
+            self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
+
+    def note_moves(self, moves: Sequence[Continued]) -> None:
+        """Note which texts were known again, although their file is another and they were edited."""
+        for one in moves:
+            origin = origin_of(one.head)
+            before = origin.key if origin else str(one.head.source)
+            after = one.draft.metadata[ORIGIN]["key"]
+            self.moved.append(Moved(id=one.head.id, before=before, after=after, share=round(one.share, 2)))
+
+    def require_detector(self) -> None:
+        """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""
+        if self.unchecked == _NO_DETECTOR:
+            raise MissingExtra(
+                feature="Importing a folder, whose secrets must not be stored,", extra="project"
+            )
+
+    def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
+        """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
+        if self.unchecked is not None:
+            return False
+        said = {name: value for name, value in item.metadata.items() if name != ORIGIN}
+        fields = {**said, "subject": item.subject or "", "tags": list(item.tags)}
+        found = (*find_secrets(item.content), *find_secrets_in_fields(fields))
+        for secret in found[:1]:
+            rules = ", ".join(dict.fromkeys(each.rule for each in found))
+            self.skipped.append(
+                Skipped(
+                    source=_place(item, secret, path),
+                    reason=f"it looks like a secret ({rules}), so this part isn't stored. Take it out, or "
+                    "write `pragma: allowlist secret` on a line that holds none",
+                )
+            )
+        return bool(found)
+
+    def tell(self, source: str | None) -> None:
+        """Tell how far the import has come, unless that was told already."""
+        counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
+        if self._progress is None or counts == self._told:
+            return
+        self._told = counts
+        self._progress(
+            Progress(
+                read=self.read,
+                created=self.created,
+                known=self.known,
+                revised=self.revised,
+                skipped=len(self.skipped),
+                source=source,
+                seen=self.seen,
+                seen_of=self.seen_of,
+            )
+        )
+
+    def report(self) -> ImportReport:
+        """What the import did."""
+        return ImportReport(
+            read=self.read,
+            created=self.created,
+            known=self.known,
+            revised=self.revised,
+            gone=tuple(self.gone),
+            pruned=self.pruned,
+            moved=tuple(self.moved),
+            skipped=tuple(self.skipped),
+            passed_over=tuple(self.passed_over),
+            unchecked=self.unchecked,
+            experience=self.experience,
+            written=tuple(self.written),
+        )
+
+    def _alone(self, item: _Item, write: _Write[_Item]) -> Remembered | None:
+        try:
+            return write([item])[0]
+        except InvalidInput as error:
+            self.skipped.append(Skipped(source=item.source or item.content[:60], reason=str(error)))
+            return None
+
+
+def _written(memory: Memory, *, revised: bool) -> Written:
+    return Written(id=memory.id, source=memory.source or memory.content[:60], revised=revised)
+
+
+def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
+    """The file and line of a secret; without a file the item's source, and the line of its text."""
+    line = item.content.split("\n")[secret.line - 1].strip()
+    name = item.source or "a memory"
+    if path is None:
+        return f"{name}, line {secret.line} of its text" if line else name
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return str(path)
+    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
+    standing = (
+        n for n, each in enumerate(text.splitlines(), 1) if any(part and part in each for part in wanted)
+    )
+    alike = (found.line for found in find_secrets(text) if found.rule == secret.rule)
+    number = next(standing, None) or next(alike, None)
+    return str(path) if number is None else f"{path}:{number}"

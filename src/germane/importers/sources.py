@@ -1,0 +1,479 @@
+"""Where drafts come from: text files, the fields a person wrote, and turns of a dialogue."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from germane.errors import MissingExtra, UnreadableSource
+from germane.model.memory import Draft
+from germane.model.text import day_in_words
+
+__all__ = [
+    "EXTERNAL",
+    "MARKER",
+    "TURN",
+    "FieldError",
+    "FrontMatter",
+    "OnSkip",
+    "Skipped",
+    "Turn",
+    "as_day",
+    "as_moment",
+    "as_tags",
+    "check_format",
+    "day_in",
+    "exact_count",
+    "exact_flag",
+    "exact_moment",
+    "exact_number",
+    "exact_object",
+    "exact_text",
+    "exact_word",
+    "moment_to_json",
+    "name_of",
+    "nearest",
+    "number_of",
+    "numbered_lines",
+    "optional_text",
+    "plain",
+    "read_text",
+    "split_front_matter",
+    "text_of",
+    "translated_os_errors",
+    "turn_draft",
+    "unreadable",
+]
+
+EXTERNAL = "external"
+"""The trust of what a file says: it may claim any speaker and any rank, so it is given none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """A part of a source that was left out, and why."""
+
+    source: str
+    reason: str
+
+
+OnSkip: TypeAlias = Callable[[Skipped], None]
+"""Told of each part that a reader leaves out."""
+
+
+def read_text(path: Path) -> str:
+    """The whole file as text with line feeds as line ends and without a byte order mark.
+
+    Raises UnreadableSource for what is missing, unreadable, binary, not UTF-8, or blank.
+    """
+    with translated_os_errors(path):
+        data = path.read_bytes()
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise unreadable(path, "it is UTF-16, and UTF-8 was expected. Save it as UTF-8")
+    if b"\0" in data:
+        raise unreadable(path, "it is binary, and text in UTF-8 was expected")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise unreadable(
+            path, f"byte {data[error.start]:#04x} is not UTF-8. Save the file as UTF-8", line=line
+        ) from error
+    if not text.strip():
+        raise unreadable(path, "it is empty")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file that aren't blank, each with its number from 1, read as they are asked for.
+
+    Only a line feed ends a line here (after a carriage return or not), since a JSON text may hold every
+    other separator of Unicode. Raises UnreadableSource as `read_text` does.
+    """
+    with translated_os_errors(path), path.open("rb") as file:
+        for number, data in enumerate(file, 1):
+            if b"\0" in data:
+                raise unreadable(path, "it holds a NUL byte, and text in UTF-8 was expected", line=number)
+            try:
+                line = data.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise unreadable(path, "it is not UTF-8. Save the file as UTF-8", line=number) from error
+            if line.strip():
+                yield number, line.strip()
+
+
+def name_of(path: Path) -> str:
+    """A name for a file that stays the same however the user spelled its path.
+
+    Inside a repository it is the path from the repository's root, so that importing the whole, a
+    folder or one file names each file alike; elsewhere it is the file with the folder it lies in.
+    """
+    absolute = path.resolve()
+    for folder in absolute.parents:
+        if (folder / ".git").exists():
+            return absolute.relative_to(folder).as_posix()
+    return f"{absolute.parent.name}/{absolute.name}" if absolute.parent.name else absolute.name
+
+
+def unreadable(path: Path | str, reason: str, *, line: int | None = None) -> UnreadableSource:
+    """The error for a file, or one line of it, that isn't what it claims to be."""
+    place = f"{path}, line {line}" if line is not None else str(path)
+    return UnreadableSource(f"Can't import {place}: {reason}.")
+
+
+@contextmanager
+def translated_os_errors(path: Path) -> Iterator[None]:
+    """What the operating system refuses inside the block becomes an UnreadableSource."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise unreadable(path, "there is no such file or folder") from error
+    except IsADirectoryError as error:
+        raise unreadable(path, "it is a folder, and a file was expected") from error
+    except OSError as error:
+        raise unreadable(path, f"the system refused to read it ({error.strerror or error})") from error
+
+
+# Fields that a person wrote, in front matter or a line of JSON, as the fields of a draft.
+
+_MOST_VALUES = 10_000
+"""Far beyond any metadata; nested aliases in YAML can name billions of values in a few lines."""
+
+
+_MOST_LEVELS = 100
+"""Deeper values are no metadata, and reading them would exceed Python's limit of recursion."""
+
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_DAY = re.compile(
+    r"(?<![\d./-])(?:(?P<year>\d{4})(?P<mark>[./-])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})"
+    rf"|(?P<before>{_MONTH})\.?\s(?P<of>\d{{1,2}})(?:st|nd|rd|th)?,?\s(?P<later>\d{{4}})"
+    rf"|(?P<first>\d{{1,2}})(?:st|nd|rd|th)?\s(?P<after>{_MONTH})\.?,?\s(?P<last>\d{{4}}))(?!\d)",
+    re.IGNORECASE,
+)
+
+
+class FieldError(ValueError):
+    """A field's value isn't what the field holds; the reader that catches it knows the file and line."""
+
+
+def text_of(fields: Mapping[str, Any], name: str) -> str | None:
+    """A text field; numbers are accepted as their digits, None and a blank text are absent."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise FieldError(f"{name!r} must be a text, and is {value!r}")
+    return str(value).strip() or None
+
+
+def number_of(fields: Mapping[str, Any], name: str) -> float | None:
+    """A number field; its range is the engine's to judge."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise FieldError(f"{name!r} must be a number, and is {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise FieldError(f"{name!r} must be a finite number, and is {value!r}")
+    return number
+
+
+def as_tags(value: object) -> tuple[str, ...]:
+    """Tags from a list, or from one text with commas; a leading `#` is no part of a tag."""
+    if value is None:
+        return ()
+    items = value.split(",") if isinstance(value, str) else value
+    if not isinstance(items, list | tuple) or any(isinstance(item, list | dict | bool) for item in items):
+        raise FieldError(f"'tags' must be a list of texts, or one text with commas, and is {value!r}")
+    named = (str(item).strip().lstrip("#") for item in items if item is not None)
+    return tuple(dict.fromkeys(tag for tag in named if tag))
+
+
+def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
+    """An aware time from ISO text, a date, or a time.
+
+    A bare date is its first moment in UTC. A time without an offset is read as UTC where
+    `assume_utc`, since documents seldom write one, and is a FieldError otherwise.
+    """
+    if value is None or value == "":
+        return None
+    moment = value
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise FieldError(
+                f"{name!r} must be a date or time such as 2024-05-01, and is {value!r}"
+            ) from None
+        assume_utc = assume_utc or len(value.strip()) == len("2024-05-01")
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time(), UTC)
+    if not isinstance(moment, datetime):
+        raise FieldError(f"{name!r} must be a date or time such as 2024-05-01, and is {value!r}")
+    if moment.tzinfo is not None:
+        return moment.astimezone(UTC)
+    if not assume_utc:
+        raise FieldError(f"{name!r} has no time zone: {value!r}. Add an offset, such as Z or +02:00")
+    return moment.replace(tzinfo=UTC)
+
+
+def day_in(text: str) -> str | None:
+    """The first day that a text names, in ISO form: 2024-05-01, 2024/5/1, 2024.5.1 or May 1, 2024."""
+    for match in _DAY.finditer(text):
+        month = match["month"] or match["before"] or match["after"]
+        number = int(month) if month.isdigit() else _MONTHS.index(month[:3].lower()) + 1
+        year = match["year"] or match["later"] or match["last"]
+        day = match["day"] or match["of"] or match["first"]
+        try:
+            return date(int(year), number, int(day)).isoformat()
+        except ValueError:  # The 31st of February has the right form and is no day.
+            continue
+    return None
+
+
+def as_day(text: str | None) -> datetime | None:
+    """The first moment of a day in ISO text, in UTC; None where the text names no day that exists."""
+    try:
+        return datetime.combine(date.fromisoformat(text or ""), time(), UTC)
+    except ValueError:
+        return None
+
+
+def plain(value: object) -> Any:
+    """The value in types that JSON has: times as ISO text, other containers as lists.
+
+    Raises FieldError for a value that has too many parts or is nested too deeply.
+    """
+    return _plain(value, [_MOST_VALUES], _MOST_LEVELS)
+
+
+def nearest(name: str, known: tuple[str, ...]) -> str:
+    """The known name that was probably meant, as the end of a message; empty when none is near."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _plain(value: object, left: list[int], levels: int) -> Any:
+    left[0] -= 1
+    if levels < 0:
+        raise FieldError(f"the fields are nested more than {_MOST_LEVELS} levels deep")
+    if left[0] < 0:
+        raise FieldError(f"the fields hold more than {_MOST_VALUES:,} values")
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, left, levels - 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
+        return [_plain(item, left, levels - 1) for item in items]
+    return str(value)
+
+
+# Fields of a line that an export wrote: what was written there, or an error that names the field.
+
+MARKER = "germane"
+"""The field by which a line is known to be an export's; its value is the format's number."""
+
+_Word = TypeVar("_Word", bound=StrEnum)
+
+
+def check_format(fields: Mapping[str, Any], *, newest: int) -> None:
+    """Raise FieldError for a line of no format, or of one that is newer than the newest that is known."""
+    found = fields.get(MARKER)
+    if found is None:
+        raise FieldError(f"an exported memory was expected, with the field {MARKER!r}: {newest}")
+    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
+        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {found!r}")
+    if found > newest:
+        raise FieldError(
+            f"a newer germane wrote it (format {found}, and this one reads up to {newest}). Upgrade germane"
+        )
+
+
+def exact_text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """A text, or the default where there is none."""
+    value = fields.get(name, default)
+    if not isinstance(value, str):
+        raise FieldError(f"{name!r} must be a text, and is {value!r}")
+    return value
+
+
+def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
+    """A text, or None."""
+    return None if fields.get(name) is None else exact_text(fields, name)
+
+
+def exact_moment(fields: Mapping[str, Any], name: str) -> datetime:
+    """A time with an offset, which must be there."""
+    moment = as_moment(fields.get(name), name=name, assume_utc=False)
+    if moment is None:
+        raise FieldError(f"{name!r} is missing")
+    return moment
+
+
+def moment_to_json(moment: datetime) -> str:
+    """A time as ISO text in UTC with microseconds, as `exact_moment` reads it."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def exact_count(fields: Mapping[str, Any], name: str, default: int | None) -> int:
+    """A number of things, or the default where there is none."""
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise FieldError(f"{name!r} must be a count, and is {value!r}")
+    return value
+
+
+def exact_number(fields: Mapping[str, Any], name: str, default: float) -> float:
+    """A finite number, or the default where there is none."""
+    value = number_of(fields, name)
+    return default if value is None else value
+
+
+def exact_flag(fields: Mapping[str, Any], name: str) -> bool:
+    """True or false, and false where there is nothing."""
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise FieldError(f"{name!r} must be true or false, and is {value!r}")
+    return value
+
+
+def exact_object(fields: Mapping[str, Any], name: str, *, required: bool = False) -> dict[str, Any]:
+    """An object, empty where there is none and none is required."""
+    value = fields.get(name, None if required else {})
+    if not isinstance(value, dict):
+        raise FieldError(f"{name!r} must be an object, and is {value!r}")
+    return value
+
+
+def exact_word(fields: Mapping[str, Any], name: str, names: type[_Word], default: _Word | None) -> Any:
+    """One of some words, or the default where there is none."""
+    value = fields.get(name)
+    if value is None:
+        return default
+    try:
+        return names(value)
+    except ValueError:
+        raise FieldError(f"{name!r} must be one of {', '.join(names)}, and is {value!r}") from None
+
+
+# The YAML block that opens a Markdown file.
+
+_FENCE = "---"
+_FENCE_ENDS = ("---", "...")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontMatter:
+    """A document's own fields and its text without them; `lines` is how many lines they took."""
+
+    fields: Mapping[str, Any]
+    body: str
+    lines: int
+
+
+def split_front_matter(text: str, path: Path) -> FrontMatter:
+    """Part a document into the fields that open it and the rest.
+
+    A first line `---` that nothing closes, or with mere prose up to the next, is a rule across the
+    page and no front matter. Raises UnreadableSource, naming the line, for a block that is no YAML
+    or holds a list.
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != _FENCE:
+        return FrontMatter(fields={}, body=text, lines=0)
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in _FENCE_ENDS), None)
+    if end is None:
+        return FrontMatter(fields={}, body=text, lines=0)
+    fields = _load("\n".join(lines[1:end]), path)
+    if fields is None:
+        return FrontMatter(fields={}, body=text, lines=0)
+    return FrontMatter(fields=fields, body="\n".join(lines[end + 1 :]), lines=end + 1)
+
+
+def _load(block: str, path: Path) -> Mapping[str, Any] | None:
+    """The block's fields; None where it is prose."""
+    try:
+        import yaml  # noqa: PLC0415 - An optional dependency, needed only where there is front matter.
+    except ImportError as error:
+        raise MissingExtra(feature="Reading front matter", extra="cli") from error
+    try:
+        fields = yaml.safe_load(block)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else None
+        reason = f"its front matter is no YAML ({error.problem or error.context})"
+        raise unreadable(path, reason, line=line) from error
+    except (yaml.YAMLError, ValueError) as error:  # A date such as 2024-13-45 is a ValueError.
+        raise unreadable(path, f"its front matter is no YAML ({error})") from error
+    except RecursionError as error:
+        raise unreadable(path, "its front matter is nested too deeply", line=1) from error
+    if fields is None:
+        return {}
+    if isinstance(fields, str):
+        return None
+    if not isinstance(fields, dict):
+        raise unreadable(path, "its front matter must be `name: value` lines", line=2)
+    return {str(name): value for name, value in fields.items()}
+
+
+# A turn of a dialogue as a draft: the same for every layout that dialogues are kept in.
+
+TURN = "turn"
+"""The tag of every turn of a dialogue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one speaker said at once; `index` counts the turns of its session from 0.
+
+    `role` is who a chat interface says it was (user, assistant, tool …), where it says so.
+    """
+
+    speaker: str
+    text: str
+    index: int
+    role: str | None = None
+    at: datetime | None = None
+
+
+def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, Any] | None = None) -> Draft:
+    """The turn as an episode of its session.
+
+    The content names the speaker. The day, where it is known, stands in the metadata, so that the turn
+    is found by it; a context writes it once above all that was said that day.
+    """
+    said: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
+    if turn.role:
+        said["role"] = turn.role
+    if turn.at:
+        said["day"] = day_in_words(turn.at)
+    return Draft(
+        content=f"{turn.speaker}: {turn.text}",
+        kind="episode",
+        tags=(TURN,),
+        scope=f"session:{session}",
+        trust=EXTERNAL,
+        source=source,
+        created_at=turn.at,
+        metadata={**said, **(metadata or {})},
+    )

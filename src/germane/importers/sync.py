@@ -1,0 +1,401 @@
+"""Keeps what is stored of a project's files up to what the files say, once or while people work in it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
+from germane.importers.markdown import Ignored, is_hidden
+from germane.importers.project import MODULE_SUFFIXES, Project, files_of, is_read, project_of, read_file
+from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
+from germane.importers.report import Gone, ImportReport, Keeper, Run, Told
+from germane.importers.sources import Skipped, unreadable
+from germane.model.memory import Draft, Memory, Status
+from germane.model.query import Filter
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
+__all__ = ["SETTLED", "Found", "sync", "watch"]
+
+_HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
+_PAGE = 1000
+_FEW_FILES = 100
+"""So few are read at once; for more it is worth asking first whether they can be stored as they are read."""
+
+
+def sync(
+    engine: Keeper,
+    project: Project,
+    starts: Sequence[Path],
+    run: Run,
+    *,
+    prune: bool = False,
+    batch: int = 500,
+    named: bool = False,
+) -> int:
+    """Store what the files at or below `starts` say, link edits to what they were; how many files were read.
+
+    What the files no longer hold is reported as gone, and with `prune` forgotten, unless a text elsewhere
+    continues what a missing file said; what an unreadable file or a refused part had brought stays as it
+    is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
+    called, and raise UnreadableSource when they can't be.
+
+    Where nothing that is stored of the files has changed, what is new is stored while they are read, so
+    that an interruption costs a batch; else all of them are read first, since any may hold what moved.
+    """
+    found = Found(project, run)
+    for start in starts:
+        if named or start.exists():
+            found.look(start, named=named)
+    places = [project.place(start) for start in starts]
+    run.pruned = prune
+    if len(found.paths) <= _FEW_FILES or not _store_while_reading(engine, found, places, run, batch=batch):
+        _store_when_read(engine, found, places, run, prune=prune, batch=batch)
+    found.put_in_order()
+    return len(found.paths)
+
+
+def _store_while_reading(
+    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, batch: int
+) -> bool:
+    """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
+
+    It is where each stored memory of these files still stands in its place as it was: then no draft
+    continues any, whatever the other files say, and the result is that of reading all of them first.
+    """
+    heads = list(_heads(engine))
+    known_files = found.known_files(heads)
+    if known_files is None:
+        return False
+    drafts = found.drafts(known_files)
+    keys = {str(draft.source) for draft in drafts}
+    heads = [head for head in heads if found.may_continue(head, places, keys)]
+    matches = matched(drafts, heads)
+    if len(matches.known) != len(heads) or not all(stands_as_it_was(*pair) for pair in matches.known):
+        return False
+    run.read += len(matches.known)
+    run.known += len(matches.known)
+    known = {id(draft) for _, draft in matches.known}
+    fresh = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
+    _remember_all(engine, fresh, run, batch=batch)
+    run.tell(None)
+    return True
+
+
+def _store_when_read(
+    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, prune: bool, batch: int
+) -> None:
+    drafts = found.drafts(found.paths)
+    keys = {str(draft.source) for draft in drafts}
+    heads = [head for head in _heads(engine) if found.may_continue(head, places, keys)]
+    matches = matched(drafts, heads, lost=found.lost(heads))
+    run.note_moves(matches.moved)
+    run.read += len(matches.known)
+    run.known += len(matches.known)
+    _remember_all(engine, matches.new, run, batch=batch)
+    for number, (head, draft) in enumerate(matches.changed):
+        if number % _FEW_FILES == 0:
+            run.tell(draft.source)
+        _supersede(engine, head, draft, run)
+    run.tell(None)
+    _let_go(engine, matches.gone, run, prune=prune)
+
+
+def _heads(engine: Keeper) -> Iterator[Memory]:
+    """Every memory that nothing supersedes."""
+    after: str | None = None
+    while page := engine.memories(_HEADS, limit=_PAGE, after=after):
+        yield from (memory for memory in page if memory.superseded_by is None)
+        after = page[-1].ref
+
+
+def _remember_all(engine: Keeper, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
+    fresh = iter(drafts)
+    while group := list(islice(fresh, batch)):
+        _remember(engine, group, run)
+
+
+def _remember(engine: Keeper, drafts: Sequence[Draft], run: Run) -> None:
+    """Store new drafts. What only a past version says elsewhere is stored under a source of its own."""
+    todo, count = list(drafts), 1
+    while todo:
+        stored = run.store(todo, lambda items: engine.remember_many(items, revive=False))
+        past = [
+            draft
+            for draft, one in zip(todo, stored, strict=True)
+            if one is not None and not one.created and one.memory.status is Status.SUPERSEDED
+        ]
+        run.read -= len(past)
+        run.known -= len(past)
+        count += 1
+        todo = [replace(draft, source=f"{draft.metadata[ORIGIN]['key']}~v{count}") for draft in past]
+
+
+def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
+    run.read += 1
+    try:
+        if head.status is Status.FORGOTTEN:
+            engine.restore(head.id)
+        run.revise(_as_next_version(engine, head, draft))
+        run.note_open_fence(draft)
+    except (StaleRevision, NotFound):
+        run.skipped.append(
+            Skipped(source=str(draft.source), reason="its memory was changed meanwhile; import again")
+        )
+    except InvalidInput as error:
+        run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
+
+
+def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
+    try:
+        return engine.supersede(head.id, draft, expected=head.version)
+    except InvalidInput as error:
+        # Another memory may have said just this in this place once. A source that only this chain
+        # can have tells the two apart; where the draft itself is bad, it is refused again.
+        try:
+            named = replace(draft, source=f"{draft.source}~{head.id[-12:]}")
+            return engine.supersede(head.id, named, expected=head.version)
+        except InvalidInput:
+            raise error from None
+
+
+def _let_go(engine: Keeper, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
+    for head in gone:
+        origin = origin_of(head)
+        run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))
+        if not prune:
+            continue
+        try:
+            marked = head
+            if origin is not None and not origin.gone:
+                noted = {**head.metadata, ORIGIN: replace(origin, gone=True).noted()}
+                marked = engine.revise(head.id, metadata=noted, expected=head.version)
+            engine.forget(marked.id)
+        except (StaleRevision, NotFound, InvalidInput) as error:
+            run.skipped.append(Skipped(source=str(head.source), reason=str(error)))
+
+
+# What the files of one import hold, read one by one, and what of it must be left alone.
+
+_FILES_A_STEP = 25
+"""Files after which an import tells how far it has come."""
+
+_READING, _CHECKING, _STORING = range(3)
+
+
+class Found:
+    """The files to import in the order of their paths, and what those that were read so far say."""
+
+    def __init__(self, project: Project, run: Run) -> None:
+        self.project = project
+        self.paths: dict[Path, int] = {}
+        self._run = run
+        self._named: set[Path] = set()
+        self._drafts: dict[Path, list[Draft]] = {}
+        self._unread: set[str] = set()
+        self._refused: set[str] = set()
+        self._order: dict[int, tuple[int, int]] = {}
+
+    def look(self, start: Path, *, named: bool) -> None:
+        """Take a file, or every file of a folder. What is `named` raises UnreadableSource when it is read."""
+        for path in [start] if named else self._below(start):
+            self.paths.setdefault(path, len(self.paths))
+        if named:
+            self._named.add(start)
+        self._run.seen_of = len(self.paths)
+
+    def drafts(self, paths: Iterable[Path]) -> list[Draft]:
+        """What these files say, without what looks like a secret. Each file is read once."""
+        found = []
+        for path in paths:
+            if path not in self._drafts:
+                if self._run.seen % _FILES_A_STEP == 0 and len(self.paths) > _FILES_A_STEP:
+                    self._run.tell(self.project.place(path))
+                self._drafts[path] = self._read(path)
+                self._run.seen += 1
+            found += self._drafts[path]
+        return found
+
+    def may_continue(self, head: Memory, places: Sequence[str], keys: Collection[str]) -> bool:
+        """Whether a stored memory came from these files, and may be continued by a draft of them."""
+        origin = origin_of(head)
+        if origin is None:
+            return head.source in keys and ORIGIN not in head.metadata
+        if origin.project != self.project.name or origin.file in self._unread or origin.key in self._refused:
+            return False
+        return any(place in (".", origin.file) or origin.file.startswith(f"{place}/") for place in places)
+
+    def lost(self, heads: Iterable[Memory]) -> set[str]:
+        """The files of these memories that are no longer there, from the project's root."""
+        files = {origin.file for head in heads if (origin := origin_of(head)) is not None}
+        return {file for file in files if not (self.project.root / file).exists()}
+
+    def known_files(self, heads: Iterable[Memory]) -> list[Path] | None:
+        """The files that brought these memories; None if one names no file and may be of any of these."""
+        names = {self.project.source(path) for path in self.paths}
+        files = set()
+        for head in heads:
+            origin = origin_of(head)
+            if origin is None:
+                source = head.source or ""
+                if any(source[:end] in names for end in range(1, len(source) + 1)):
+                    return None
+            elif origin.project == self.project.name:
+                files.add(origin.file)
+        return [path for path in self.paths if self.project.place(path) in files]
+
+    def put_in_order(self) -> None:
+        """Put what was left out in the order of the files, whichever of them were read first."""
+        last = (_STORING, 0)
+        for left_out in (self._run.skipped, self._run.passed_over):
+            left_out.sort(key=lambda one: self._order.get(id(one), last))
+
+    def _below(self, start: Path) -> Iterable[Path]:
+        return files_of(
+            self.project,
+            start,
+            passed_over=lambda one: self._leave_out(self._run.passed_over, one, len(self.paths)),
+            refused=lambda one: self._leave_out(self._run.skipped, one, len(self.paths)),
+        )
+
+    def _read(self, path: Path) -> list[Draft]:
+        one = read_file(self.project, path)
+        if one.unread is not None:
+            if path in self._named:
+                raise UnreadableSource(one.unread)
+            self._unread.add(self.project.place(path))
+            # Sources that can't be parsed are often meant to be so; what people write to be read isn't.
+            aside = self._run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self._run.skipped
+            self._leave_out(aside, Skipped(source=str(path), reason=one.unread), self.paths[path])
+        drafts = distinct(one.drafts, project=self.project.name, file=self.project.place(path))
+        return [draft for draft in drafts if not self._is_refused(draft, path)]
+
+    def _is_refused(self, draft: Draft, path: Path) -> bool:
+        if not self._run.holds_secret(draft, path):
+            return False
+        self._run.read += 1
+        self._refused.add(str(draft.source))
+        self._order[id(self._run.skipped[-1])] = (_CHECKING, self.paths[path])
+        return True
+
+    def _leave_out(self, aside: list[Skipped], one: Skipped, number: int) -> None:
+        aside.append(one)
+        self._order[id(one)] = (_READING, number)
+
+
+# Keeping what is stored of a folder current while people work in it.
+
+SETTLED = 0.2
+"""Seconds without a change after which what changed is read: editors write a file in several steps."""
+
+_LONGEST = 8
+"""A folder that never rests is read all the same, after this many times the seconds it should."""
+
+_TICK = 250
+"""Milliseconds between two looks at whether to stop."""
+
+
+def watch(
+    engine: Keeper,
+    path: str | Path,
+    *,
+    stop: threading.Event | None = None,
+    project: str | None = None,
+    root: Path | str | None = None,
+    allow_secrets: bool = False,
+    settled: float = SETTLED,
+    progress: Told | None = None,
+) -> Iterator[ImportReport]:
+    """Import a folder, then again whatever changes in it; one report each time that something did.
+
+    The first report is of the whole folder, as `import_source` with `prune` gives it; each later one
+    of the files that changed since, once nothing has for `settled` seconds. Edits become versions, what
+    is renamed keeps its history, and what is deleted is forgotten until it comes back. It ends when
+    `stop` is set or the caller stops iterating; every report stands for what is stored already.
+
+    Raises UnreadableSource for what is no folder, or when the folder itself disappears, which forgets
+    nothing; InvalidInput for `settled` of less than a hundredth of a second, or a folder outside `root`;
+    MissingExtra without
+    `watchfiles`, or without what a project's import needs.
+    """
+    if not 0.01 <= settled <= 60:  # noqa: PLR2004 - The limits stand in the message.
+        raise InvalidInput(f"settled={settled} can't be used: take from 0.01 to 60 seconds.")
+    folder = Path(path).expanduser().resolve()
+    if not folder.is_dir():
+        raise unreadable(path, "there is no such folder, and only a folder can be watched")
+    if find_spec("watchfiles") is None:
+        raise MissingExtra(feature="Watching a folder", extra="watch")
+    Run(allow_secrets=allow_secrets).require_detector()
+    owner = project_of(folder, name=project, root=root)
+    changes = _changes(folder, owner, stop or threading.Event(), settled)
+
+    def synced(starts: Iterable[Path]) -> ImportReport:
+        one = Run(progress=progress, allow_secrets=allow_secrets)
+        sync(engine, owner, sorted(starts), one, prune=True)
+        return one.report()
+
+    return _reports(folder, changes, synced)
+
+
+def _reports(
+    folder: Path, changes: Iterator[set[Path]], synced: Callable[[Iterable[Path]], ImportReport]
+) -> Iterator[ImportReport]:
+    first = True
+    waiting: set[Path] = set()
+    for changed in changes:
+        waiting |= {folder} if first else changed
+        if not waiting:
+            continue
+        if not folder.exists():
+            raise unreadable(folder, "the folder has disappeared; nothing of it was forgotten")
+        try:
+            report = synced({folder} if folder in waiting else waiting)
+        except StoreBusy:
+            continue  # What changed waits for the next look.
+        waiting = set()
+        if first or report.written or report.gone or report.skipped:
+            yield report
+        first = False
+
+
+def _changes(folder: Path, project: Project, stop: threading.Event, settled: float) -> Iterator[set[Path]]:
+    """What changed since the last look, and nothing at times; the first look is before anything is read.
+
+    A change of what git ignores is one of the whole folder.
+    """
+    from watchfiles import watch as look  # noqa: PLC0415 - An optional dependency, needed only here.
+
+    step = max(round(settled * 1000), 1)
+    for changed in look(
+        folder,
+        watch_filter=None,
+        step=step,
+        debounce=step * _LONGEST,
+        rust_timeout=_TICK,
+        yield_on_timeout=True,
+        stop_event=stop,
+    ):
+        yield _worth_reading(changed, folder, project)
+
+
+def _worth_reading(changed: set[tuple[Change, str]], folder: Path, project: Project) -> set[Path]:
+    ignored = Ignored(project.root)
+    found = set()
+    for _, name in changed:
+        path = Path(name)
+        if path.name == ".gitignore":
+            return {folder}
+        is_folder = path.is_dir()
+        if is_hidden(path, project.root) or ignored.below(path, is_folder=is_folder):
+            continue
+        # What is no longer there may have been a folder, whatever its name looks like.
+        if is_folder or not path.exists() or is_read(path):
+            found.add(path)
+    return found

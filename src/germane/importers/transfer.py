@@ -1,0 +1,507 @@
+"""Import of any source: what it is and the reader for it; and export, in place.
+
+An engine is anything with the methods that `report` names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from io import BytesIO, TextIOWrapper
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, TextIO, TypeVar
+
+from germane.errors import InvalidInput
+from germane.importers.dialogue import is_message, messages_in, read_transcript, starts_dialogue
+from germane.importers.git import read_git
+from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
+from germane.importers.manifests import MANIFESTS
+from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
+from germane.importers.project import MODULE_SUFFIXES, Project, nothing_in, project_of, read_project
+from germane.importers.records import (
+    Learns,
+    Line,
+    RenditionsOf,
+    experience_to_json,
+    known_by,
+    memory_to_json,
+    parse_object,
+    read_jsonl,
+    read_lines,
+)
+from germane.importers.report import Importer, ImportReport, Keeper, Progress, Run, Told
+from germane.importers.sources import (
+    MARKER,
+    OnSkip,
+    numbered_lines,
+    read_text,
+    translated_os_errors,
+    unreadable,
+)
+from germane.importers.sync import sync
+from germane.model.change import Experience, Experienced, version_of
+from germane.model.learning import Attested, Example
+from germane.model.memory import Draft, LifeEvent, Memory, Standing
+
+__all__ = [
+    "BEGIN",
+    "END",
+    "ImportReport",
+    "Importer",
+    "Keeper",
+    "Layout",
+    "Progress",
+    "check_ordinary",
+    "export_jsonl",
+    "import_source",
+    "layout_of",
+    "marked",
+    "path_of",
+    "read",
+    "with_block",
+    "write_block",
+    "write_through",
+    "written_through",
+]
+
+_Item = TypeVar("_Item")
+
+_LINES_A_STEP = 100
+"""Lines of an export after which it is told how far the search for secrets has come."""
+
+
+def import_source(
+    engine: Keeper,
+    source: str,
+    *,
+    progress: Told | None = None,
+    batch: int = 500,
+    renditions_of: RenditionsOf | None = None,
+    project: str | None = None,
+    root: Path | str | None = None,
+    prune: bool = False,
+    allow_secrets: bool = False,
+) -> ImportReport:
+    """Import a source, `batch` memories per transaction, and say what became of it.
+
+    Sources are what `read` accepts; an export is restored as it was, and with it what was gone through with
+    its memories, without counting any of it anew. Importing twice changes nothing, and what was forgotten
+    stays so. Of files and folders, a text that was edited becomes the next version of its memory; what is
+    no longer there is reported, and with `prune` forgotten until it comes back. `project` names
+    what they belong to, so that an agent's projects stay apart; `root` is the folder that its paths are
+    told from, unless that is where `project_root` finds it.
+
+    A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
+    export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
+    so is an unreadable file of a folder. When the source itself can't be read any further,
+    UnreadableSource says where; the batches before that are stored.
+
+    `progress` is called after each batch, and while files or the lines of an export are looked through before
+    the first. An import may be interrupted at any time: each batch that was stored stays, and the next
+    import goes on from there. `renditions_of` serves export lines without renditions.
+    Raises InvalidInput for a batch size below 1, for `project`, `root` or `prune` with what is no file or
+    folder of a project, for a source outside `root`, and MissingExtra for a folder without that extra.
+    """
+    if batch < 1:
+        raise InvalidInput(f"batch={batch} can't be used: a batch holds 1 memory or more.")
+    layout, path = layout_of(source), path_of(source)
+    run = Run(progress=progress, allow_secrets=allow_secrets)
+    if layout in (Layout.PROJECT, Layout.MARKDOWN):
+        owner = project_of(path, name=project, root=root)
+        _import_files(engine, path, run, owner, prune=prune, batch=batch)
+    elif prune or project is not None or root is not None:
+        named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
+        option = "prune=True" if prune else named
+        raise InvalidInput(
+            f"{option} goes with a project's files; {source!r} is of layout {layout}. Leave it out."
+        )
+    elif layout is Layout.EXPORT:
+        _import_export(engine, path, run, batch=batch, renditions_of=renditions_of)
+    else:
+        _import_stream(engine, source, None if layout is Layout.GIT else path, run, batch=batch)
+    return run.report()
+
+
+def _import_files(engine: Keeper, path: Path, run: Run, owner: Project, *, prune: bool, batch: int) -> None:
+    start = path.resolve()
+    if not path.is_dir():
+        sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
+        return
+    run.require_detector()
+    if not sync(engine, owner, [start], run, prune=prune, batch=batch) and not run.skipped:
+        raise nothing_in(path)
+
+
+def _import_stream(engine: Importer, source: str, path: Path | None, run: Run, *, batch: int) -> None:
+    for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
+        kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
+        run.read += len(drafts) - len(kept)
+        run.store(kept, lambda items: engine.remember_many(items, revive=False))
+
+
+def _import_export(
+    engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
+) -> None:
+    """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
+    read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
+    refused: set[str] = set()
+    if run.unchecked is None:
+        refused = _chains_with_secrets(read(), run)
+    gone_through: list[Experienced | Learns] = []
+    ids: dict[str, str] = {}
+    for group in _batches(_apart(read(), gone_through), batch):
+        kept = [memory for memory, _ in group if memory.id not in refused]
+        lives = {memory.ref: standing for memory, standing in group if standing is not None}
+        run.read += len(group) - len(kept)
+        stored = run.store(kept, partial(engine.adopt, standings=lives))
+        # What is known here by another id has gone through the same.
+        ids |= {
+            given.ref: one.memory.version_id
+            for given, one in zip(kept, stored, strict=True)
+            if one is not None
+        }
+    if gone_through:
+        run.experience = engine.adopt_experience(_experience(gone_through, ids))
+
+
+def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
+    found = set()
+    for line in lines:
+        run.seen += 1
+        if run.seen % _LINES_A_STEP == 0:
+            run.tell(None)
+        if isinstance(line, tuple) and run.holds_secret(line[0]):
+            found.add(line[0].id)
+    return found
+
+
+def _apart(
+    lines: Iterable[Line], others: list[Experienced | Learns]
+) -> Iterator[tuple[Memory, Standing | None]]:
+    """The memories of an export; what else it holds is put into the list meanwhile."""
+    for line in lines:
+        if isinstance(line, tuple):
+            yield line
+        else:
+            others.append(line)
+
+
+def _experience(gone_through: Iterable[Experienced | Learns], ids: Mapping[str, str]) -> Experience:
+    """What of it speaks of memories that are here. Nothing is said of those that were left out."""
+    learns, told = False, 0
+    kept: list[Experienced] = []
+    for one in gone_through:
+        if isinstance(one, bool):
+            learns = learns or one
+            continue
+        if isinstance(one, Example):
+            told += one.given
+        if (known := known_by(one, ids)) is not None:
+            kept.append(replace(known, given=told) if isinstance(known, Example) else known)
+    return Experience(
+        learns=learns,
+        showings=tuple(one for one in kept if isinstance(one, Example)),
+        outcomes=tuple(one for one in kept if isinstance(one, Attested)),
+        events=tuple(one for one in kept if isinstance(one, LifeEvent)),
+    )
+
+
+def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    iterator = iter(items)
+    while group := list(islice(iterator, size)):
+        yield group
+
+
+# What a source is, and the reader for it.
+
+_GIT = "git:"
+_LINES = frozenset({".jsonl", ".ndjson"})
+_READABLE = (
+    "a project's folder, a file of Markdown, a manifest, JSON lines of memories, an export, a chat "
+    "transcript (messages of the OpenAI or Anthropic API, or `user: text` lines), LoCoMo's layout and "
+    "git:PATH can be imported"
+)
+
+
+class Layout(StrEnum):
+    """What can be imported."""
+
+    PROJECT = "project"  # A folder, or one of the files that only a project has.
+    MARKDOWN = "markdown"  # One file.
+    MEMORIES = "memories"  # JSON lines that a person or a script wrote.
+    EXPORT = "export"  # JSON lines that `export` wrote: restored as they were.
+    TRANSCRIPT = "transcript"  # A chat, in any of its layouts.
+    LOCOMO = "locomo"  # Conversations with questions about them.
+    GIT = "git"  # The commits of a repository.
+
+
+def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
+    """The drafts of a source: `git:PATH`, the folder of a project, or a file of any layout known.
+
+    What a reader leaves out it tells `on_skip`. Raises UnreadableSource for what is none of them or
+    can't be read.
+    """
+    layout, path = layout_of(source), path_of(source)
+    if layout is Layout.GIT:
+        return read_git(path, on_skip=on_skip)
+    if layout is Layout.PROJECT:
+        return read_project(path, on_skip=on_skip)
+    if layout is Layout.MARKDOWN:
+        return read_markdown(path, on_skip=on_skip)
+    if layout is Layout.TRANSCRIPT:
+        return read_transcript(path)
+    if layout is Layout.LOCOMO:
+        return chain.from_iterable(map(conversation_drafts, read_locomo(path)))
+    return read_jsonl(path)
+
+
+def path_of(source: str) -> Path:
+    """The path that a source names, with `~` as the user's own folder."""
+    return Path(source.removeprefix(_GIT) or ".").expanduser()
+
+
+def layout_of(source: str) -> Layout:
+    """What a source is, judged by its form, then its suffix, then its content.
+
+    Raises UnreadableSource for what is nothing that can be imported.
+    """
+    path = path_of(source)
+    if source.startswith(_GIT):
+        if not path.is_dir():
+            raise unreadable(path, "there is no such folder")
+        return Layout.GIT
+    if path.is_dir() or path.name in MANIFESTS or path.suffix.lower() in MODULE_SUFFIXES:
+        return Layout.PROJECT
+    if path.suffix.lower() in MARKDOWN_SUFFIXES:
+        return Layout.MARKDOWN
+    if not path.exists():
+        raise unreadable(path, "there is no such file or folder")
+    if path.suffix.lower() in _LINES:
+        return _layout_of_lines(path)
+    return _layout_of_text(path)
+
+
+def _layout_of_lines(path: Path) -> Layout:
+    number, line = next(numbered_lines(path), (0, ""))
+    if not number:
+        raise unreadable(path, "it is empty")
+    fields = parse_object(line, path, number)
+    if MARKER in fields:
+        return Layout.EXPORT
+    if is_message(fields) or messages_in(fields) is not None:
+        return Layout.TRANSCRIPT
+    return Layout.MEMORIES
+
+
+def _layout_of_text(path: Path) -> Layout:
+    text = read_text(path)
+    if starts_dialogue(text):
+        return Layout.TRANSCRIPT
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            if "\n" in text.strip() and text.lstrip().startswith("{") and path.suffix.lower() != ".json":
+                return _layout_of_lines(path)
+            raise unreadable(path, f"it is no JSON ({error})") from error
+        if is_locomo(value):
+            return Layout.LOCOMO
+        if is_message(value) or messages_in(value) is not None:
+            return Layout.TRANSCRIPT
+        raise unreadable(path, f"it is JSON of a layout that isn't known: {_READABLE}")
+    if path.suffix.lower() in ("", ".txt", ".text"):
+        return Layout.MARKDOWN
+    raise unreadable(path, f"files ending in {path.suffix!r} aren't known: {_READABLE}")
+
+
+# Memories, and what was gone through with them, as JSON lines that import back to the same store.
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def export_jsonl(
+    memories: Iterable[Memory],
+    out: TextIO,
+    *,
+    standings: Mapping[str, Standing] | None = None,
+    experience: Experience | None = None,
+    agent: str | None = None,
+) -> int:
+    """Write one line per memory, in the order given, and return how many were written.
+
+    `standings` says by `Memory.ref` what is counted of their lives; without it a line has no counts. What of
+    an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did by
+    itself doesn't name it there.
+
+    Fields are sorted and nothing depends on when or where it is written, so the same memories are the
+    same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
+    come oldest first, each version after the one it supersedes. Raises InvalidInput for metadata that
+    JSON can't hold.
+    """
+    written: dict[str, str] = {}
+    for memory in memories:
+        out.write(_line(memory, (standings or {}).get(memory.ref)))
+        written[memory.version_id] = memory.ref
+    if experience is not None:
+        events = tuple(
+            replace(one, memory_id=written[name])
+            for one in experience.events
+            if (name := version_of(one)) in written
+        )
+        told = replace(experience, events=events)
+        kept = experience_to_json(told, agent=agent, ids=frozenset(written.values()))
+        out.writelines(map(_as_line, kept))
+    return len(written)
+
+
+def _line(memory: Memory, standing: Standing | None) -> str:
+    try:
+        return _as_line(memory_to_json(memory, standing))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"Memory {memory.id!r} can't be exported: its fields hold what JSON can't ({error}). "
+            "Revise it with metadata of texts, numbers, lists and objects alone."
+        ) from error
+
+
+def _as_line(fields: Mapping[str, Any]) -> str:
+    text = json.dumps(fields, ensure_ascii=False, sort_keys=True, allow_nan=False)
+    # Half a surrogate pair has no UTF-8, and as an escape it is read back as it was.
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+# Writes a file in the place that it has: through links, with the mode and the owner that it had.
+
+_KINDS: Final = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+# Opening a pipe that nobody reads would wait for ever.
+_FLAGS: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def written_through(path: Path) -> Iterator[TextIO]:
+    """What is written inside stands in the file when the block ends, and not before.
+
+    A file that is there keeps its mode, its owner and its other names, and a link is followed. Raises
+    InvalidInput for what is no ordinary file, or can't be written; then nothing has changed, unless the
+    disk is full.
+    """
+    check_ordinary(path)
+    with TemporaryFile() as whole, TextIOWrapper(whole, encoding="utf-8", newline="\n") as text:
+        yield text
+        text.flush()
+        whole.seek(0)
+        _copy(whole, path)
+
+
+def write_through(path: Path, whole: bytes) -> None:
+    """Write a file as `written_through` does."""
+    check_ordinary(path)
+    _copy(BytesIO(whole), path)
+
+
+def check_ordinary(path: Path) -> None:
+    """Raise InvalidInput for what is there and no ordinary file."""
+    with suppress(FileNotFoundError), _refused(path):
+        _check_mode(path, path.stat().st_mode)
+
+
+def _check_mode(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise InvalidInput(
+            f"{path} is {kind} and no ordinary file, so nothing is written to it. Name a file."
+        )
+
+
+def _copy(whole: IO[bytes], path: Path) -> None:
+    with _refused(path):
+        is_new = not path.exists()
+        number = os.open(path, _FLAGS, 0o666)
+        with os.fdopen(number, "wb") as file:
+            _check_mode(path, os.fstat(number).st_mode)
+            try:
+                shutil.copyfileobj(whole, file)
+                file.truncate()
+            except OSError:
+                if is_new:
+                    path.unlink()
+                raise
+
+
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        if path.parent.is_dir():
+            raise
+        raise InvalidInput(f"{path} can't be written: the folder {path.parent} doesn't exist.") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise InvalidInput(f"{path} can't be written: {why}. Name a file that can be.") from error
+
+
+# Puts a context into a file for agents, such as AGENTS.md, between marks, so that it can be put there again.
+
+BEGIN = "<!-- germane:begin, written by `germane context`; all up to the end mark is replaced -->"
+END = "<!-- germane:end -->"
+# Only whole lines are marks: a memory's lines begin with a bullet or an indent, whatever they hold.
+_BEGINS = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
+_ENDS = re.compile(r"^<!-- germane:end -->$", re.MULTILINE)
+
+
+def marked(text: str) -> str:
+    """A context between the marks."""
+    return f"{BEGIN}\n{text.strip()}\n{END}\n"
+
+
+def with_block(whole: str, text: str) -> str:
+    """A file's text with a context in the place of the one before, or at its end where there was none.
+
+    Raises InvalidInput where a mark is missing or there are several.
+    """
+    block = marked(text)
+    begins, ends = list(_BEGINS.finditer(whole)), list(_ENDS.finditer(whole))
+    if not begins and not ends:
+        return f"{whole.rstrip()}\n\n{block}" if whole.strip() else block
+    if len(begins) != 1 or len(ends) != 1 or ends[0].start() < begins[0].start():
+        raise InvalidInput(
+            f"The file has {len(begins)} marks that begin germane's part and {len(ends)} that end it; one of "
+            "each, in that order, is needed to replace it. Remove what is left of them, and write it again."
+        )
+    return whole[: begins[0].start()] + block + whole[ends[0].end() :].removeprefix("\n")
+
+
+def write_block(path: Path, text: str) -> bool:
+    """Put a context into a file, which is made when it isn't there; whether that changed the file.
+
+    What stands outside the marks is left to the byte, and the file keeps its mode and its links. Raises
+    InvalidInput and UnreadableSource.
+    """
+    check_ordinary(path)
+    with translated_os_errors(path):
+        before = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else ""
+        ends = "\r\n" if "\r\n" in before else "\n"
+        after = with_block(before.replace("\r\n", "\n"), text).replace("\n", ends)
+        if after == before:
+            return False
+    write_through(path, after.encode("utf-8", "surrogateescape"))
+    return True

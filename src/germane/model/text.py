@@ -1,0 +1,277 @@
+"""Small texts shared by all rooms: columns of a fixed width, dates in words, the fence around memory
+text, and the default names of calls.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from germane.errors import InvalidInput
+
+__all__ = [
+    "DEFAULT_BUDGET",
+    "DEFAULT_FRAME",
+    "DEFAULT_PROVIDER",
+    "DEFAULT_RANKER",
+    "DEFAULT_SET",
+    "LONGEST_NAME",
+    "MONTHS",
+    "REMOVED",
+    "bar",
+    "cell",
+    "checked_name",
+    "cut",
+    "day_in_words",
+    "fenced",
+    "harmless",
+    "is_fenced",
+    "is_removed",
+    "is_tenant",
+    "left_open",
+    "line_of",
+    "own_text",
+    "removed_name",
+    "space_of",
+    "table",
+    "tenant_of",
+    "width",
+]
+
+_WIDE = ("W", "F")
+_FILLED, _FREE = "█", "░"
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes: two for wide characters, none for combining ones.
+
+    Widths are those of Unicode's annex 11; what a terminal joins into one emoji counts in parts.
+    """
+    if text.isascii():
+        return len(text)
+    return sum(_width_of(character) for character in text)
+
+
+def line_of(text: str) -> str:
+    """A harmless text on one line, its white space drawn together."""
+    return " ".join(harmless(text).split())
+
+
+def harmless(text: str) -> str:
+    """A text without what could move a terminal's cursor, change its state or turn the writing around.
+
+    Line feeds and tabs stay.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_harmless, text))
+
+
+def cut(text: str, columns: int) -> str:
+    """The text if it fits, else as much of it as fits together with an ellipsis."""
+    if width(text) <= columns:
+        return text
+    kept, room = [], columns - 1
+    for character in text:
+        room -= _width_of(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip(" …") + "…" if columns > 0 else ""
+
+
+def cell(text: str, columns: int, *, right: bool = False) -> str:
+    """The text in exactly so many columns, cut or filled with spaces."""
+    shown = cut(text, columns)
+    space = " " * (columns - width(shown))
+    return space + shown if right else shown + space
+
+
+def bar(part: int, whole: int, *, scale: int, columns: int) -> str:
+    """A bar of at most `columns`: filled for `part`, free up to `whole`, where `scale` fills all of it.
+
+    Anything above 0 shows at least one mark.
+    """
+    if scale <= 0:
+        return ""
+    filled = _marks(part, scale, columns)
+    return _FILLED * filled + _FREE * max(0, _marks(whole, scale, columns) - filled)
+
+
+def table(rows: Sequence[Sequence[str]], *, right: Sequence[int] = (), gap: str = "  ") -> list[str]:
+    """Rows of cells as aligned lines; each column is as wide as its widest cell.
+
+    `right` names the columns, from 0, that are aligned to the right. Every row has the same length.
+    """
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [
+        gap.join(
+            cell(text, columns, right=number in right)
+            for number, (text, columns) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _width_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
+
+
+def _harmless(character: str) -> str:
+    category = unicodedata.category(character)
+    if category in ("Cc", "Zl", "Zp"):
+        return character if character in "\n\t" else " "
+    # Joiners hold emoji and some scripts together; the other format characters steer the display.
+    return "" if category in ("Cf", "Cs") and character not in "\u200c\u200d" else character
+
+
+def _marks(amount: int, scale: int, columns: int) -> int:
+    return min(columns, max(1, round(amount * columns / scale))) if amount > 0 else 0
+
+
+# Days in words.
+#
+# In English whatever the locale, since the words are stored and shown.
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def day_in_words(moment: datetime) -> str:
+    """The day of a moment, such as `8 May 2023`."""
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
+
+
+# The fence around text that came from memory, by which it is known again and never learned as new.
+#
+# What a context shows goes to a model, comes back in transcripts, and would be remembered a second time by
+# whoever learns from them. The fence travels with the text through every provider's layout.
+
+_OPEN, _CLOSE = "<recalled-from-memory>", "</recalled-from-memory>"
+_MARK = re.compile(r"(?<!\\)<(?=(?P<closes>/?)recalled-from-memory>)")
+
+
+def fenced(text: str) -> str:
+    """The text between two marks; marks within it are made harmless, so that it can't end the fence."""
+    harmless = _MARK.sub(r"\\<", text)
+    return f"{_OPEN}\n{harmless}\n{_CLOSE}"
+
+
+def is_fenced(text: str) -> bool:
+    """Whether all of a text, but for white space around it, came from memory."""
+    return _OPEN in text and not own_text(text).strip()
+
+
+def own_text(text: str, *, whole: bool = True) -> str:
+    """The text without what stands in fences: what may be learned from.
+
+    Where the end of a fence is missing, because somebody cut the text, all the rest counts as recalled,
+    unless the text isn't the `whole` of what was said at once but, for instance, a file.
+    """
+    if _OPEN not in text:
+        return text
+    outside, opened = _parted(text)
+    return "".join(outside) + ("" if whole or opened is None else text[opened:])
+
+
+def left_open(text: str) -> int:
+    """How many characters follow the start of a fence that nothing closes; 0 where each is closed."""
+    opened = _parted(text)[1] if _OPEN in text else None
+    return 0 if opened is None else len(text) - opened - len(_OPEN)
+
+
+def _parted(text: str) -> tuple[list[str], int | None]:
+    """What stands outside of fences, and where the fence begins that nothing closes, if there is one."""
+    outside: list[str] = []
+    end, opened = 0, None
+    for mark in _MARK.finditer(text):
+        if mark["closes"] and opened is not None:
+            end, opened = mark.start() + len(_CLOSE), None
+        elif not mark["closes"] and opened is None:
+            opened = mark.start()
+            outside.append(text[end:opened])
+    if opened is None:
+        outside.append(text[end:])
+    return outside, opened
+
+
+# The names that calls go by: which stand where none is given, and how a space's is an agent's in a store.
+#
+# They stand apart from what they name, which few calls need.
+
+DEFAULT_BUDGET: Final = 8000
+"""Tokens where neither a call nor a frame says how many, as in two of the four designs before it."""
+
+DEFAULT_FRAME: Final = "task"
+"""The frame of an assembly that names none."""
+
+DEFAULT_PROVIDER: Final = "openai"
+"""Whose layout a request has that names none."""
+
+DEFAULT_RANKER: Final = "relevance"
+"""What ranks a recall that names no ranker."""
+
+DEFAULT_SET: Final = "default"
+"""The working set that an agent has without naming one."""
+
+LONGEST_NAME: Final = 200
+"""Characters of a space's name."""
+
+_PREFIX: Final = "space:"
+
+# No agent can have it, since it is kept for spaces, and no space, since theirs don't begin with a blank.
+REMOVED: Final = f"{_PREFIX} removed "
+"""How the names of agents begin whose removal has begun; their numbers follow."""
+
+
+def tenant_of(space: str) -> str:
+    """The name of the agent that a space is in a store."""
+    return _PREFIX + checked_name(space)
+
+
+def space_of(tenant: str) -> str:
+    """The name of the space that such an agent is; the other way round."""
+    return tenant.removeprefix(_PREFIX)
+
+
+def is_tenant(agent: str) -> bool:
+    """Whether the name is kept for spaces, so that no agent may have it."""
+    return agent.startswith(_PREFIX)
+
+
+def removed_name(number: int) -> str:
+    """What an agent of this number is called from the moment on in which its removal begins."""
+    return f"{REMOVED}{number}"
+
+
+def is_removed(name: str) -> bool:
+    """Whether that is the name of an agent, or of a space, of which only rows to remove are left."""
+    return name.startswith(REMOVED)
+
+
+def checked_name(space: object) -> str:
+    """The name of a space. Raises InvalidInput for what can't be one."""
+    if not isinstance(space, str):
+        raise InvalidInput(f"space={space!r} is {type(space).__name__}; a name (str) is needed.")
+    if not 1 <= len(space) <= LONGEST_NAME or not space.isprintable() or space != space.strip():
+        shown = repr(space if len(space) <= LONGEST_NAME else space[:40] + "…")
+        raise InvalidInput(
+            f"space={shown} is no name for a space: use 1 to {LONGEST_NAME} visible characters, "
+            "with no space at either end, such as 'team'."
+        )
+    return space

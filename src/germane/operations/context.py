@@ -1,0 +1,445 @@
+"""What every operation works with: one agent's store, counter and kinds, and what is remembered
+between calls.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from threading import Lock
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from germane.errors import GermaneError, InvalidInput, StoreError
+from germane.forks import renewed
+from germane.ids import IdSequence
+from germane.kinds import Kinds
+from germane.model.context import Note
+from germane.model.learning import Evidence, Example, Judgement, LearningState, Weights
+from germane.model.memory import Outcome, Status
+from germane.model.plan import Frame, Plan, Section
+from germane.model.query import Filter, Found, Order, Query, Slice
+from germane.packing.lines import RememberedLines
+from germane.protocols import (
+    Clock,
+    Embedder,
+    FrameSelector,
+    Learning,
+    Multilingual,
+    Store,
+    Summarizer,
+    TokenCounter,
+    Validating,
+)
+from germane.ranking.learning import calibrated, fit_weights, leanings, signals_of, usefulness
+from germane.tokens import CachedCounter
+
+if TYPE_CHECKING:
+    from germane.conversation.layout import Arrangement
+    from germane.conversation.views import Tiers
+    from germane.model.conversation import Provider
+
+__all__ = [
+    "Arrangements",
+    "KnownJudgement",
+    "KnownOutcomes",
+    "KnownWeights",
+    "Session",
+    "Taught",
+    "failures",
+    "found_apart",
+    "settled_language",
+    "unknown_kinds",
+]
+
+# How work turned out with an agent's memories, as it stands at a moment.
+
+
+class KnownOutcomes:
+    """The leanings of the latest outcomes seen, by agent. Threads may share it: at worst one reads twice.
+
+    They are never stored: what a purge removed has no part in them from then on.
+    """
+
+    __slots__ = ("_evidence", "_leanings")
+
+    def __init__(self) -> None:
+        self._evidence: dict[str, Evidence] = {}
+        self._leanings: dict[str, tuple[int, datetime, Mapping[str, float]]] = {}
+
+    def of(self, store: Store, agent: str, *, now: datetime) -> Mapping[str, float]:
+        """How each memory leans by its outcomes, from -1 to 1, as of the last full hour."""
+        if not isinstance(store, Validating):
+            return {}
+        known = self._evidence.get(agent)
+        evidence = store.evidence(agent, known=None if known is None else known.stamp) or known
+        if evidence is None:
+            return {}
+        self._evidence[agent] = evidence
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        made = self._leanings.get(agent)
+        if made is None or made[:2] != (evidence.stamp, hour):
+            # Nothing fades within an hour that anybody could tell, so the same answer serves all of it.
+            made = self._leanings[agent] = (
+                evidence.stamp,
+                hour,
+                leanings(evidence.attested, now=hour),
+            )
+        return made[2]
+
+
+# How well an agent judges itself, read anew when its memory has changed.
+
+_ALL: Final = 10**9
+_SAY_NOTHING: Final = (Outcome.PENDING, Outcome.ABANDONED)
+_ANY: Final = Filter(statuses=())
+
+
+class KnownJudgement:
+    """The latest judgement, by agent. Threads may share it: at worst decisions are read twice.
+
+    It is never stored, and holds while a search gives the stamp of the one that brought it. It counts the
+    decisions that the caller's filter admits, whatever its time range and statuses; one by a filter that
+    says whose or which they are holds for no other call.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[int, ...], Judgement]] = {}
+
+    def sought(self, agent: str, kinds: Kinds, where: Filter) -> Slice | None:
+        """What a search has to bring besides for `told`: all decisions that stand, archived ones included.
+
+        None where there are none, or the latest judgement may still hold: what else is searched for says
+        whether it does.
+        """
+        if _binds(where) is None and agent in self._known:
+            return None
+        return _decisions(kinds, where)
+
+    def told(self, agent: str, found: Found, place: int, where: Filter) -> Judgement:
+        """The judgement by what the slice at that place brought.
+
+        It is that of `engine.calibration()` where the filter excludes none.
+        """
+        shared = _binds(where) is None
+        known = self._known.get(agent) if shared else None
+        if known is not None and known[0] == found.stamp:
+            return known[1]
+        own = (one.memory for one in found.slices[place] if one.memory.agent == agent)
+        judgement = calibrated(sorted(own, key=lambda memory: memory.ref))
+        if found.stamp is not None and shared:
+            self._known[agent] = found.stamp, judgement
+        return judgement
+
+    def of(
+        self, store: Store, agent: str, kinds: Kinds, where: Filter, *, found: Found | None = None
+    ) -> Judgement:
+        """The judgement, by a search of its own unless what was `found` says that the latest still holds."""
+        known = self._known.get(agent) if _binds(where) is None else None
+        if known is not None and found is not None and known[0] == found.stamp:
+            return known[1]
+        decisions = _decisions(kinds, where)
+        if decisions is None:
+            return calibrated(())
+        return self.told(agent, store.search(agent, Query(slices=(decisions,))), 0, where)
+
+
+def _decisions(kinds: Kinds, where: Filter) -> Slice | None:
+    deciding = tuple(kind.name for kind in kinds if kind.lifecycle == "decision")
+    standing = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED), without=_SAY_NOTHING)
+    # A search keeps in memory what it has read, where a listing reads all decisions every time.
+    return (
+        Slice(kinds=deciding, order=Order.NEWEST, where=standing, also=_binds(where), limit=_ALL)
+        if deciding
+        else None
+    )
+
+
+def _binds(where: Filter) -> Filter | None:
+    """What a filter says of whose or which memories these are; None where it says nothing of it."""
+    said = replace(where, when=None, statuses=(), without=())
+    return None if said == _ANY else said
+
+
+# The weights that an agent has learned, fitted when its examples have changed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """What use has taught: the weights of the parts of scores, and how useful single memories were.
+
+    Usefulness is counted always, weights are fitted while the agent learns.
+    """
+
+    weights: Weights | None = None
+    usefulness: Mapping[str, float] = field(default_factory=dict)
+
+
+_NOTHING = Taught()
+
+
+class KnownWeights:
+    """What the latest examples seen have taught. Threads may share it: at worst weights are fitted twice.
+
+    It is never stored: what a purge removed has no part in it from then on.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[LearningState, Taught] | None = None
+
+    def of(self, store: Store, agent: str, state: LearningState | None = None) -> Weights | None:
+        """The weights that apply to an agent's scores; None while learning is off or nothing is learned."""
+        return self.taught(store, agent, state).weights
+
+    def taught(self, store: Store, agent: str, state: LearningState | None = None) -> Taught:
+        """All that applies to an agent's scores, as of the `state` that a search saw, or as it is now."""
+        if not isinstance(store, Learning):
+            return _NOTHING
+        state = store.settle_learning(agent, None) if state is None else state
+        known = self._known
+        if known is None or known[0] != state:
+            # Read after the stamp: newer examples than it says are fitted again, older ones never kept.
+            examples = store.examples(agent) if state.stamp else ()
+            fitted = fit_weights(_weighable(examples)) if state.on else None
+            weights = fitted if fitted is not None and fitted.contexts else None
+            taught = Taught(weights=weights, usefulness=usefulness(examples))
+            known = self._known = (state, taught)
+        return known[1]
+
+    def known(self, state: LearningState) -> tuple[Weights | None] | None:
+        """The weights that apply while learning stands so; None where examples have to be read first."""
+        known = self._known
+        if known is not None and known[0] == state:
+            return (known[1].weights,)
+        return None if state.on and state.stamp else (None,)
+
+
+def _weighable(examples: Iterable[Example]) -> Iterator[Example]:
+    """The examples with those of their parts that have weights; a working set's have none."""
+    for example in examples:
+        parts = signals_of(example.parts)
+        if parts:
+            yield replace(example, parts=parts)
+
+
+# The language of an agent's words.
+
+_ENGLISH = "english"
+
+
+def settled_language(store: Store, agent: str, given: str | None) -> str:
+    """The language that an agent's words are in from now on: the one given, or the one that the store keeps.
+
+    Raises InvalidInput for a language without a stemmer, or that the store can't index.
+    """
+    if isinstance(store, Multilingual):
+        return store.settle_language(agent, given)
+    if given not in {None, _ENGLISH}:
+        raise InvalidInput(
+            f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
+            "Leave the language out, or give the store a method settle_language (germane.Multilingual)."
+        )
+    return _ENGLISH
+
+
+# Kinds that a filter asks for and nobody knows: most often a slip, which finds nothing and says little.
+
+_ANY_STATUS = tuple(Status)
+
+
+def unknown_kinds(sessions: Sequence[Session], where: Filter) -> tuple[Note, ...]:
+    """A note for each kind of a filter that is neither registered nor stored, with the one that is nearest.
+
+    The stores are only asked about kinds that aren't registered. Where the filter says more of whose or
+    which memories these are, only kinds of those are stored, and only registered ones are near.
+    """
+    among = replace(where, kinds=(), when=None, statuses=_ANY_STATUS, without=())
+    unregistered = [kind for kind in dict.fromkeys(where.kinds) if kind not in sessions[0].kinds]
+    unknown = [
+        kind for kind in unregistered if not any(_is_stored(session, kind, among) for session in sessions)
+    ]
+    if not unknown:
+        return ()
+    known = {kind.name for kind in sessions[0].kinds}
+    if among == Filter(statuses=_ANY_STATUS):
+        known.update(*(session.store.stats(session.agent).by_kind for session in sessions))
+    return tuple(
+        Note(
+            code="unknown_kind",
+            text=f"No memory is of kind {kind!r}, and no such kind is registered{_nearest(kind, known)}",
+        )
+        for kind in unknown
+    )
+
+
+def _is_stored(session: Session, kind: str, among: Filter) -> bool:
+    return bool(session.store.find(session.agent, replace(among, kinds=(kind,)), limit=1))
+
+
+def _nearest(kind: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - Only a slip needs it.
+
+    near = get_close_matches(kind.casefold(), sorted(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else "."
+
+
+# Searches a store so that what can't be found for one section leaves the others as they are.
+
+
+def found_apart(store: Store, agent: str, query: Query) -> Found:
+    """What a search finds; where it fails, what each of its slices finds alone, in a snapshot each.
+
+    `Found.failed` holds the error of each slice that fails by itself. Raises the first error where all do,
+    and whatever says that the question is at fault.
+    """
+    try:
+        return store.search(agent, query)
+    except Exception as error:  # A store of the caller's own may fail in any way.
+        if _is_the_callers(error) or len(query.slices) == 1:
+            raise
+        found: list[Found] = []
+        failed: dict[int, Exception] = {}
+        for place, part in enumerate(query.slices):
+            try:
+                found.append(store.search(agent, replace(query, slices=(part,))))
+            except Exception as alone:  # noqa: BLE001 - As above; it is told of, or raised for what is vital.
+                found.append(Found(slices=((),), by_relevance=False))
+                failed[place] = alone
+        if len(failed) == len(query.slices):
+            raise
+        return Found(
+            slices=tuple(one.slices[0] for one in found),
+            lexical_bound=max(one.lexical_bound for one in found),
+            window_bound=max(one.window_bound for one in found),
+            stored=max(one.stored for one in found),
+            admitted=max(one.admitted for one in found),
+            by_relevance=any(one.by_relevance for one in found),
+            failed=failed,
+        )
+
+
+def failures(plan: Plan, found: Found, kinds: Kinds) -> Sequence[Note]:
+    """A note for each section that could not be searched.
+
+    Raises the error of one whose memories may have to stand in the context, of what was pinned, and of the
+    first where all failed: what nobody could look for must not be missing without a word.
+    """
+    sections = [section for section in plan.sections if section.gathers]
+    notes: list[Note] = []
+    for place, error in sorted(found.failed.items()):
+        section = sections[place] if place < len(sections) else None
+        alone = len(found.failed) >= len(sections)
+        if section is None or alone or section.required or section.required_kinds or _strict(section, kinds):
+            raise error
+        notes.append(
+            Note(
+                code="section_failed",
+                text=f"Section {section.name!r} could not be searched and is empty: "
+                f"{type(error).__name__}: {error}",
+            )
+        )
+    return notes
+
+
+def _is_the_callers(error: Exception) -> bool:
+    return isinstance(error, GermaneError) and not isinstance(error, StoreError)
+
+
+def _strict(section: Section, kinds: Kinds) -> bool:
+    """Whether memories that no budget may drop could stand there; without kinds of its own, any could."""
+    names = section.kinds or tuple(kinds.by_name)
+    return any(name in kinds and kinds.require(name).strict for name in names)
+
+
+# The arrangements made last, so that a conversation that grows is arranged and counted once.
+#
+# It changes no result: an arrangement follows the messages that it is given, and what is hidden or removed
+# leaves it then.
+
+_MOST: Final = 4
+_Key: TypeAlias = "tuple[str, str, Provider, str, Tiers]"
+
+
+class Arrangements:
+    """Arrangements of a few conversations, and a counter for each name. Threads may share it."""
+
+    __slots__ = ("_counters", "_lock", "_made", "_process")
+
+    def __init__(self) -> None:
+        self._made: OrderedDict[_Key, Arrangement] = OrderedDict()
+        self._counters: dict[str, tuple[TokenCounter, CachedCounter]] = {}
+        self._lock = renewed(Lock())
+        self._process = os.getpid()
+
+    def of(
+        self, agent: str, session: str | None, provider: Provider, counter: TokenCounter, tiers: Tiers
+    ) -> Arrangement:
+        """The arrangement of a conversation; without a session a new one, which nobody keeps."""
+        from germane.conversation.layout import Arrangement  # noqa: PLC0415 - Most agents send nothing.
+
+        counting = self._counting(counter)
+        if session is None:
+            return Arrangement(provider, counting, tiers)
+        key = (agent, session, provider, counter.name, tiers)
+        with self._lock:
+            if self._process != os.getpid():
+                # A thread of the parent may have been at work on any of them.
+                self._made.clear()
+                self._process = os.getpid()
+            known = self._made.pop(key, None)
+            if known is None or known.counter is not counting:
+                known = Arrangement(provider, counting, tiers)
+            self._made[key] = known
+            while len(self._made) > _MOST:
+                self._made.popitem(last=False)
+            return known
+
+    def _counting(self, counter: TokenCounter) -> CachedCounter:
+        """The counter with a memory; the same one for the same counter."""
+        if isinstance(counter, CachedCounter):
+            return counter
+        with self._lock:
+            known = self._counters.get(counter.name)
+            if known is None or known[0] is not counter:
+                known = self._counters[counter.name] = (counter, CachedCounter(counter))
+            return known[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An agent's side of a store. The engine makes one and hands it to each verb.
+
+    `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
+    `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
+    `lines` remembers how memories look in a context and what they cost there, by `counter`;
+    `known_weights` what use has taught, `known_outcomes` how work turned out, `known_judgement` how well the
+    agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
+    the ledger unless a call says otherwise; `timer` tells the seconds for it.
+    """
+
+    agent: str
+    store: Store
+    counter: TokenCounter
+    kinds: Kinds
+    clock: Clock
+    ids: IdSequence
+    embedder: Embedder | None = None
+    set_aside: str = ""
+    summarizer: Summarizer | None = None
+    language: str = "english"
+    frames: tuple[Frame, ...] = ()
+    frame_selector: FrameSelector | None = None
+    lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
+    known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
+    records: bool = False
+    timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
+    arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
+    known_outcomes: KnownOutcomes = field(default_factory=KnownOutcomes, repr=False, compare=False)
+    known_judgement: KnownJudgement = field(default_factory=KnownJudgement, repr=False, compare=False)

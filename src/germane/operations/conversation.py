@@ -1,0 +1,552 @@
+"""conversation: the log of a session, what of it to show, and what a question needs no memory for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from germane.conversation import formats
+from germane.conversation.compaction import cost_by
+from germane.conversation.formats import Payload, as_provider, read_message, read_messages, write_messages
+from germane.conversation.formats.parts import in_parts, in_words, named, names_of_calls
+from germane.conversation.groups import (
+    WEIGHTS,
+    RecencyScope,
+    current_of,
+    derive_query,
+    groups_of,
+    placed,
+    prompt_of,
+    ranked,
+    window,
+    with_earlier,
+)
+from germane.conversation.views import RecallLimits, Tiers, anchored, tiering
+from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
+from germane.model.context import Reason
+from germane.model.conversation import (
+    Anchored,
+    Append,
+    Cost,
+    DerivedQuery,
+    Group,
+    GroupScores,
+    LastGroups,
+    Message,
+    OpaquePart,
+    Provider,
+    PurgeMessages,
+    RemoveGroup,
+    RemoveMessage,
+    Selection,
+    SetAnchor,
+    SetHidden,
+    ToolCall,
+    ToolResult,
+)
+from germane.model.memory import as_utc
+from germane.model.query import Candidate
+from germane.operations.context import Session
+from germane.operations.inputs import checked_count, checked_moment, checked_text, checking_verbs
+from germane.protocols import Conversing, TokenCounter
+from germane.retrieval.quality import english_idf
+from germane.retrieval.tokenizer import query_terms, term_hash
+from germane.stores.location import Glancing
+from germane.tokens import CachedCounter, get_counter, spendable
+
+__all__ = [
+    "CONTAINED",
+    "Call",
+    "Conversation",
+    "Result",
+    "append",
+    "asked",
+    "conversation",
+    "conversing",
+    "derived",
+    "matched",
+    "message_of",
+    "said_already",
+]
+
+
+def conversing(session: Session) -> Conversing:
+    """The store as one that keeps conversations. Raises InvalidInput where it doesn't."""
+    if not isinstance(session.store, Conversing):
+        raise InvalidInput(
+            f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
+            "germane.protocols.Conversing. Use a SQLite store, or add them."
+        )
+    return session.store
+
+
+def conversation(session: Session, name: str) -> Conversation:
+    """The conversation of that name. Raises InvalidInput for an empty name, or a store that keeps none."""
+    if not checked_text(name, name="session").strip():
+        raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
+    return Conversation(session, name, conversing(session))
+
+
+@checking_verbs
+class Conversation:
+    """One session's messages, in the order in which they were appended, and views of them.
+
+    Groups are named by id or given as they are. What is hidden or removed is in no view.
+    """
+
+    def __init__(self, session: Session, name: str, log: Conversing) -> None:
+        self._session = session
+        self._name = name
+        self._log = log
+
+    @property
+    def session(self) -> str:
+        """The name of the conversation."""
+        return self._name
+
+    @property
+    def agent(self) -> str:
+        """Whose conversation it is."""
+        return self._session.agent
+
+    def append(
+        self,
+        message: str | Mapping[str, Any] | Message,
+        content: str | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        tool_calls: Sequence[Call] = (),
+        tool_results: Sequence[Result] = (),
+        provider: str | Provider | None = None,
+        group: str | Group | None = None,
+        created_at: datetime | None = None,
+    ) -> Message:
+        """Add a message at the end: a role with what was said, or a whole one in a provider's layout.
+
+        A user's message opens a group unless one is named; what answers it joins it, and results join
+        their calls. `provider` names the layout, which is found out otherwise; beside a role it says
+        whose the tool traffic is. Raises InvalidInput for what is no message.
+        """
+        given = message_of(message, content, tool_calls, tool_results, as_provider(provider))
+        return append(self._session, self._log, self._name, [given], group=_id_of(group), at=created_at)[0]
+
+    def extend(
+        self,
+        messages: Iterable[Mapping[str, Any] | Message] | Mapping[str, Any],
+        *,
+        provider: str | Provider | None = None,
+    ) -> tuple[Message, ...]:
+        """Add many messages, all or none: a list, or a request with what stands beside its messages.
+
+        Raises InvalidInput, naming the message by its number, for what is none.
+        """
+        given: Any = messages if isinstance(messages, Mapping) else list(messages)
+        if isinstance(given, list) and any(isinstance(each, Message) for each in given):
+            read = tuple(message_of(each, None, (), (), as_provider(provider)) for each in given)
+        else:
+            read = read_messages(given, provider)
+        return append(self._session, self._log, self._name, read)
+
+    def messages(self, *, hidden: bool = False) -> tuple[Message, ...]:
+        """All messages in order; those of hidden groups as well, if asked."""
+        return self._log.messages(self.agent, self._name, hidden=hidden)
+
+    def groups(self, *, hidden: bool = False) -> tuple[Group, ...]:
+        """All groups in the order in which they were opened; the hidden ones as well, if asked."""
+        return groups_of(self.messages(hidden=hidden), hidden=hidden)
+
+    def current(self) -> Group | None:
+        """The group being formed: the one that was opened last. None before the first."""
+        groups = self.groups()
+        return groups[-1] if groups else None
+
+    def hide(self, group: str | Group) -> Group:
+        """Take a group out of every view; it stays stored. Raises NotSaid."""
+        return self._set_hidden(group, hidden=True)
+
+    def unhide(self, group: str | Group) -> Group:
+        """Put a hidden group back in its place. Raises NotSaid."""
+        return self._set_hidden(group, hidden=False)
+
+    def remove(self, group: str | Group) -> Group:
+        """Delete a group, and return what it was. Raises NotSaid."""
+        name = _required_id(group)
+        gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
+        return Group(id=name, messages=gone)
+
+    def remove_message(self, message_id: str) -> Message:
+        """Delete one message, and return what it was. Raises NotSaid."""
+        return self._log.converse(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
+
+    def undo(self) -> Group | None:
+        """Delete the current group, and return what it was; None where there is none."""
+        current = self.current()
+        return None if current is None else self.remove(current)
+
+    def purge(self, group: str | Group | None = None, *, confirm: bool = False) -> int:
+        """Delete a group, or the whole conversation and its anchors, and every trace of their text.
+
+        Returns how many messages went. It rewrites the file and can't be undone, so it needs
+        `confirm=True`. Raises PurgeNotConfirmed or NotSaid.
+        """
+        if confirm is not True:
+            raise PurgeNotConfirmed
+        return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
+
+    def anchor(self, name: str, text: str) -> None:
+        """Keep a text outside any window, in place of the one of the same name; an empty one removes it.
+
+        `state` and `scratchpad` are two names that agents use; each text stays a block of its own.
+        """
+        if not checked_text(name, name="name").strip():
+            raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
+        checked_text(text, name="text")
+        self._log.converse(self.agent, self._name, [SetAnchor(name=name, text=text)])
+
+    def anchors(self) -> Mapping[str, str]:
+        """The texts that stand outside any window, by name."""
+        return self._log.anchors(self.agent, self._name)
+
+    def expand(self, message_id: str) -> str | list[dict[str, Any]]:
+        """The whole of a message, where a view has cut it. Raises NotSaid, for a hidden one too.
+
+        It is a text. A message with images, files and the like is a list of content parts instead: its words
+        as parts of type "text", and what has no text as it was given, in its provider's form.
+        """
+        message = self._log.message(self.agent, message_id)
+        if message is None or message.session != self._name or message.hidden:
+            raise NotSaid("message", message_id, self._name)
+        names: dict[str, str] = {}
+        if message.results:
+            for each in self.messages():
+                names |= names_of_calls(each)
+        content = (*message.parts, *(part for result in message.results for part in result.content))
+        if any(isinstance(part, OpaquePart) and named(part) for part in content):
+            return in_parts(message, names)
+        return in_words(message, names)
+
+    def payload(self, provider: str | Provider, messages: Iterable[Message] | None = None) -> Payload:
+        """Messages as a provider takes them; all visible ones unless a view's are given.
+
+        What came from another provider keeps its text and loses its tool traffic.
+        """
+        return write_messages(self.messages() if messages is None else messages, provider)
+
+    def window(
+        self,
+        groups: int = 0,
+        *,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        tiers: Tiers | None = None,
+    ) -> Selection:
+        """The last `groups` groups (0 all, -1 none), of at most `budget` tokens; what binds first, binds.
+
+        System messages and those of no group are kept besides. `tiers` shortens tool results.
+        Raises BudgetTooSmall and InvalidInput.
+        """
+        end = self._end(groups)
+        messages = self.messages() if end is None else end.messages
+        shown = _shown(messages, tiers)
+        cost, most = self._cost(budget, counter, shown)
+        found = _of(shown, window(messages, groups=groups, budget=most, cost=cost))
+        return found if end is None else with_earlier(found, end.opened)
+
+    def ranked(
+        self,
+        groups: int = 0,
+        *,
+        query: str | None = None,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        recency_scope: RecencyScope = "all",
+        counts_current: bool = True,
+        depth: int | None = None,
+        weights: Sequence[float] = WEIGHTS,
+        tiers: Tiers | None = None,
+    ) -> Selection:
+        """The best `groups` groups (0 all, -1 the current alone) for a query, in their order.
+
+        The query is the latest prompt unless one is given; one that says nothing ranks by recency
+        alone. `weights` are those of words and recency. `recency_scope="matched"`, `counts_current=False`
+        and `depth=20` select as std_slop does; see `germane.conversation.groups`. Raises BudgetTooSmall
+        and InvalidInput.
+        """
+        messages = self.messages()
+        found = asked(self._session, self._log, self._name, messages, query)
+        shown = _shown(messages, tiers)
+        cost, most = self._cost(budget, counter, shown)
+        best = ranked(
+            messages,
+            None if found is None else found.scores,
+            groups=groups,
+            budget=most,
+            cost=cost,
+            recency_scope=recency_scope,
+            counts_current=counts_current,
+            depth=depth,
+            weights=weights,
+        )
+        return _of(shown, best)
+
+    def anchored(
+        self,
+        groups: int = 5,
+        *,
+        query: str | None = None,
+        budget: int | None = None,
+        counter: str | TokenCounter | None = None,
+        recall: RecallLimits | None = None,
+        tiers: Tiers | None = None,
+    ) -> Anchored:
+        """The last `groups` groups unbroken, and beside them anchors and what is recalled from before.
+
+        What is searched for is the latest prompt, or a query that is given, and where that says too
+        little the topic of the exchanges before it. Tool results are cut to `tiers`. Raises
+        BudgetTooSmall and InvalidInput.
+        """
+        messages = self.messages()
+        shown = _shown(messages, tiers or Tiers())
+        wanted = derived(self._session, messages, query)
+        scores = matched(self._session, self._log, self._name, wanted)
+        cost, most = self._cost(budget, counter, shown)
+        found = anchored(
+            messages,
+            scores,
+            groups=groups,
+            budget=most,
+            cost=cost,
+            anchors=self.anchors(),
+            query=wanted,
+            recall=recall,
+            tiers=tiers,
+        )
+        return replace(found, window=_of(shown, found.window))
+
+    def __repr__(self) -> str:
+        return f"<germane.Conversation session={self._name!r} agent={self.agent!r}>"
+
+    def _set_hidden(self, group: str | Group, *, hidden: bool) -> Group:
+        name = _required_id(group)
+        moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
+        return Group(id=name, messages=moved)
+
+    def _end(self, groups: int) -> LastGroups | None:
+        """What a window of so many groups needs, where the store can read it without the rest."""
+        if type(groups) is not int or groups < 1 or not isinstance(self._log, Glancing):
+            return None
+        return self._log.last_groups(self.agent, self._name, groups)
+
+    def _cost(
+        self, budget: int | None, counter: str | TokenCounter | None, shown: Callable[[Message], Message]
+    ) -> tuple[Cost, int | None]:
+        """What a message costs as it is shown, and what the budget leaves to spend by an inexact counter."""
+        counts = self._session.counter if counter is None else CachedCounter(get_counter(counter))
+        cost = cost_by(counts)
+        most = None if budget is None else spendable(checked_count(budget, name="budget"), counts)
+        return (lambda message: cost(shown(message))), most
+
+
+def _shown(messages: Sequence[Message], tiers: Tiers | None) -> Callable[[Message], Message]:
+    """What shortens a message's results where it is shown; without tiers each is shown as it is."""
+    if tiers is None:
+        return lambda message: message
+    return tiering(messages, active=current_of(messages), tiers=tiers)
+
+
+def _of(shown: Callable[[Message], Message], selection: Selection) -> Selection:
+    return replace(selection, messages=tuple(map(shown, selection.messages)))
+
+
+def _id_of(group: str | Group | None) -> str | None:
+    if group is None:
+        return None
+    name = group.id if isinstance(group, Group) else checked_text(group, name="group")
+    if not name:
+        raise InvalidInput("group='' names no group: name one, or leave it out to have it found.")
+    return name
+
+
+def _required_id(group: str | Group) -> str:
+    name = _id_of(group)
+    if name is None:
+        raise InvalidInput("group=None names no group: name one, such as conversation.current().")
+    return name
+
+
+# Appends messages to a conversation's log: reads what is given, and finds each one's group.
+
+Call: TypeAlias = ToolCall | Mapping[str, Any]
+"""A call, as itself or as an object with `id`, `name` and `arguments`."""
+
+Result: TypeAlias = ToolResult | Mapping[str, Any]
+"""A result, as itself or as an object with `call_id`, `content` and maybe `is_error`."""
+
+
+def message_of(
+    message: str | Mapping[str, Any] | Message,
+    content: str | Sequence[Mapping[str, Any]] | None,
+    tool_calls: Sequence[Call],
+    tool_results: Sequence[Result],
+    provider: Provider | None,
+) -> Message:
+    """The message that was given in one of the forms that `append` takes. Raises InvalidInput."""
+    if not isinstance(message, str):
+        if content is not None or tool_calls or tool_results:
+            raise InvalidInput(
+                "A whole message was given and more beside it. Put all into the message, or name a role."
+            )
+        return message if isinstance(message, Message) else read_message(message, provider)
+    fields: dict[str, Any] = {"role": message, "tool_calls": tool_calls, "tool_results": tool_results}
+    if content is not None:
+        fields["content"] = content
+    given = formats.read_plain({name: value for name, value in fields.items() if value != ()})
+    if not given.parts:
+        raise InvalidInput(
+            f"A message of the role {message!r} was given without content, calls or results. Give any."
+        )
+    return given if provider is None else given.evolve(provider=provider)
+
+
+def append(
+    session: Session,
+    log: Conversing,
+    name: str,
+    messages: Sequence[Message],
+    *,
+    group: str | None = None,
+    at: datetime | None = None,
+) -> tuple[Message, ...]:
+    """Store messages at the end of a conversation, each under an id of its own, and return them as stored."""
+    if not messages:
+        return ()
+    now = as_utc(session.clock(), name="clock")
+    moment = None if at is None else checked_moment(at, name="created_at")
+    new = [
+        message.evolve(
+            id=session.ids.next(now),
+            group=group if group is not None else message.group,
+            created_at=moment or message.created_at or now,
+            hidden=False,
+        )
+        for message in messages
+    ]
+    # Only a result needs what was said before: it belongs to the group of its call.
+    returns = any(message.results and message.group is None for message in new)
+    earlier = log.messages(session.agent, name, hidden=True) if returns else ()
+    joined = placed(new, earlier)
+    return log.converse(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
+
+
+# Asks a conversation's log which groups a prompt has to do with.
+
+_USUAL_RARITY = 6.5
+"""What a term counts in a language whose words nobody has counted: a fairly telling one."""
+
+
+def asked(
+    session: Session, log: Conversing, name: str, messages: Sequence[Message], query: str | None
+) -> GroupScores | None:
+    """How well the groups match a query, or the latest prompt; None when it says nothing."""
+    groups = groups_of(messages)
+    text = checked_text(query, name="query") if query is not None else prompt_of(groups[-1]) if groups else ""
+    terms = query_terms(text, language=session.language)
+    return log.match_groups(session.agent, name, terms) if terms else None
+
+
+def derived(session: Session, messages: Sequence[Message], query: str | None) -> DerivedQuery:
+    """What to search for: the query's own terms, or what the latest prompt goes on about."""
+    terms_of = partial(query_terms, language=session.language)
+    if query is not None:
+        return DerivedQuery(prompt=query, own=terms_of(checked_text(query, name="query")))
+    rarity = _rarity if session.language == "english" else _usual
+    return derive_query(messages, terms_of=terms_of, rarity=rarity)
+
+
+def matched(session: Session, log: Conversing, name: str, query: DerivedQuery) -> GroupScores:
+    """How well the groups match a query; a carried term counts half of one that was said."""
+    own = log.match_groups(session.agent, name, query.own)
+    if not query.carried:
+        return own
+    carried = log.match_groups(session.agent, name, query.carried)
+    both = {**carried.scores, **own.scores}
+    return GroupScores(
+        scores={group: own.scores.get(group, 0) + carried.scores.get(group, 0) // 2 for group in both},
+        bound=own.bound + carried.bound // 2,
+    )
+
+
+def _rarity(terms: Sequence[str]) -> Sequence[float]:
+    if not terms:
+        return ()
+    found: list[float] = (
+        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
+    )
+    return found
+
+
+def _usual(terms: Sequence[str]) -> Sequence[float]:
+    return [_USUAL_RARITY] * len(terms)
+
+
+# Finds memories that stand in the running conversation already.
+
+CONTAINED = 0.8
+"""The share of what a memory says, by its words, that one message has to have for the memory to be said."""
+
+_LINES = 3
+_LONGEST = 20_000
+
+
+def said_already(
+    candidates: Iterable[Candidate], conversation: str | Conversation, *, language: str
+) -> Mapping[str, Reason]:
+    """The ids of the candidates that the conversation contains, each with that reason.
+
+    It is the memory that has to be contained in what was said, never the other way around: a short
+    message hides no long memory. Measured are the memory's distinct terms, each by its information in
+    English, within one message, or within three lines of a text: words scattered over a long talk say
+    nothing together. Raises InvalidInput for what is neither a text nor a conversation.
+    """
+    pieces = [frozenset(query_terms(piece, language=language)) for piece in _pieces(conversation)]
+    everything = frozenset[str]().union(*pieces)
+    found: dict[str, Reason] = {}
+    for candidate in candidates:
+        terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
+        if not terms:
+            continue
+        weights = dict(zip(terms, _weights(terms, language), strict=True))
+        least = CONTAINED * sum(weights.values())
+        # Nearly nothing stands in the whole of a conversation, and that is asked once.
+        if _held(weights, everything) >= least and any(_held(weights, piece) >= least for piece in pieces):
+            found[candidate.memory.ref] = Reason.SAID
+    return found
+
+
+def _pieces(conversation: str | Conversation) -> list[str]:
+    if not isinstance(conversation, str | Conversation):
+        raise InvalidInput(
+            f"conversation={type(conversation).__name__} can't be read. Pass what was said as one text, or "
+            "what engine.conversation(...) gives."
+        )
+    if not isinstance(conversation, str):
+        return [message.own_text for message in conversation.messages()]
+    lines = [line for line in checked_text(conversation, name="conversation").splitlines() if line.strip()]
+    return ["\n".join(lines[start : start + _LINES]) for start in range(max(1, len(lines) - _LINES + 1))]
+
+
+def _held(weights: Mapping[str, float], piece: frozenset[str]) -> float:
+    return sum(weight for term, weight in weights.items() if term in piece)
+
+
+def _weights(terms: Sequence[str], language: str) -> Sequence[float]:
+    if language != "english":
+        return [1.0] * len(terms)
+    weights: list[float] = (
+        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
+    )
+    return weights

@@ -1,0 +1,427 @@
+"""From a draft to a memory: its renditions, whether it is worth keeping, and how it is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from germane.errors import InvalidInput, NotFound, NotWorthKeeping, StaleRevision
+from germane.kinds import Kind, subject_of
+from germane.lifecycle import NEARLY_IDENTICAL, first_stage
+from germane.model.change import Applied, Insert
+from germane.model.memory import (
+    Doubt,
+    Draft,
+    Memory,
+    Outcome,
+    Remembered,
+    Renditions,
+    Scope,
+    Standing,
+    Status,
+    Trust,
+    day_of,
+)
+from germane.model.query import Filter, Query, Slice, TimeRange
+from germane.operations.context import Session
+from germane.operations.inputs import (
+    checked_content,
+    checked_flag,
+    checked_json,
+    checked_moment,
+    checked_number,
+    checked_tags,
+    checked_text,
+    checked_word,
+    embed_texts,
+    vectors_to_store,
+)
+from germane.operations.read import get, head_of, store_version, told_outdated
+from germane.ranking.similarity import could_be_same, normalised
+from germane.renditions import OUTCOMES, renditions_of, with_outcomes
+from germane.retrieval.quality import doubt_about
+from germane.retrieval.tokenizer import query_terms
+from germane.tokens import uncached
+
+__all__ = [
+    "DOUBT",
+    "Quality",
+    "adopt",
+    "content_hash_of",
+    "draft_of",
+    "given_in",
+    "keep",
+    "memory_of",
+    "renew_renditions",
+    "updated",
+    "weighed",
+]
+
+_BATCH = 1000
+"""Memories per transaction: large enough to be fast, small enough to let other writers in."""
+
+# Made once: `json.dumps` makes one for each call that doesn't want ASCII.
+_in_json = json.JSONEncoder(ensure_ascii=False).encode
+
+_APPLIED = ("tags", "outcome", "importance", "confidence", "pinned")
+"""What saying a known text again may change."""
+
+_TRIES = 20
+"""Somebody else may revise the memory meanwhile; nobody does so twenty times in a row."""
+
+_NOTHING_GIVEN: Mapping[str, frozenset[str]] = MappingProxyType({})
+
+_NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
+
+
+def keep(
+    session: Session,
+    memories: Sequence[Memory],
+    *,
+    revive: bool = True,
+    given: Mapping[str, frozenset[str]] = _NOTHING_GIVEN,
+    at: datetime | None = None,
+) -> tuple[Remembered, ...]:
+    """Store new memories as what somebody says now: what was forgotten or superseded stands again.
+
+    `given` says by id which fields the caller has set; where the text is known, they are applied to it.
+    Without `revive` they are what an import came across: what is known stays as it is. `at` is the moment of
+    storing, where the times of the memories are those of their sources.
+    """
+    named = None if revive else {one for one, fields in given.items() if "created_at" in fields}
+    stored = tuple(_stored(session, memories, revive=revive, at=at, dated=named))
+    if not revive:
+        return stored
+    # The same memory may stand in a batch several times, and is counted before it is updated.
+    seen = {one.memory.version_id: one.memory.seen_count for one in stored}
+    latest: dict[str, Memory] = {}
+    told: list[Remembered] = []
+    for one, memory in zip(stored, memories, strict=True):
+        fields = given.get(memory.id, frozenset())
+        known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
+        now = replace(one, memory=known) if fields and not one.created else one
+        told.append(_said_again(session, now, memory, fields, at=at))
+        latest[one.memory.id] = told[-1].memory if told[-1].updated else known
+    return tuple(told)
+
+
+def given_in(draft: Draft) -> frozenset[str]:
+    """The fields of a draft that matter to a memory which says the same already."""
+    fields = {name: getattr(draft, name) for name in (*_APPLIED, "created_at")}
+    return frozenset(name for name, value in fields.items() if value is not None and value is not False)
+
+
+def adopt(
+    session: Session, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
+) -> tuple[Remembered, ...]:
+    """Store whole memories as they are, ids, versions and times included: what an export holds.
+
+    `standings` says by `Memory.ref` what is counted of their lives. What is there already stays as it is.
+    """
+    held = [memory.evolve(agent=session.agent) for memory in memories]
+    return tuple(_stored(session, held, revive=False, standings=standings or {}))
+
+
+def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
+    """A draft from any of the forms that are accepted: itself, a text, or a mapping of its fields."""
+    if isinstance(draft, Draft):
+        return draft
+    if isinstance(draft, str):
+        return Draft(content=draft)
+    if not isinstance(draft, Mapping):
+        raise InvalidInput(
+            f"{type(draft).__name__} can't be remembered. "
+            "Pass a text, a germane.Draft, or a mapping of its fields."
+        )
+    known = {field.name for field in fields(Draft)}
+    unknown = sorted(set(draft) - known)
+    if unknown or "content" not in draft:
+        raise InvalidInput(
+            f"A memory needs 'content' and may have {', '.join(sorted(known - {'content'}))}; "
+            f"this one has {', '.join(map(repr, draft))}. Put anything else under 'metadata'."
+        )
+    return Draft(**draft)
+
+
+def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
+    """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
+    kind = session.kinds.require(draft.kind)
+    content = checked_content(draft.content)
+    subject = (
+        subject_of(kind, content) if draft.subject is None else checked_text(draft.subject, name="subject")
+    )
+    source = None if draft.source is None else checked_text(draft.source, name="source")
+    scope = Scope.parse(draft.scope)
+    outcome = None if draft.outcome is None else checked_word(Outcome, draft.outcome, name="outcome")
+    confidence = (
+        1.0 if draft.confidence is None else checked_number(draft.confidence, 0, 1, name="confidence")
+    )
+    metadata = checked_json(draft.metadata)
+    memory_id = session.ids.next(now)
+    created, updated = _times(draft, now)
+    memory = Memory(
+        id=memory_id,
+        agent=session.agent,
+        kind=kind.name,
+        content=content,
+        renditions=_renditions(
+            session, kind, content, subject, outcome, confidence=confidence, metadata=metadata
+        ),
+        created_at=created,
+        updated_at=updated,
+        scope=scope,
+        subject=subject,
+        tags=checked_tags(draft.tags),
+        importance=1.0
+        if draft.importance is None
+        else checked_number(draft.importance, 0, 10, name="importance"),
+        confidence=confidence,
+        outcome=outcome,
+        trust=Trust.AGENT if draft.trust is None else checked_word(Trust, draft.trust, name="trust"),
+        source=source,
+        pinned=checked_flag(draft.pinned, name="pinned"),
+        metadata=metadata,
+        stage=first_stage(kind.lifecycle, outcome),
+    )
+    return memory.evolve(content_hash=content_hash_of(memory))
+
+
+def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
+    """When a memory was created and last updated: by its source where that says so, and otherwise now."""
+    stated = None if draft.updated_at is None else checked_moment(draft.updated_at, name="updated_at")
+    if draft.created_at is None:
+        return (now if stated is None else min(now, stated)), stated or now
+    created = checked_moment(draft.created_at, name="created_at")
+    if stated is not None and stated < created:
+        raise InvalidInput(
+            f"updated_at={stated.isoformat()} lies before created_at={created.isoformat()}. "
+            "Swap them, or leave out updated_at."
+        )
+    return created, stated or created
+
+
+def renew_renditions(session: Session, memory: Memory) -> Memory:
+    """The memory with renditions made anew from its other fields."""
+    kind = session.kinds.of(memory)
+    return memory.evolve(
+        renditions=_renditions(
+            session,
+            kind,
+            memory.content,
+            memory.subject,
+            memory.outcome,
+            confidence=memory.confidence,
+            metadata=memory.metadata,
+        )
+    )
+
+
+def content_hash_of(memory: Memory, *more: str) -> str:
+    """What makes two memories the same one: kind, content, subject, scope and source, and what is `more`."""
+    parts = (memory.kind, memory.content, memory.subject, str(memory.scope), memory.source, *more)
+    return hashlib.sha256(_in_json(parts).encode()).hexdigest()[:32]
+
+
+def _stored(
+    session: Session,
+    memories: Sequence[Memory],
+    *,
+    revive: bool,
+    standings: Mapping[str, Standing] = _NO_STANDINGS,
+    at: datetime | None = None,
+    dated: Collection[str] | None = None,
+) -> Iterator[Remembered]:
+    for start in range(0, len(memories), _BATCH):
+        batch = memories[start : start + _BATCH]
+        vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
+        changes = [
+            Insert(
+                memory=memory,
+                vector=vector,
+                revive=revive,
+                lifecycle=session.kinds.of(memory).lifecycle,
+                standing=standings.get(memory.ref),
+                dated=_dated(session, memory) if dated is None or _names_day(memory, dated) else "",
+                at=at,
+            )
+            for memory, vector in zip(batch, vectors, strict=True)
+        ]
+        yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
+
+
+def _dated(session: Session, memory: Memory) -> str:
+    """The hash of an episode with its day, as another day makes it another one."""
+    is_episode = session.kinds.of(memory).lifecycle == "episode"
+    return content_hash_of(memory, day_of(memory)) if is_episode else ""
+
+
+def _names_day(memory: Memory, dated: Collection[str]) -> bool:
+    """Whether an import says of which day a memory is; else it is the same one on any day."""
+    return memory.id in dated or "date" in memory.metadata
+
+
+def _said_again(
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], *, at: datetime | None
+) -> Remembered:
+    """What was superseded and is said anew becomes the next version: whoever says it means it now."""
+    former = remembered.memory
+    if former.status is not Status.SUPERSEDED:
+        return remembered if remembered.created else updated(session, remembered, given, fields, at)
+    try:
+        head = head_of(session, former)
+    except NotFound:
+        return remembered
+    if head.id != former.id:
+        # It was merged into another memory that says the same, which still stands for both.
+        return Remembered(memory=head, created=False)
+    again = given.evolve(id=head.id, version=head.version + 1)
+    vector = vectors_to_store(session.embedder, [again.content])[0]
+    return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
+
+
+def updated(
+    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], at: datetime | None
+) -> Remembered:
+    """A known memory with what is new in the fields that a caller has set, as its next version."""
+    head = remembered.memory
+    for left in reversed(range(_TRIES)):
+        changes = _news(head, given, fields)
+        if not changes:
+            return replace(remembered, memory=head)
+        next_version = head.evolve(
+            **changes, version=head.version + 1, updated_at=max(head.updated_at, given.updated_at)
+        )
+        vector = vectors_to_store(session.embedder, [head.content])[0]
+        try:
+            stored = store_version(session, head, renew_renditions(session, next_version), vector, at=at)
+        except StaleRevision:
+            if not left:
+                raise
+            head = head_of(session, get(session, head.id))
+        else:
+            names = tuple(name for name in _APPLIED if name in changes)
+            return Remembered(memory=stored, created=False, updated=names)
+    raise AssertionError("The last try returns or raises.")
+
+
+def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any]:
+    """What a memory says anew of a known one: further tags and outcomes, other numbers, a pin."""
+    changes: dict[str, Any] = {name: getattr(given, name) for name in _APPLIED if name in fields}
+    if "tags" in changes:
+        changes["tags"] = tuple(dict.fromkeys((*known.tags, *given.tags)))
+    changes = {name: value for name, value in changes.items() if value != getattr(known, name)}
+    if "outcome" in changes and known.outcome is not None:
+        before = known.metadata.get(OUTCOMES)
+        listed = before if isinstance(before, list) and before else [known.outcome.value]
+        changes["metadata"] = MappingProxyType({**known.metadata, OUTCOMES: [*listed, str(given.outcome)]})
+    return changes
+
+
+def _renditions(
+    session: Session,
+    kind: Kind,
+    content: str,
+    subject: str | None,
+    outcome: Outcome | None,
+    *,
+    confidence: float,
+    metadata: Mapping[str, Any],
+) -> Renditions:
+    values = {
+        **metadata,
+        "content": content,
+        "subject": subject,
+        "outcome": outcome,
+        "confidence": confidence,
+    }
+    # Contexts don't count what is counted here, and it would push out what they do.
+    made = renditions_of(kind, values, uncached(session.counter), session.summarizer)
+    return told_outdated(with_outcomes(made, kind, values, session.counter), metadata, session.counter)
+
+
+def _remembered(applied: Applied) -> Remembered:
+    if applied.memory is None:  # An insert always leaves a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer to an insert has no memory.")
+    return Remembered(memory=applied.memory, created=applied.created)
+
+
+# Whether what shall be remembered is worth it: it is marked with a reason, or refused with one.
+#
+# The patterns stand in `germane.retrieval.quality`; what is nearly known, the store is asked for.
+
+Quality: TypeAlias = Literal["mark", "refuse", "keep"]
+
+DOUBT: Final = "doubt"
+"""The metadata that names why a memory may not be worth keeping."""
+
+_RECENT: Final = timedelta(hours=48)
+_LOOKED_AT: Final = 20
+_JUDGED: Final = frozenset({"fact", "episode", "decision"})
+
+
+def weighed(
+    session: Session, memories: Sequence[Memory], quality: Quality
+) -> list[tuple[Memory, Doubt | None]]:
+    """Each memory, marked where there is doubt about it, and the doubt.
+
+    Notes, facts, episodes and decisions are looked at; turns of dialogue are not. For near-duplicates an
+    episode is looked at that is remembered by itself, or where doubtful ones are refused. Raises
+    NotWorthKeeping with `quality="refuse"`, and InvalidInput.
+    """
+    if quality not in get_args(Quality):
+        raise InvalidInput(f"quality={quality!r} is unknown: take one of {', '.join(get_args(Quality))}.")
+    if quality == "keep":
+        return [(memory, None) for memory in memories]
+    found = []
+    asks = quality == "refuse" or len(memories) == 1
+    for memory in memories:
+        doubt = _doubt(session, memory, asks=asks)
+        if doubt is not None and quality == "refuse":
+            raise NotWorthKeeping(memory.content, doubt.value)
+        found.append((memory if doubt is None else _marked(memory, doubt), doubt))
+    return found
+
+
+def _doubt(session: Session, memory: Memory, *, asks: bool) -> Doubt | None:
+    lifecycle = session.kinds.of(memory).lifecycle
+    if memory.scope.name == "session" or (lifecycle not in _JUDGED and memory.kind != "note"):
+        return None
+    # Under a subject, a number or a single word says something.
+    doubt = doubt_about(memory.content) if memory.subject is None else None
+    if doubt is None and asks and lifecycle == "episode" and _is_known(session, memory):
+        return Doubt.NEAR_DUPLICATE
+    return doubt
+
+
+def _is_known(session: Session, memory: Memory) -> bool:
+    """Whether an episode of the two days before says nearly the same."""
+    when = TimeRange(since=memory.created_at - _RECENT, until=memory.created_at + timedelta(microseconds=1))
+    vector = embed_texts(session.embedder, [memory.content])[0]
+    query = Query(
+        text=memory.content,
+        terms=query_terms(memory.content, language=session.language),
+        vector=vector,
+        filter=Filter(kinds=(memory.kind,), scopes=(memory.scope,), when=when),
+        slices=(Slice(limit=_LOOKED_AT),),
+    )
+    others = [each.memory for each in session.store.search(session.agent, query).slices[0]]
+    vectors = embed_texts(session.embedder, [other.content for other in others])
+    for other, row in zip(others, vectors, strict=True):
+        if content_hash_of(other) == memory.content_hash:
+            # The very same is recognised and counted, and of another day it is another episode.
+            return False
+        alike = vector is not None and row is not None and float(vector @ row) > NEARLY_IDENTICAL
+        same = alike and could_be_same(memory.content, other.content)
+        if same or normalised(other.content) == normalised(memory.content):
+            return True
+    return False
+
+
+def _marked(memory: Memory, doubt: Doubt) -> Memory:
+    # The reason is a key, since values of metadata are indexed and would be found.
+    return memory.evolve(metadata=MappingProxyType({**memory.metadata, DOUBT: {doubt.value: True}}))

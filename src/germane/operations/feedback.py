@@ -1,0 +1,434 @@
+"""feedback, observe, outcome and experience: what was used of what was shown, and how work turned out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import TypeAlias
+
+import numpy as np
+
+from germane.errors import InvalidInput
+from germane.model.change import Adopt, Attest, Experience, Experienced, Judge, version_of
+from germane.model.context import Context, Entry, Item, Ranked
+from germane.model.learning import Example, Feedback, Lessons, Observed, Shown, Validation
+from germane.model.ledger import Assembly
+from germane.model.memory import Level, LifeEvent, Memory, Outcome, as_utc, split_id
+from germane.model.working_set import Held
+from germane.operations.context import Session
+from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
+from germane.operations.search import Recalled
+from germane.protocols import Learning, Living, Validating
+from germane.ranking.learning import NAMED, SHOWN, signals_of
+from germane.retrieval.quality import english_idf
+from germane.retrieval.tokenizer import query_terms, term_hash
+
+__all__ = [
+    "USED_FROM",
+    "Named",
+    "adopt_experience",
+    "contained",
+    "experience",
+    "feedback",
+    "ids_shown",
+    "learn",
+    "observe",
+    "outcome",
+    "shown_of",
+    "still_there",
+    "unlearn",
+]
+
+Named: TypeAlias = str | Memory | Item | Ranked | Held
+"""A memory named by its id, or by itself as a context, a recall or a working set shows it."""
+
+
+def feedback(
+    session: Session,
+    context: Context | Recalled | Assembly | Shown,
+    *,
+    used: Iterable[Named],
+    ignored: Iterable[Named] | None = None,
+) -> Feedback:
+    """Count which memories of a context or a recall were used, and learn from it where that is switched on.
+
+    What was shown and isn't among `used` counts as ignored, unless `ignored` says what was; the rest
+    is then left open. All of it is written in one transaction. Saying it again for the same context
+    counts nothing twice, and what was used once stays used. Raises InvalidInput for a memory that
+    wasn't shown or is named as both, and NotFound for a used one that was purged since.
+    """
+    shown = shown_of(context)
+    used_ids = ids_shown(used, shown, name="used")
+    ignored_ids = [one for one in shown.parts if one not in used_ids]
+    if ignored is not None:
+        ignored_ids = ids_shown(ignored, shown, name="ignored")
+    if both := [one for one in ignored_ids if one in used_ids]:
+        raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
+    now = as_utc(session.clock(), name="clock")
+    learns = isinstance(session.store, Learning) and session.store.settle_learning(session.agent, None).on
+    parts = {one: _told(shown.parts[one]) for one in (*used_ids, *ignored_ids)}
+    changes = [
+        Judge(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
+    ]
+    if isinstance(session.store, Learning):
+        changes += [
+            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
+            for one in still_there(session, ignored_ids)
+        ]
+    applied = session.store.apply(session.agent, changes)
+    if isinstance(session.store, Learning):
+        # Fitted here and now, so that no question has to wait for it.
+        session.known_weights.of(session.store, session.agent)
+    return Feedback(
+        used=tuple(each.memory for each in applied[: len(used_ids)] if each.memory is not None),
+        counted=sum(each.created for each in applied),
+        examples=sum(1 for each in changes if each.parts) if learns else 0,
+    )
+
+
+def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
+    """What a context or a recall showed, with the parts of scores as they were before any weights."""
+    if isinstance(context, Shown):
+        return context
+    if isinstance(context, Assembly):
+        return _recorded(context)
+    if isinstance(context, Context):
+        trace = context.trace
+        return Shown.of(
+            "context",
+            question=trace.question.text,
+            now=trace.now,
+            parts={_version(entry): entry.parts for entry in trace.included},
+            weights=trace.weights,
+            levels={_version(entry): entry.level for entry in trace.included if entry.level},
+        )
+    if isinstance(context, Recalled):
+        return Shown.of(
+            "recall",
+            question=context.question.text,
+            now=context.now,
+            parts={one.memory.version_id: one.parts for one in context},
+            weights=context.weights,
+        )
+    raise InvalidInput(
+        f"{type(context).__name__} showed no memories. Pass what `assemble` or `recall` returned, or an "
+        "assembly of the ledger."
+    )
+
+
+def _recorded(assembly: Assembly) -> Shown:
+    # Of weights the ledger keeps a hash alone, so what was weighed by them tells of uses and no more.
+    weighed = bool(assembly.makers.get("weights"))
+    return Shown(
+        key=assembly.key,
+        parts={entry.version_id: {} if weighed else entry.parts for entry in assembly.included},
+        levels={entry.version_id: entry.level for entry in assembly.included if entry.level},
+    )
+
+
+def learn(session: Session, on: bool | None) -> Lessons:
+    """Switch learning on or off for the agent, or with None leave it; returns what is learned.
+
+    Raises InvalidInput when the store can't keep examples.
+    """
+    if on is not None:
+        checked_flag(on, name="on")
+    if not isinstance(session.store, Learning):
+        if on:
+            raise InvalidInput(
+                f"{type(session.store).__name__} can't learn from use: it keeps no examples. Use a SQLite "
+                "store, or give it the methods of germane.Learning."
+            )
+        return Lessons(on=False, weights=None, examples=0)
+    state = session.store.settle_learning(session.agent, on)
+    return Lessons(
+        on=state.on,
+        weights=session.known_weights.of(session.store, session.agent),
+        examples=sum(1 for one in session.store.examples(session.agent) if one.parts),
+    )
+
+
+def unlearn(session: Session) -> int:
+    """Remove all that was learned, and return from how many examples; uses stay counted."""
+    return session.store.unlearn(session.agent) if isinstance(session.store, Learning) else 0
+
+
+def _told(parts: Mapping[str, float]) -> Mapping[str, float] | None:
+    """What is kept of a score: the parts that have weights, or the importance that a working set went by."""
+    kept = {name: part for name, part in parts.items() if name == "importance"}
+    return signals_of(parts) or kept or None
+
+
+def ids_shown(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
+    """The names by which `shown` has what is named, each once. Raises InvalidInput for what wasn't shown."""
+    if isinstance(named, Memory | Item | Ranked | Held):
+        raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
+    given = named if isinstance(named, str) else [_id_of(one) for one in named]
+    # Of two versions of a memory its id names the later one.
+    versions = {split_id(one)[0]: one for one in sorted(shown.parts, key=split_id)}
+    ids: dict[str, None] = {}
+    for one in checked_words(given, name=name):
+        version = one if one in shown.parts else versions.get(split_id(one)[0])
+        if version is None:
+            raise InvalidInput(
+                f"Memory {split_id(one)[0]!r} isn't among the {len(shown.parts)} that were shown, so nothing "
+                f"is known of its use. Name in {name} only memories of this context."
+            )
+        ids[version] = None
+    return list(ids)
+
+
+def _id_of(named: Named) -> str:
+    if isinstance(named, Item | Ranked | Held):
+        return named.memory.version_id
+    return named.version_id if isinstance(named, Memory) else named
+
+
+def _version(entry: Entry) -> str:
+    return f"{split_id(entry.memory_id)[0]}@{entry.version}"
+
+
+def still_there(session: Session, ids: Sequence[str]) -> Mapping[str, Memory]:
+    """Those that nobody has purged since, by their names; that one was ignored is no reason to fail."""
+    found = session.store.get(session.agent, ids)
+    return {one: memory for one, memory in zip(ids, found, strict=True) if memory is not None}
+
+
+# observe: which of the memories that were shown an answer draws on, by the telling words that it has.
+#
+# Containment, not likeness: a memory may be much longer or shorter than what an answer says of it. Each
+# sentence of what was shown is looked for by itself, and the best one counts, since an answer takes from a
+# long memory what it needs. A word counts its inverse document frequency in English; a word of the question
+# counts little, for an answer says it whether or not it was shown anything; and a word of several memories
+# is shared among them.
+
+USED_FROM = 0.25
+"""The share of a sentence's information from which it counts as drawn on: see docs/explanation/metrics.md."""
+
+_LEAST = 7.0
+"""Nats that have to be in common: one rare word, or two that are less so."""
+
+_ASKED = 0.25
+"""What a word of the question counts of what it would otherwise."""
+
+_USUAL = 6.5
+"""What a word counts in a language whose words nobody has counted."""
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+
+
+def observe(
+    session: Session,
+    context: Context | Recalled | Assembly | Shown,
+    response: str,
+    *,
+    count: bool,
+    question: str | None = None,
+) -> Observed:
+    """Which memories an answer draws on, told to `feedback` where `count` is set. Raises InvalidInput.
+
+    Those of a space are found, and not told: their uses are the space's own.
+    """
+    checked_flag(count, name="count")
+    answer = checked_text(response, name="response")
+    asked = _question(context) if question is None else checked_text(question, name="question")
+    shown = shown_of(context)
+    texts, owned = _texts(session, context, shown)
+    scores = contained(texts, answer, question=asked, language=session.language)
+    used = tuple(one for one, score in scores.items() if score >= USED_FROM)
+    said = bool(query_terms(answer, language=session.language))
+    told = None
+    if count and said and owned:
+        told = feedback(session, shown, used=[one for one in used if one in owned])
+    return Observed(used=used, scores=scores, feedback=told)
+
+
+def contained(
+    texts: Mapping[str, str], answer: str, *, question: str = "", language: str = "english"
+) -> dict[str, float]:
+    """How much of what each text says stands in the answer, from 0 to 1. Pure."""
+    sentences = {
+        name: [frozenset(query_terms(part, language=language)) for part in _SENTENCE.split(text)]
+        for name, text in texts.items()
+    }
+    said = frozenset(query_terms(answer, language=language))
+    asked = frozenset(query_terms(question, language=language))
+    shared: dict[str, int] = {}
+    for parts in sentences.values():
+        for term in frozenset().union(*parts):
+            shared[term] = shared.get(term, 0) + 1
+    weights = _weights(sorted(shared), language)
+    for term in weights:
+        weights[term] *= (_ASKED if term in asked else 1.0) / shared[term]
+    return {
+        name: max((_share(part, said, weights) for part in parts), default=0.0)
+        for name, parts in sentences.items()
+    }
+
+
+def _share(terms: frozenset[str], said: frozenset[str], weights: Mapping[str, float]) -> float:
+    """The share of a sentence's information that was said; 0 where that is too little to tell anything."""
+    common = sum(weights[term] for term in sorted(terms & said))
+    return common / sum(weights[term] for term in sorted(terms)) if common >= _LEAST else 0.0
+
+
+def _weights(terms: Sequence[str], language: str) -> dict[str, float]:
+    if language != "english":
+        return dict.fromkeys(terms, _USUAL)
+    hashes = np.array([term_hash(term) for term in terms], dtype=np.uint32)
+    return dict(zip(terms, english_idf().of(hashes).tolist(), strict=True)) if terms else {}
+
+
+def _question(context: Context | Recalled | Assembly | Shown) -> str:
+    if isinstance(context, Context):
+        return context.trace.question.text
+    if isinstance(context, Shown):
+        return ""
+    return context.question if isinstance(context, Assembly) else context.question.text
+
+
+def _texts(
+    session: Session, context: Context | Recalled | Assembly | Shown, shown: Shown
+) -> tuple[dict[str, str], set[str]]:
+    """What was shown of each memory, for an answer can draw on nothing else, and which are the agent's own.
+
+    Where only ids and levels were kept, the store has the texts; a memory that was purged has none.
+    """
+    if isinstance(context, Context):
+        memories = [item.memory for item in context.items]
+    elif isinstance(context, Recalled):
+        memories = [one.memory for one in context]
+    else:
+        found = session.store.get(session.agent, list(shown.parts))
+        memories = [one for one in found if one is not None]
+    levels = {name: shown.levels.get(name) for name in shown.parts}
+    texts = {one.ref: _at(one, levels.get(one.version_id, levels.get(one.id))) for one in memories}
+    return texts, {one.ref for one in memories if one.agent == session.agent}
+
+
+def _at(memory: Memory, level: Level | None) -> str:
+    return memory.content if level is None else memory.renditions.at(level).text
+
+
+# outcome: say how work turned out with what a context showed.
+
+_WORTH = {Outcome.SUCCESS: 1.0, Outcome.PARTIAL: 0.5, Outcome.FAILURE: 0.0}
+
+
+def outcome(
+    session: Session,
+    context: Context | Recalled | Assembly | Shown,
+    result: Outcome | str,
+    *,
+    memories: Iterable[Named] | None = None,
+) -> Validation:
+    """Note how work turned out with the memories that a context showed, or those of them that are named.
+
+    A procedure that is named counts a success or a failure. Said again for the same context, the latest word
+    stands and nothing counts twice. Raises InvalidInput for an outcome that says nothing yet, a memory that
+    wasn't shown, or a store that keeps none.
+    """
+    told = checked_word(Outcome, result, name="outcome")
+    if told not in _WORTH:
+        known = ", ".join(map(str, _WORTH))
+        raise InvalidInput(f"outcome={str(told)!r} says neither success nor failure. Say one of {known}.")
+    if not isinstance(session.store, Validating):
+        raise InvalidInput(
+            f"{type(session.store).__name__} keeps no outcomes. Use a SQLite store, or give it the method of "
+            "germane.Validating."
+        )
+    shown = shown_of(context)
+    now = as_utc(session.clock(), name="clock")
+    ids = list(shown.parts) if memories is None else ids_shown(memories, shown, name="memories")
+    weight = SHOWN if memories is None else NAMED
+    changes = [
+        Attest(
+            memory_id=name,
+            context=shown.key,
+            worth=_WORTH[told],
+            weight=weight,
+            at=now,
+            lifecycle=session.kinds.of(one).lifecycle,
+        )
+        for name, one in still_there(session, ids).items()
+    ]
+    applied = session.store.apply(session.agent, changes)
+    return Validation(memories=len(changes), told=sum(each.created for each in applied))
+
+
+# experience, adopt_experience: what an agent has gone through with its memories, out and in again.
+
+_BATCH = 1000
+"""Records per transaction: large enough to be fast, small enough to let other writers in."""
+
+
+def experience(session: Session) -> Experience:
+    """All that the store keeps of it; what the store can't keep is empty."""
+    store, agent = session.store, session.agent
+    learns = isinstance(store, Learning) and store.settle_learning(agent, None).on
+    examples = store.examples(agent) if isinstance(store, Learning) else ()
+    evidence = store.evidence(agent) if isinstance(store, Validating) else None
+    attested = () if evidence is None else evidence.attested
+    return Experience(
+        learns=learns,
+        showings=tuple(sorted(examples, key=lambda one: (one.given, one.context, one.memory_id))),
+        outcomes=tuple(sorted(attested, key=lambda one: (one.at, one.context, one.memory_id))),
+        events=store.life_events(agent) if isinstance(store, Living) else (),
+    )
+
+
+def adopt_experience(session: Session, given: Experience) -> int:
+    """Keep what another store has kept, and return how much of it is new; nothing of it is counted anew.
+
+    What speaks of a memory that isn't here is passed over, and what is known here stays as it is: so giving
+    it again changes nothing. Learning is switched on where it was on there and nothing was told of use here.
+    """
+    _settle_learning(session, given)
+    return sum(_adopted(session, batch) for batch in _batches(_changes(session, given)))
+
+
+def _settle_learning(session: Session, given: Experience) -> None:
+    store = session.store
+    if given.learns and isinstance(store, Learning):
+        state = store.settle_learning(session.agent, None)
+        if not state.on and not state.stamp:
+            store.settle_learning(session.agent, on=True)
+
+
+def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
+    """What the store can keep; each event with the number of those like it, a showing with its distance."""
+    store = session.store
+    kept: list[Iterable[Experienced]] = []
+    if isinstance(store, Learning):
+        kept.append(given.showings)
+    if isinstance(store, Validating):
+        kept.append(given.outcomes)
+    if isinstance(store, Living):
+        kept.append(given.events)
+    alike: Counter[tuple[object, ...]] = Counter()
+    latest: int | None = None
+    for one in chain.from_iterable(kept):
+        number = 1
+        if isinstance(one, Example):
+            number = 1 if latest is None else max(1, one.given - latest)
+            latest = one.given
+        elif isinstance(one, LifeEvent):
+            key = (version_of(one), one.sign, one.before, one.after, one.cause, one.at)
+            alike[key] += 1
+            number = alike[key]
+        yield Adopt(kept=one, number=number)
+
+
+def _adopted(session: Session, changes: Sequence[Adopt]) -> int:
+    ids = list(dict.fromkeys(version_of(one.kept) for one in changes))
+    found = session.store.get(session.agent, ids)
+    there = {one for one, memory in zip(ids, found, strict=True) if memory is not None}
+    applied = session.store.apply(session.agent, [one for one in changes if version_of(one.kept) in there])
+    return sum(each.created for each in applied)
+
+
+def _batches(changes: Iterator[Adopt]) -> Iterator[list[Adopt]]:
+    while batch := list(islice(changes, _BATCH)):
+        yield batch

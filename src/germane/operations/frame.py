@@ -1,0 +1,337 @@
+"""Settles what an assembly is for: its frame, plan and budget; and finds what a question means but
+doesn't say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from germane.errors import EmbeddingFailed, InvalidInput, UnreadableSource
+from germane.model.context import Context, Note, Reason
+from germane.model.memory import Memory, Vector
+from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
+from germane.model.query import Candidate, Found, Query, Slice
+from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
+from germane.operations.context import Session
+from germane.operations.inputs import checked_count, embed_texts, is_eager
+from germane.pipeline import Request
+from germane.plans.frames import choose_frame, frame_named, with_frames
+from germane.plans.intent import Aim, Intent, complexity_of, read_intent
+from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, newton_exact, plan_for
+from germane.protocols import FrameSelector
+from germane.ranking.signals import asks_for_history, rest_of_releases
+from germane.retrieval.dates import LONGEST_QUESTION
+from germane.retrieval.tokenizer import query_terms
+
+__all__ = [
+    "LEAST_NEARNESS",
+    "MOST",
+    "Framed",
+    "Framing",
+    "associated",
+    "choice_of",
+    "framed",
+    "frames_of",
+    "guidance_of",
+    "own_frames",
+    "wants",
+]
+
+Framing: TypeAlias = str | Frame | FrameSelector
+"""A frame by its name, as it is, or by who chooses it; "auto" is words, or the engine's own selector."""
+
+_NOTHING_SAID = {Aim.GREET: "A greeting", Aim.ACKNOWLEDGE: "An acknowledgement"}
+
+
+def guidance_of(frame: Framing | None) -> bool | str:
+    """Whether a frame's own words are shown where the caller says nothing of them.
+
+    Those of a frame that was named are shown if there is room for them, and no note says where there isn't.
+    """
+    return "named" if frame is not None and frame != AUTO else False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framed:
+    """A plan with its budget; the frame and the intent where it was built for any."""
+
+    plan: Plan
+    budget: int
+    choice: FrameChoice | None = None
+    intent: Intent | None = None
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def domain(self) -> tuple[str, ...]:
+        """What the frame is about."""
+        return () if self.choice is None else self.choice.frame.domain
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether what happened of late is asked for, and no topic is named."""
+        return self.intent is not None and self.intent.plain
+
+    @property
+    def searches(self) -> bool:
+        """Whether there is anything to look for."""
+        return self.intent is None or self.intent.asks
+
+
+def frames_of(session: Session) -> tuple[Frame, ...]:
+    """The built-in frames, and those that the agent's engine was opened with."""
+    return with_frames(session.frames)
+
+
+def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
+    """The frames of a TOML file, or these.
+
+    Raises UnreadableSource for a file that can't be read, and InvalidInput for what is no frame.
+    """
+    if isinstance(frames, str | Path):
+        from germane.plans.frames import frames_from_toml  # noqa: PLC0415 - Few engines have a file.
+
+        try:
+            frames = frames_from_toml(Path(frames).read_text(encoding="utf-8"))
+        except InvalidInput as error:
+            raise type(error)(f"{frames}: {error}") from error
+        except (OSError, ValueError) as error:
+            raise UnreadableSource(f"The frames in {str(frames)!r} can't be read: {error}.") from error
+    several: tuple[object, ...] = tuple(frames)
+    if wrong := [each for each in several if not isinstance(each, Frame)]:
+        raise InvalidInput(
+            f"frames holds {wrong[0]!r}. Give germane.Frame values, or the path of a TOML file."
+        )
+    return tuple(each for each in several if isinstance(each, Frame))
+
+
+def framed(
+    session: Session,
+    text: str,
+    *,
+    plan: str | Plan,
+    frame: Framing,
+    budget: int | None,
+    dated: bool,
+    guidance: bool = False,
+) -> Framed:
+    """The plan for a text in its frame, with the budget that was asked for or else the frame's total.
+
+    A text that looks back and names no topic gets what is latest. Where the frame is to be chosen, the text
+    is read for more: a greeting looks for nothing, a look back lifts episodes, a hint at a kind shifts
+    limits, and how much is asked scales the shares; none of it in "newton_exact". `dated` says that the
+    text names a time. Raises InvalidInput or InvalidPlan.
+    """
+    if budget is not None:
+        checked_count(budget, name="budget")
+    if plan not in FRAMED:
+        chosen = plan_for(plan, kinds=session.kinds, frame=DEFAULT_FRAME)
+        return Framed(plan=chosen, budget=DEFAULT_BUDGET if budget is None else budget)
+    choice, notes = choice_of(session, text, frame)
+    if plan == "newton_exact":
+        chosen = newton_exact(session.kinds, choice.frame)
+        return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
+    if choice.by == "caller":
+        intent = wants(session, text, dated=dated) if len(text) <= LONGEST_QUESTION else None
+        # Who names no topic has nothing to look for by words, whatever the frame is.
+        intent = intent if intent is not None and intent.plain else None
+        total = choice.frame.budget if budget is None else budget
+        how: dict[str, Any] = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
+        chosen = layered(session.kinds, choice.frame, intent=intent, total=total, **how)
+        return Framed(plan=chosen, budget=total, choice=choice, intent=intent)
+    intent = wants(session, text, dated=dated)
+    complexity = complexity_of(text)
+    total = budgeted(choice.frame, complexity=complexity, intent=intent).total
+    total = total if budget is None else budget
+    how = {"guidance": guidance, "past": _past(session, text, intent, dated=dated)}
+    chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, total=total, **how)
+    said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
+    hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
+    notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
+    if not intent.asks:
+        what = _NOTHING_SAID[intent.aim]
+        notes = (*notes, Note(code="nothing_asked", text=f"{what} names nothing to look for."))
+    return Framed(plan=chosen, budget=total, choice=choice, intent=intent, notes=notes)
+
+
+def _past(session: Session, text: str, intent: Intent | None, *, dated: bool) -> Past:
+    """What a text asks of the past. A time that it names says which releases are meant."""
+    rest = rest_of_releases(text)
+    return Past(
+        history=asks_for_history(text),
+        looks_back=intent is not None and intent.looks_back,
+        releases=rest is not None,
+        newest=rest is not None and not dated and not query_terms(rest, language=session.language),
+    )
+
+
+def choice_of(session: Session, text: str, frame: Framing) -> tuple[FrameChoice, tuple[Note, ...]]:
+    """The frame for a text, and a note where a selector failed and words chose. Raises InvalidInput."""
+    if isinstance(frame, Frame):
+        return FrameChoice(frame=frame), ()
+    if isinstance(frame, str) and frame != AUTO:
+        return FrameChoice(frame=frame_named(frame, frames_of(session))), ()
+    selector = session.frame_selector if isinstance(frame, str) else frame
+    if not text.strip():
+        return FrameChoice(
+            frame=frame_named(DEFAULT_FRAME, frames_of(session)), confidence=0.0, by="words"
+        ), ()
+    if selector is None:
+        return choose_frame(text, frames_of(session)), ()
+    try:
+        chosen = selector(text, frames_of(session))
+        named = chosen if isinstance(chosen, Frame) else frame_named(chosen, frames_of(session))
+    except Exception as error:  # noqa: BLE001 - A model may fail in any way; words choose then.
+        note = Note(code="frame_by_words", text=f"The frame selector failed, so words chose. {error}")
+        return choose_frame(text, frames_of(session)), (note,)
+    return FrameChoice(frame=named, by="model"), ()
+
+
+def wants(session: Session, text: str, *, dated: bool = False) -> Intent:
+    """What a text wants, by words that count as informative in the agent's language."""
+    return read_intent(
+        text, informative=lambda rest: bool(query_terms(rest, language=session.language)), dated=dated
+    )
+
+
+# Finds what a question means and doesn't say, by what was found for it.
+#
+# A question about a cache names no database, and still the decision for the database is what one has to
+# know. Where a section that the frame cares for stays empty, what is near in meaning to the memories that
+# do have to do with the question takes its place: a few, and never beside better ones.
+
+LEAST_NEARNESS = 0.3
+"""The cosine from which on two memories are taken to be of one matter."""
+
+MOST = 3
+"""Memories that an empty section takes in."""
+
+_SEEDS = 5
+_HOW_TO = "procedures"
+_RANKS = ("floored", "rrf")
+
+
+def associated(
+    session: Session, request: Request, found: Found, context: Context
+) -> tuple[Request, Found] | None:
+    """The request and what was found for it with what is near; None where nothing is missing, or near.
+
+    Only an embedder that answers at once is asked. It embeds again the memories that stand in the context
+    for what they have to do with the question, five at most, and the store is asked once for what is near
+    to all of them together, by the caller's filter. A procedure may be near to what is being done instead:
+    to the frame and its domain.
+    """
+    empty = _empty(request, found, context) if request.plan.fusion in _RANKS else []
+    seeds = _seeds(context) if empty and not found.failed else ()
+    if not seeds or session.embedder is None or not is_eager(session.embedder):
+        return None
+    try:
+        *vectors, doing = embed_texts(session.embedder, [*(seed.content for seed in seeds), _doing(request)])
+    except EmbeddingFailed:
+        return None
+    how_to = [section for section in empty if section.name == _HOW_TO]
+    near: dict[str, dict[str, tuple[float, Memory]]] = {section.name: {} for section in empty}
+    for vector, sections in ((_together(vectors), empty), (doing, how_to)):
+        if vector is not None and sections:
+            _note_near(session, request, vector, sections, near)
+    chosen = {name: _best(several) for name, several in near.items()}
+    if not any(chosen.values()):
+        return None
+    named = ", ".join(name for name, several in chosen.items() if several)
+    note = Note(
+        code="associated",
+        text=f"Nothing in {named} has to do with the question itself, so what is near to the rest "
+        "stands there.",
+    )
+    nearness = {
+        memory.ref: near[name][memory.ref][0] for name, several in chosen.items() for memory in several
+    }
+    with_them = replace(request, associated=nearness, notes=(*request.notes, note))
+    return with_them, _with(request, found, chosen)
+
+
+def _together(vectors: Sequence[Vector | None]) -> Vector | None:
+    """The direction that these vectors have in common, of unit length."""
+    known = [vector for vector in vectors if vector is not None]
+    total = np.sum(known, axis=0) if known else np.zeros(0)
+    length = float(np.linalg.norm(total))
+    return (total / length).astype(np.float32) if length else None
+
+
+def _note_near(
+    session: Session,
+    request: Request,
+    vector: Vector,
+    sections: Sequence[Section],
+    near: Mapping[str, dict[str, tuple[float, Memory]]],
+) -> None:
+    """Note for each section what is near to the vector, where it wasn't nearer to another."""
+    slices = tuple(Slice(kinds=section.kinds, also=section.where, limit=MOST) for section in sections)
+    query = Query(vector=vector, filter=request.query.filter, slices=slices)
+    for section, part in zip(sections, session.store.search(session.agent, query).slices, strict=True):
+        known = near[section.name]
+        for one in part:
+            cosine = min(one.signals.get("semantic", 0.0), 1.0)
+            if cosine >= max(LEAST_NEARNESS, known.get(one.memory.id, (0.0,))[0]):
+                known[one.memory.id] = cosine, one.memory
+
+
+def _doing(request: Request) -> str:
+    """What the frame says is being done: what a way of doing it is near to, whatever the matter."""
+    choice = request.frame
+    return "" if choice is None else " ".join([choice.frame.name, *choice.frame.domain])
+
+
+def _empty(request: Request, found: Found, context: Context) -> list[Section]:
+    """The sections for which nothing is relevant although there is something of their kinds: no other could
+    be near.
+
+    One whose memories lacked tokens isn't empty in this sense, so that what is near doesn't depend on the
+    budget.
+    """
+    shown = {use.name: use.included for use in context.trace.sections}
+    gathering = [section for section in request.plan.sections if section.gathers]
+    empty = [
+        section
+        for section, part in zip(gathering, found.slices, strict=True)
+        if section.associates and part and not shown[section.name]
+    ]
+    return [section for section in empty if not _has_relevant(section, context)]
+
+
+def _has_relevant(section: Section, context: Context) -> bool:
+    """Whether anything passed the gate for a section: what did comes first among its entries."""
+    start = 0
+    for use in context.trace.sections:
+        count = use.included + use.excluded
+        if use.name == section.name:
+            return count > 0 and context.trace.entries[start].reason is not Reason.NOT_RELEVANT
+        start += count
+    return False
+
+
+def _seeds(context: Context) -> Sequence[Memory]:
+    """The memories that have most to do with the question."""
+    meant = {entry.memory_id for entry in context.trace.included if "semantic" in entry.parts}
+    items = sorted((item for item in context.items if item.memory.ref in meant), key=lambda item: -item.score)
+    return [item.memory for item in items[:_SEEDS]]
+
+
+def _best(near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
+    several = sorted(near.values(), key=lambda pair: (-pair[0], pair[1].ref))
+    return [memory for _, memory in several[:MOST]]
+
+
+def _with(request: Request, found: Found, chosen: Mapping[str, Sequence[Memory]]) -> Found:
+    """What was found, and what is near, each in its section once."""
+    gathering = [section for section in request.plan.sections if section.gathers]
+    slices = []
+    for section, part in zip(gathering, found.slices, strict=True):
+        there = {one.memory.ref for one in part}
+        more = tuple(Candidate(memory=each) for each in chosen.get(section.name, ()) if each.ref not in there)
+        slices.append((*part, *more))
+    return replace(found, slices=tuple(slices))

@@ -1,0 +1,298 @@
+"""Checks of arguments and of what an embedder returns: what can't be accepted is refused before
+anything is stored.
+
+Each error names the value, the limit and the remedy. `checking` holds the arguments of a public verb
+against the verb's own annotations; the functions named `checked_…` know the limits of single values.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import update_wrapper
+from types import FunctionType, MappingProxyType
+from typing import Any, Final, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import EmbeddingFailed, InvalidInput, shown
+from germane.model.memory import NOWHERE, Vector
+from germane.model.query import LEAST_COSINE, Filter, TimeRange
+from germane.model.text import is_tenant, own_text
+from germane.model.validation import (
+    as_utc,
+    check_nested,
+    checked_flag,
+    checked_id,
+    checked_moment,
+    checked_number,
+    checked_sequence,
+    checked_text,
+    checked_value,
+    checked_word,
+    forms_of,
+)
+from germane.protocols import Clock, Embedder
+from germane.retrieval.vectors import validate
+
+__all__ = [
+    "MAX_CONTENT",
+    "checked_agent",
+    "checked_content",
+    "checked_count",
+    "checked_filter",
+    "checked_flag",
+    "checked_id",
+    "checked_json",
+    "checked_moment",
+    "checked_number",
+    "checked_sequence",
+    "checked_tags",
+    "checked_text",
+    "checked_time",
+    "checked_word",
+    "checked_words",
+    "checking",
+    "checking_verbs",
+    "embed_texts",
+    "is_eager",
+    "least_cosine_of",
+    "settled",
+    "vectors_to_store",
+]
+
+MAX_CONTENT = 10_000_000
+"""Characters in one memory; more than that is a file, to be imported in parts."""
+
+# Made once: `json.dumps` makes one for each call that doesn't want ASCII.
+_in_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+P = ParamSpec("P")
+R = TypeVar("R")
+Owner = TypeVar("Owner", bound=type)
+
+_OWN_ERRORS: Final = frozenset({"confirm", "ids", "kinds", "summarizer"})
+"""Parameters whose verb has an error of its own for whatever isn't right."""
+
+
+def checking(verb: Callable[P, R]) -> Callable[P, R]:
+    """The verb, which refuses arguments that its annotations don't allow: InvalidInput names the argument.
+
+    `germane.model.validation.checked_value` says what is checked. A missing or unknown argument stays a
+    TypeError.
+    """
+    code: Any = getattr(verb, "__code__")  # noqa: B009 - A callable of any kind has no such attribute.
+    names = code.co_varnames[: code.co_argcount]
+    annotations = {name: each for name, each in verb.__annotations__.items() if name not in _OWN_ERRORS}
+
+    def one(name: str, value: object) -> object:
+        if name not in annotations:
+            return value
+        return checked_value(value, forms_of(annotations[name], verb.__module__), name)
+
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given: Any = map(one, names, args)
+        named: Any = {name: one(name, value) for name, value in kwargs.items()}
+        more: Any = args[len(names) :]
+        return verb(*given, *more, **named)
+
+    update_wrapper(checked, verb)
+    return checked
+
+
+def checking_verbs(owner: Owner) -> Owner:
+    """The class, with each of its public methods as `checking` makes it."""
+    for name, verb in tuple(vars(owner).items()):
+        if isinstance(verb, FunctionType) and not name.startswith("_"):
+            setattr(owner, name, checking(verb))
+    return owner
+
+
+def checked_agent(agent: object) -> str:
+    """The name of an agent. Raises InvalidInput for none, and for one that is kept for spaces."""
+    name = checked_text(agent, name="agent")
+    if not name.strip():
+        raise InvalidInput(f"agent={name!r} is empty: every memory belongs to a named agent.")
+    if is_tenant(name):
+        raise InvalidInput(
+            f"agent={name!r} can't be taken: names that begin with 'space:' are kept for spaces. "
+            "Open the store as a member, and use engine.space(...)."
+        )
+    return name
+
+
+def checked_content(content: object) -> str:
+    """A text with something in it, storable in UTF-8, of at most MAX_CONTENT characters.
+
+    What stands in the fence of recalled text is left out, so that no memory is learned again as new.
+    """
+    given = checked_text(content, name="content")
+    text = own_text(given)
+    if text != given and not text.strip():
+        raise InvalidInput(
+            f"content={shown(given)} came from memory as a whole, as its fence says, and isn't learned "
+            "again. Remember what was concluded from it, or take the fence away."
+        )
+    if not any(character.isprintable() and not character.isspace() for character in text):
+        raise InvalidInput(f"content={shown(text)} is empty: a memory needs at least one visible character.")
+    if len(text) > MAX_CONTENT:
+        raise InvalidInput(
+            f"content has {len(text):,} characters; at most {MAX_CONTENT:,} make one memory. "
+            "Split it, or let `germane import` split the file by its headings."
+        )
+    return text
+
+
+def checked_time(value: object, *, name: str, clock: Clock) -> datetime:
+    """A time in UTC: an aware one, or the beginning of what a text names, as "last week", by the clock."""
+    if not isinstance(value, str):
+        return checked_moment(value, name=name)
+    from germane.retrieval.dates import parse_moment  # noqa: PLC0415 - Seldom is a time given in words.
+
+    moment = parse_moment(checked_text(value, name=name), now=as_utc(clock(), name="clock"))
+    if moment is None:
+        raise InvalidInput(
+            f"{name}={shown(value)} names no time. Write one such as 2026-11-20, 2026-11-20T12:00Z, "
+            "'last week', '3 days ago' or 'May 2023'."
+        )
+    return moment
+
+
+def settled(where: Filter, clock: Clock) -> Filter:
+    """The filter with the moments that texts in its time range name. Raises InvalidInput."""
+    when = where.when
+    if when is None or not when.in_words:
+        return where
+    ends = {
+        name: None if end is None else checked_time(end, name=name, clock=clock)
+        for name, end in (("since", when.since), ("until", when.until))
+    }
+    return replace(where, when=TimeRange(**ends))
+
+
+def checked_filter(where: object) -> Filter:
+    """A filter, and not the mapping that would say the same."""
+    if not isinstance(where, Filter):
+        raise InvalidInput(
+            f"where={shown(where)} is {type(where).__name__}; "
+            "pass one such as germane.Filter(kinds=['fact'])."
+        )
+    return where
+
+
+def checked_count(value: object, *, name: str, least: int = 0) -> int:
+    """A whole number that is at least `least`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise InvalidInput(f"{name}={shown(value)} can't be used: take a whole number of {least} or more.")
+    return value
+
+
+def checked_words(values: object, *, name: str) -> tuple[str, ...]:
+    """Several texts."""
+    return tuple(checked_text(value, name=name) for value in checked_sequence(values, name=name))
+
+
+def checked_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Tags in the order given, each once; a tag is a path such as 'storage:cache'."""
+    kept: dict[str, None] = {}
+    for text in checked_words(tags, name="tags"):
+        if not all(part.strip() for part in text.split(":")):
+            raise InvalidInput(
+                f"tag={shown(text)} has an empty part: write words parted by ':', such as 'storage:cache'."
+            )
+        kept[text] = None
+    return tuple(kept)
+
+
+def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Metadata that JSON can hold, as JSON will give it back, and that nobody can change."""
+    try:
+        given = dict(metadata)
+        if not given:
+            return MappingProxyType(given)
+        check_nested(given, "metadata")
+        text = _in_json(given)
+        held = json.loads(text)
+        if not text.isascii():
+            checked_text(_in_json(held), name="metadata")
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"metadata={shown(metadata)} can't be stored: {error}. Use texts, numbers, booleans, None, "
+            "lists and mappings of them."
+        ) from error
+    if not all(isinstance(key, str) for key in metadata):
+        raise InvalidInput(f"metadata={shown(metadata)} has a key that is no text: JSON would change it.")
+    return MappingProxyType(held)
+
+
+# Embedding for the verbs: whatever the embedder does wrong becomes one clear error.
+
+
+def is_eager(embedder: Embedder) -> bool:
+    """Whether a write waits for the embedder: unless its attribute `eager` says no.
+
+    The vectors of one that isn't eager follow later, so that no write waits for a network or a model.
+    """
+    return bool(getattr(embedder, "eager", True))
+
+
+def least_cosine_of(embedder: Embedder | None) -> float:
+    """The cosine below which the embedder tells no likeness from chance: its attribute, or the usual 0.18.
+
+    Raises InvalidInput for one that is no cosine of 0 or more.
+    """
+    least = getattr(embedder, "least_cosine", None)
+    if embedder is None or least is None:
+        return LEAST_COSINE
+    return checked_number(least, 0, 1, name=f"least_cosine of the embedder {embedder.name!r}")
+
+
+def vectors_to_store(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector | None]:
+    """What a write stores beside each text: its vector, or None where it shall wait for one.
+
+    Raises EmbeddingFailed.
+    """
+    if embedder is None or not is_eager(embedder):
+        return [None] * len(texts)
+    try:
+        return [NOWHERE if vector is None else vector for vector in embed_texts(embedder, texts)]
+    except EmbeddingFailed as error:
+        raise EmbeddingFailed(
+            f"{error} Nothing was stored; try again, or open the store without an embedder."
+        ) from error
+
+
+def embed_texts(embedder: Embedder | None, texts: Sequence[str]) -> list[Vector | None]:
+    """A unit vector for each text, or None for each where there is no embedder.
+
+    A text without any meaning to the embedder (a zero vector) gets None: it is found by its words.
+    Raises EmbeddingFailed when the embedder raises, or returns what is no embedding.
+    """
+    if embedder is None or not texts:
+        return [None] * len(texts)
+    try:
+        vectors = embedder.embed(texts)
+    except EmbeddingFailed:
+        raise
+    except Exception as error:
+        several = "a text" if len(texts) == 1 else f"{len(texts)} texts"
+        said = str(error).rstrip(".")
+        raise EmbeddingFailed(f"The embedder {embedder.name!r} failed on {several}: {said}.") from error
+    return _unit_vectors(vectors, rows=len(texts), dimension=embedder.dimension)
+
+
+def _unit_vectors(vectors: NDArray[np.float32], *, rows: int, dimension: int) -> list[Vector | None]:
+    """The rows at unit length; a row of zeros, which points nowhere, becomes None."""
+    meant: list[bool] = [True] * rows
+    if np.shape(vectors) == (rows, dimension):
+        counts: NDArray[np.intp] = np.count_nonzero(np.asarray(vectors), axis=1)
+        meant = (counts > 0).tolist()
+        if not all(meant):
+            vectors = np.asarray(vectors)[meant]
+            rows = sum(meant)
+    unit = iter(validate(vectors, rows=rows, dimension=dimension))
+    return [next(unit) if has_meaning else None for has_meaning in meant]

@@ -1,0 +1,393 @@
+"""The ledger: look at recorded assemblies, compare and repeat them, and make figures of them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from statistics import median
+from typing import Any
+
+from germane.errors import GermaneError, InvalidInput, NotRecorded
+from germane.model.context import Context
+from germane.model.conversation import Role
+from germane.model.ledger import (
+    MADE_FOR,
+    Alteration,
+    Altered,
+    Assembly,
+    Changed,
+    Day,
+    Difference,
+    LedgerEntry,
+    Metrics,
+    Replay,
+)
+from germane.model.memory import Memory, Stage, Status, as_utc
+from germane.model.query import Filter, TimeRange
+from germane.operations.context import KnownJudgement, KnownWeights, Session
+from germane.operations.inputs import checked_time, checking_verbs
+from germane.operations.refresh import CUT, cut_again
+from germane.operations.scoped import assemble, assembly_of, recording_store
+from germane.operations.search import entered_spaces
+from germane.operations.working_set import WORKING_SET, assemble_held_again, keeps_held, moved_since
+from germane.packing.lines import RememberedLines
+from germane.protocols import Conversing, Recording
+from germane.spaces import is_tenant
+from germane.tokens import CachedCounter, get_counter
+
+__all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]
+
+_TELLING = {
+    Altered.SEEN: "was said again or used, or its counts moved",
+    Altered.MOVED: "went to another status, so that nobody knows at which it stood",
+    Altered.EMBEDDED: "got a vector, so that nobody knows what it had before",
+}
+_MOST_NAMED = 5
+
+
+def ledger(session: Session) -> Ledger:
+    """The agent's ledger. Raises InvalidInput for a store that keeps none."""
+    return Ledger(session, recording_store(session))
+
+
+@checking_verbs
+class Ledger:
+    """What was assembled and recorded for an agent. Made by `engine.ledger()`.
+
+    No text of a memory is kept in it. A purged memory takes its entries with it, and the hash of each
+    text that it stood in.
+    """
+
+    def __init__(self, session: Session, store: Recording) -> None:
+        self._session = session
+        self._store = store
+
+    def __repr__(self) -> str:
+        return f"<germane.Ledger agent={self._session.agent!r}>"
+
+    def list(self, *, since: datetime | str | None = None, limit: int | None = 20) -> tuple[Assembly, ...]:
+        """The assemblies made at `since` or later, the latest first, at most `limit` (None: all)."""
+        start = None if since is None else checked_time(since, name="since", clock=self._session.clock)
+        return self._store.recordings(self._session.agent, since=start, limit=limit)
+
+    def show(self, assembly_id: str) -> Assembly:
+        """One assembly with its entries. Raises NotRecorded."""
+        found = self._store.recorded(self._session.agent, assembly_id)
+        if found is None:
+            raise NotRecorded(assembly_id, self._session.agent)
+        return found
+
+    def diff(self, first: str, second: str) -> Difference:
+        """What differs between two assemblies, from the first to the second. Raises NotRecorded."""
+        return difference(self.show(first), self.show(second))
+
+    def replay(self, assembly_id: str, /, **given: Any) -> Replay:
+        """Make an assembly again, with the store as it was then, and say whether the bytes are the same.
+
+        What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
+        `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
+        Raises NotRecorded, or InvalidInput for what no assembly takes.
+        """
+        unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
+        if unknown:
+            raise InvalidInput(
+                f"{', '.join(unknown)} can't be given to a replay: they stand in the record. Give plan, "
+                "frame, scorer, conversation or counter."
+            )
+        assembly = self.show(assembly_id)
+        alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
+        of_now = assembly.made_for == WORKING_SET and not keeps_held(assembly)
+        moved = tuple(moved_since(self._session, assembly)) if of_now else ()
+
+        def why(again: Assembly | None) -> tuple[str, ...]:
+            return (*moved, *_why(assembly, again, alterations, given))
+
+        try:
+            context, again = _again(self._session, assembly, given)
+        except GermaneError as error:
+            said = (f"It can't be made again: {error}", *why(None))
+            return Replay(assembly=assembly, same=False, context=None, why=said, alterations=alterations)
+        same = assembly.sha256 is not None and assembly.sha256 == again.sha256
+        return Replay(
+            assembly=assembly,
+            same=same,
+            context=context,
+            why=() if same else why(again),
+            makers=_makers_changed(assembly, again),
+            alterations=alterations,
+            difference=difference(assembly, again),
+        )
+
+
+def difference(first: Assembly, second: Assembly) -> Difference:
+    """What differs from the first assembly to the second. Pure."""
+    before = {entry.version_id: entry for entry in first.included}
+    after = {entry.version_id: entry for entry in second.included}
+    both = [one for one in before if one in after]
+    ranks = [one for one in after if one in before]
+    stands = {one: (_place(before[one]), _place(after[one])) for one in both}
+    altered = [one for one in both if stands[one][0] != stands[one][1]]
+    return Difference(
+        asked=tuple(_asked_changed(first, second)),
+        entered=tuple(entry for one, entry in after.items() if one not in before),
+        left=tuple(entry for one, entry in before.items() if one not in after),
+        altered=tuple((before[one], after[one]) for one in altered),
+        moved=tuple(
+            one for one, other in zip(both, ranks, strict=True) if one != other and one not in altered
+        ),
+        same_text=first.sha256 is not None and first.sha256 == second.sha256,
+    )
+
+
+def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+    """The context that the recorded question gives now in the store of then, and the record of it."""
+    counter = session.counter if assembly.counter == session.counter.name else None
+    if "counter" in given or counter is None:
+        counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
+    if assembly.made_for == WORKING_SET:
+        return _held_again(replace(session, counter=counter), assembly, given)
+    if assembly.made_for == CUT:
+        plan = given.get("plan", assembly.plan)
+        with _all_past(session, assembly) as past:
+            return cut_again(past, assembly, plan=plan, counter=counter)
+    asked: dict[str, Any] = {
+        **{name: value for name, value in assembly.options.items() if name != MADE_FOR},
+        "where": assembly.where,
+        "plan": given.get("plan", assembly.plan),
+        "frame": given.get("frame", assembly.frame),
+        "budget": assembly.budget if assembly.given_budget else None,
+        "counter": counter,
+        "pins": [entry.memory_id for entry in assembly.entries if entry.pinned],
+        **{name: given[name] for name in ("scorer", "conversation") if name in given},
+    }
+    with _all_past(session, assembly) as past:
+        context = assemble(past[0], assembly.question, spaces=past[1:], **asked)
+        return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
+
+
+def _held_again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+    """The same for a working set: what it held then, in the store of then, as far as the record says it."""
+    if not keeps_held(assembly):
+        return assemble_held_again(session, assembly, given.get("scorer"))
+    with _past(session, assembly) as past:
+        return assemble_held_again(past, assembly, given.get("scorer"))
+
+
+@contextmanager
+def _all_past(session: Session, assembly: Assembly) -> Iterator[Sequence[Session]]:
+    """The agent's session and those of the spaces that had a part, on the stores of then."""
+    with ExitStack() as opened:
+        yield [
+            opened.enter_context(_past(one, assembly))
+            for one in (session, *entered_spaces(session, assembly.spaces))
+        ]
+
+
+@contextmanager
+def _past(session: Session, assembly: Assembly) -> Iterator[Session]:
+    """The session on the store of then, which is closed at the end."""
+    with closing(recording_store(session).as_of(session.agent, assembly.points[session.agent])) as store:
+        yield replace(
+            session,
+            store=store,
+            clock=lambda: assembly.at,
+            lines=RememberedLines(),
+            known_weights=KnownWeights(),
+            known_judgement=KnownJudgement(),
+        )
+
+
+def _place(entry: LedgerEntry) -> tuple[object, ...]:
+    return entry.section, entry.level
+
+
+def _asked_changed(first: Assembly, second: Assembly) -> Iterator[Changed]:
+    names = ("question", "plan", "frame", "budget", "counter", "where", "spaces", "at")
+    for name in names:
+        before, after = getattr(first, name), getattr(second, name)
+        if before != after:
+            yield Changed(name=name, before=_said(before), after=_said(after))
+
+
+def _said(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _makers_changed(assembly: Assembly, again: Assembly) -> tuple[Changed, ...]:
+    made = {**assembly.makers, "counter": assembly.counter}
+    now = {**again.makers, "counter": again.counter}
+    return tuple(
+        Changed(name=name, before=made.get(name, ""), after=now.get(name, ""))
+        for name in sorted(made.keys() | now.keys())
+        if made.get(name, "") != now.get(name, "")
+    )
+
+
+def _why(
+    assembly: Assembly, again: Assembly | None, alterations: Sequence[Alteration], given: dict[str, Any]
+) -> Iterator[str]:
+    """What may have kept a replay from giving the same bytes, the surest first."""
+    gone = sum(1 for each in alterations if each.what is Altered.PURGED)
+    if assembly.sha256 is None:
+        yield (
+            "A memory that stood in it was purged, and the hash of the text with it, so nothing can prove "
+            "that any bytes are the same."
+        )
+    elif gone:
+        yield f"Purged since: {gone:,} memories, which had their part in what words count."
+    missing = [name for name in assembly.unkept if name not in given]
+    if missing:
+        yield f"It was made with what the ledger can't keep: give replay its {', '.join(missing)} again."
+    for each in _makers_changed(assembly, again) if again is not None else ():
+        yield f"Its {each.name} was {each.before or 'none'}, and is {each.after or 'none'} now."
+    if any(each.what is Altered.REINDEXED for each in alterations):
+        yield "All memories were indexed anew since, by another tokenizer or language."
+    for what, says in _TELLING.items():
+        ids = list(dict.fromkeys(each.memory_id or "" for each in alterations if each.what is what))
+        if ids:
+            more = f" and {len(ids) - _MOST_NAMED:,} more" if len(ids) > _MOST_NAMED else ""
+            yield f"Since then this {says}: {', '.join(ids[:_MOST_NAMED])}{more}."
+    if not assembly.settled:
+        yield "Somebody wrote to the store while it was made."
+
+
+# metrics: how well contexts do, from the ledger, from feedback and from what is stored.
+#
+# docs/explanation/metrics.md defines each figure; what it says and what stands here are one.
+
+DEFAULT_DAYS = 30
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
+_SIMILAR = ("lexical", "semantic")
+_MOST_DAYS = 3660
+"""Ten years: more days than that are a slip of the pen, and would be a long list."""
+
+
+def metrics(session: Session, *, since: datetime | str | None) -> Metrics:
+    """The figures since then, 30 days ago unless given. Raises InvalidInput."""
+    store = recording_store(session)
+    until = as_utc(session.clock(), name="clock")
+    days = min(timedelta(days=DEFAULT_DAYS), until - _EARLIEST)
+    start = until - days if since is None else checked_time(since, name="since", clock=lambda: until)
+    if not timedelta(0) < until - start <= timedelta(days=_MOST_DAYS):
+        raise InvalidInput(
+            f"since={start.isoformat()} has to lie before now ({until.isoformat()}), by {_MOST_DAYS:,} days "
+            "at most."
+        )
+    recorded = [one for one in store.recordings(session.agent, since=start) if one.at <= until]
+    # A working set shows what is held whatever was asked, and its limit is no budget to be used.
+    assemblies = [one for one in recorded if one.made_for != WORKING_SET]
+    added = _stored(session, Filter(when=TimeRange(since=start, until=until), statuses=tuple(Status)))
+    kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
+    facts = _stored(session, Filter(kinds=kinds)) if kinds else ()
+    turns = _turns(session, start, until)
+    cold = [one.seconds for one in assemblies if one.cold and one.seconds is not None]
+    firsts = [memory for memory in added if memory.version == 1]
+    return Metrics(
+        since=start,
+        until=until,
+        relevance=_relevance(assemblies),
+        budget_use=_budget_use(assemblies),
+        refreshes_per_turn=len(assemblies) / turns if turns else None,
+        recall_precision=_precision(recorded),
+        cold_start=median(cold) if cold else None,
+        memory_growth=len(firsts) / ((until - start) / timedelta(days=1)),
+        fact_confirmation=_mean([float(_is_confirmed(one)) for one in facts]),
+        assemblies=len(assemblies),
+        judged=sum(map(_is_judged, recorded)),
+        cold=len(cold),
+        turns=turns,
+        facts=len(facts),
+        per_day=tuple(_per_day(start, until, assemblies, firsts)),
+    )
+
+
+def _relevance(assemblies: Iterable[Assembly]) -> float | None:
+    """The mean over contexts of the mean similarity of what relevance brought into them."""
+    means = [
+        _mean([one for one in map(_similarity, assembly.included) if one is not None])
+        for assembly in assemblies
+    ]
+    return _mean([one for one in means if one is not None])
+
+
+def _similarity(entry: LedgerEntry) -> float | None:
+    """How well a memory matches the question in words or in meaning, the better of the two, from 0 to 1."""
+    parts = [entry.parts[name] for name in _SIMILAR if name in entry.parts]
+    return min(1.0, max(0.0, *parts)) if parts else None
+
+
+def _budget_use(assemblies: Iterable[Assembly]) -> float | None:
+    return _mean([one.tokens / one.budget for one in assemblies if one.budget])
+
+
+def _precision(assemblies: Iterable[Assembly]) -> float | None:
+    """The share of what stood in the contexts that feedback spoke of which was used, all memories alike."""
+    shown = [entry for assembly in assemblies if _is_judged(assembly) for entry in assembly.included]
+    return _mean([float(entry.used is True) for entry in shown])
+
+
+def _is_judged(assembly: Assembly) -> bool:
+    return any(entry.used is not None for entry in assembly.entries)
+
+
+def _is_confirmed(fact: Memory) -> bool:
+    return fact.stage in (Stage.CONFIRMED, Stage.CORE) or fact.seen_count > 1
+
+
+def _stored(session: Session, where: Filter) -> tuple[Memory, ...]:
+    return session.store.find(session.agent, where)
+
+
+def _turns(session: Session, since: datetime, until: datetime) -> int:
+    """How often the user spoke in the agent's conversations; a message without a time is of no time."""
+    store = session.store
+    if not isinstance(store, Conversing) or is_tenant(session.agent):
+        return 0
+    messages = (
+        message
+        for info in store.conversations(session.agent)
+        if info.last_at is None or info.last_at >= since
+        for message in store.messages(session.agent, info.session, hidden=True)
+    )
+    return sum(
+        1
+        for message in messages
+        if message.role == Role.USER
+        and message.created_at is not None
+        and since <= message.created_at <= until
+    )
+
+
+def _per_day(
+    start: datetime, until: datetime, assemblies: Sequence[Assembly], added: Sequence[Memory]
+) -> Iterable[Day]:
+    made: dict[date, list[Assembly]] = {}
+    for assembly in assemblies:
+        made.setdefault(_date(assembly.at), []).append(assembly)
+    stored = Counter(_date(memory.created_at) for memory in added)
+    first, last = _date(start), _date(until)
+    for day in (first + timedelta(days=number) for number in range((last - first).days + 1)):
+        these = made.get(day, [])
+        yield Day(
+            date=day,
+            assemblies=len(these),
+            added=stored[day],
+            relevance=_relevance(these),
+            budget_use=_budget_use(these),
+            recall_precision=_precision(these),
+        )
+
+
+def _date(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None

@@ -1,0 +1,454 @@
+"""confirm, contradict, outcome, retire and events; and maintain, which ages, settles and merges what
+is due.
+
+The rules stand in `germane.lifecycle`, and the store asks them in its transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.lifecycle import NEARLY_IDENTICAL, next_standing, stage_of
+from germane.model.change import Live, Merge, Reword
+from germane.model.ledger import Upkeep, UpkeepStep, UpkeepTask
+from germane.model.memory import (
+    Cause,
+    LifeEvent,
+    Memory,
+    Outcome,
+    Sign,
+    Stage,
+    Standing,
+    Status,
+    Trust,
+    as_utc,
+)
+from germane.model.query import Filter, Order
+from germane.operations.context import Session
+from germane.operations.drafts import renew_renditions
+from germane.operations.inputs import (
+    checked_count,
+    checked_flag,
+    checked_text,
+    checked_word,
+    checked_words,
+    embed_texts,
+    vectors_to_store,
+)
+from germane.operations.read import current, get, head_of, marks, store_version, with_mark
+from germane.protocols import Living
+from germane.ranking.similarity import could_be_same, normalised
+from germane.renditions import OUTCOMES
+
+__all__ = [
+    "Told",
+    "confirm",
+    "contradict",
+    "events",
+    "lives_of",
+    "maintain",
+    "move",
+    "outcome_of",
+    "restored",
+    "retire",
+    "standing",
+    "standings",
+    "triggered",
+]
+
+_TRIES: Final = 20
+"""Somebody else may revise a censor while its next version is made; nobody does so twenty times in a row."""
+
+
+def confirm(session: Session, memory_id: str, *, core: bool = False) -> Memory:
+    """Count that a fact was met again, or with `core` make it a core one by hand.
+
+    Raises NotFound, or InvalidInput for what can't be confirmed.
+    """
+    sign = Sign.PROMOTE if checked_flag(core, name="core") else Sign.CONFIRM
+    return move(session, _in_use(session, memory_id), sign)
+
+
+def contradict(session: Session, memory_id: str, *, by: str | None = None) -> Memory:
+    """Lower the confidence of a fact by 0.2, since something speaks against it: the memory `by`, if given.
+
+    Raises NotFound, or InvalidInput for what can't be contradicted.
+    """
+    other = None if by is None else current(session, by)
+    memory = _in_use(session, memory_id)
+    if other is not None and other.id == memory.id:
+        raise InvalidInput(f"Memory {memory_id!r} can't contradict itself. Name another one in by.")
+    named = None if other is None else other.version_id
+    return move(session, memory, Sign.CONTRADICT, other=named)
+
+
+def outcome_of(
+    session: Session, memory_id: str, outcome: Outcome | str, *, result: str | None = None
+) -> Memory:
+    """Say how a decision turned out, or whether a procedure worked this time.
+
+    A decision gets a next version, with the outcome and `result` in it. A procedure counts a success or
+    a failure. Raises NotFound, or InvalidInput for other kinds and for what a procedure can't count.
+    """
+    word = checked_word(Outcome, outcome, name="outcome")
+    memory = _in_use(session, memory_id)
+    lifecycle = session.kinds.of(memory).lifecycle
+    if lifecycle == "decision":
+        return _reviewed(session, memory, word, result)
+    if lifecycle != "procedure":
+        raise InvalidInput(
+            f"Memory {memory_id!r} is of kind {memory.kind!r}, which has no outcomes. "
+            "Decisions and procedures have; others can be revised with outcome=...."
+        )
+    if word not in (Outcome.SUCCESS, Outcome.FAILURE) or result is not None:
+        raise InvalidInput(
+            f"A procedure counts successes and failures, and can't keep outcome={word.value!r} with "
+            f"result={result!r}. Pass 'success' or 'failure' and no result."
+        )
+    sign = Sign.SUCCEED if word is Outcome.SUCCESS else Sign.FAIL
+    return move(session, memory, sign, cause=Cause.OUTCOME)
+
+
+def triggered(session: Session, memory_id: str, *, false_positive: bool = False) -> Memory:
+    """Count that a censor was triggered, and whether that was a false alarm.
+
+    The third trigger that was none lets a censor that warns block, as its next version; one whose
+    triggers were false alarms for more than a half, of five or more, is retired. Raises NotFound, or
+    InvalidInput for what is no censor in use.
+    """
+    sign = Sign.FALSE_ALARM if checked_flag(false_positive, name="false_positive") else Sign.TRIGGER
+    for left in reversed(range(_TRIES)):
+        memory = _in_use(session, memory_id)
+        try:
+            return move(session, memory, sign)
+        except StaleRevision:
+            if not left:
+                raise
+    raise AssertionError("The last try returns or raises.")
+
+
+def retire(session: Session, memory_id: str) -> Memory:
+    """Take a fact, a procedure or a censor out of use, or archive an episode; `restore` undoes it.
+
+    Raises NotFound, or InvalidInput: decisions, for instance, are kept.
+    """
+    return move(session, _in_use(session, memory_id), Sign.RETIRE)
+
+
+def restored(session: Session, memory: Memory) -> Memory | None:
+    """The memory in use again; None where it was not its life that took it out of use."""
+    lifecycle = session.kinds.of(memory).lifecycle
+    out = str(stage_of(lifecycle, memory)) in ("inactive", "retired", "archived")
+    if not out or not isinstance(session.store, Living):
+        return None
+    return move(session, memory, Sign.RESTORE)
+
+
+def standing(session: Session, memory_id: str) -> Standing:
+    """The stage of a memory now, whichever version is named, and what is counted. Raises NotFound."""
+    return standings(session, [current(session, memory_id).id])[0]
+
+
+def standings(session: Session, ids: Sequence[str]) -> tuple[Standing, ...]:
+    """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
+
+    Raises NotFound.
+    """
+    asked = checked_words(ids, name="ids")
+    memories = session.store.get(session.agent, asked)
+    counted = lives_of(session).standings(session.agent, asked)
+    return tuple(
+        _standing(session, memory_id, memory, kept)
+        for memory_id, memory, kept in zip(asked, memories, counted, strict=True)
+    )
+
+
+def _standing(session: Session, memory_id: str, memory: Memory | None, kept: Standing | None) -> Standing:
+    if memory is None:
+        raise NotFound(memory_id, session.agent)
+    stage = stage_of(session.kinds.of(memory).lifecycle, memory)
+    return replace(kept or Standing(stage=stage), stage=stage)
+
+
+def events(
+    session: Session, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+) -> tuple[LifeEvent, ...]:
+    """What happened to a memory in all its versions, or to every memory, oldest first. Raises NotFound."""
+    checked_count(since, name="since")
+    if limit is not None:
+        checked_count(limit, name="limit")
+    if memory_id is not None:
+        checked_text(memory_id, name="memory_id")
+    return lives_of(session).life_events(session.agent, memory_id, since=since, limit=limit)
+
+
+def move(
+    session: Session, memory: Memory, sign: Sign, *, cause: Cause = Cause.ASKED, other: str | None = None
+) -> Memory:
+    """Let a sign take effect on a memory; it comes back as it is stored then.
+
+    Raises InvalidInput where its lifecycle has no such move, and StaleRevision where it escalates and
+    somebody else has revised it.
+    """
+    lives_of(session)
+    now = as_utc(session.clock(), name="clock")
+    escalated = _blocking(session, memory) if sign in (Sign.TRIGGER, Sign.SETTLE) else None
+    vector = None
+    if escalated is not None:
+        escalated = escalated.evolve(updated_at=now)
+        vector = vectors_to_store(session.embedder, [memory.content])[0]
+    change = Live(
+        memory_id=memory.id,
+        lifecycle=session.kinds.of(memory).lifecycle,
+        sign=sign,
+        cause=cause,
+        at=now,
+        other=other,
+        escalated=escalated,
+        vector=vector,
+    )
+    after = session.store.apply(session.agent, [change])[0].memory
+    if after is None:  # A sign always leaves a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer to a sign has no memory.")
+    return after
+
+
+def lives_of(session: Session) -> Living:
+    """The store as one that keeps lives. Raises InvalidInput for one that doesn't."""
+    if not isinstance(session.store, Living):
+        raise InvalidInput(
+            f"{type(session.store).__name__} keeps no lives of memories. Use a SQLite store, or give it the "
+            "methods of germane.Living."
+        )
+    return session.store
+
+
+def _reviewed(session: Session, memory: Memory, outcome: Outcome, result: str | None) -> Memory:
+    now = as_utc(session.clock(), name="clock")
+    metadata = dict(memory.metadata)
+    if result is not None:
+        metadata["result"] = checked_text(result, name="result")
+    if outcome is memory.outcome and metadata == memory.metadata:
+        return memory
+    if OUTCOMES in metadata and outcome is not memory.outcome:
+        metadata[OUTCOMES] = [*metadata[OUTCOMES], str(outcome)]
+    new = renew_renditions(
+        session,
+        memory.evolve(
+            version=memory.version + 1,
+            updated_at=now,
+            outcome=outcome,
+            metadata=MappingProxyType(metadata),
+        ),
+    )
+    return store_version(session, memory, new, vectors_to_store(session.embedder, [new.content])[0])
+
+
+def _blocking(session: Session, memory: Memory) -> Memory | None:
+    """The next version of a censor that warns, blocking; None for anything else."""
+    is_censor = session.kinds.of(memory).lifecycle == "censor"
+    if not is_censor or memory.metadata.get("action", "warn") in ("block", "absolute"):
+        return None
+    return renew_renditions(
+        session,
+        memory.evolve(
+            version=memory.version + 1,
+            metadata=MappingProxyType({**memory.metadata, "action": "block"}),
+        ),
+    )
+
+
+def _in_use(session: Session, memory_id: str) -> Memory:
+    """The current version of a memory that is in use, or of the one that it was merged into."""
+    memory = head_of(session, get(session, memory_id))
+    if memory.status is Status.FORGOTTEN:
+        raise InvalidInput(
+            f"Memory {memory.id!r} is {memory.stage or memory.status} and out of use. Restore it first."
+        )
+    return memory
+
+
+# maintain: age, settle, merge and mark what is due, a transaction for each step.
+#
+# What is due follows from what is stored, so an upkeep that was interrupted anywhere goes on where it
+# stopped, by being called again.
+
+Told: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
+"""Is told after each step how many are done, of how many, and which it was; first of all with 0 and None."""
+
+_PAGE: Final = 1000
+_BLOCK: Final = 1024
+_SIGNS: Final = {"episode": Sign.AGE, "fact": Sign.SETTLE, "procedure": Sign.SETTLE, "censor": Sign.SETTLE}
+_TRUST: Final = {trust: place for place, trust in enumerate(Trust)}
+
+
+def maintain(session: Session, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:
+    """Do what is due, or with `dry_run` only say what it is.
+
+    Raises InvalidInput for a store that keeps no lives, and EmbeddingFailed before anything is done.
+    """
+    checked_flag(dry_run, name="dry_run")
+    lives_of(session)
+    now = as_utc(session.clock(), name="clock")
+    steps = (*_moves(session, now), *_merges(session), *_marks(session))
+    done = 0
+    if progress is not None:
+        progress(0, len(steps), None)
+    for number, step in enumerate(() if dry_run else steps, 1):
+        done += _do(session, step, now)
+        if progress is not None:
+            progress(number, len(steps), step)
+    return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
+
+
+def _do(session: Session, step: UpkeepStep, now: datetime) -> bool:
+    """Do a step if it is still due; whether it was."""
+    memory = session.store.get(session.agent, [step.memory_id])[0]
+    if memory is None or memory.status not in (Status.ACTIVE, Status.ARCHIVED):
+        return False
+    lifecycle = session.kinds.of(memory).lifecycle
+    try:
+        if step.task is UpkeepTask.MERGE and step.other is not None:
+            into = session.store.get(session.agent, [step.other])[0]
+            if into is None or into.status is not Status.ACTIVE:
+                return False
+            merge = Merge(memory_id=memory.id, into=step.other, lifecycle=lifecycle, at=now)
+            session.store.apply(session.agent, [merge])
+        elif step.task is UpkeepTask.MARK and step.other is not None:
+            session.store.apply(session.agent, [Reword(memory=with_mark(session, memory, step.other))])
+        else:
+            move(session, memory, _SIGNS[lifecycle], cause=Cause.UPKEEP)
+    except (NotFound, StaleRevision, InvalidInput):
+        # Somebody else was here first. What is due after that, the next upkeep finds.
+        return False
+    return True
+
+
+def _moves(session: Session, now: datetime) -> Iterator[UpkeepStep]:
+    """What age or counts would move. What is pinned doesn't age."""
+    for lifecycle, sign in _SIGNS.items():
+        for memory, standing in _standing_of(session, lifecycle):
+            if sign is Sign.AGE and memory.pinned:
+                continue
+            after = next_standing(lifecycle, standing, sign, memory=memory, at=now)
+            if after is not None and after.stage is not standing.stage:
+                task = UpkeepTask.AGE if sign is Sign.AGE else UpkeepTask.SETTLE
+                yield UpkeepStep(task=task, memory_id=memory.id, before=standing.stage, after=after.stage)
+
+
+def _merges(session: Session) -> Iterator[UpkeepStep]:
+    """Facts of one kind, subject and scope that say the same, each with the one that stands for it."""
+    groups: dict[tuple[str, str, str], list[tuple[Memory, Standing]]] = {}
+    for memory, standing in _standing_of(session, "fact"):
+        about = (memory.kind, (memory.subject or "").casefold(), str(memory.scope))
+        groups.setdefault(about, []).append((memory, standing))
+    for group in groups.values():
+        # Whoever comes first stands for the others: pinned, most trusted, most confirmed, oldest.
+        group.sort(key=_precedence)
+        for kept, others in _same(session, [memory for memory, _ in group]):
+            for other in others:
+                yield UpkeepStep(
+                    task=UpkeepTask.MERGE,
+                    memory_id=other.id,
+                    before=stage_of("fact", other),
+                    after=Stage.SUPERSEDED,
+                    other=kept.id,
+                )
+
+
+def _marks(session: Session) -> Iterator[UpkeepStep]:
+    """Memories that quote a superseded fact and don't say so."""
+    kinds = _kinds(session, "fact")
+    for page in _pages(session, Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))):
+        for fact in page:
+            after = fact.superseded_by
+            successor = after and session.store.get(session.agent, [after])[0]
+            if successor and normalised(successor.content) == normalised(fact.content):
+                continue  # The same is said still.
+            if successor and successor.id != fact.id:
+                continue  # A duplicate, which holds as it ever did.
+            for memory, _ in marks(session, fact):
+                yield UpkeepStep(task=UpkeepTask.MARK, memory_id=memory.id, other=fact.version_id)
+
+
+def _same(session: Session, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:
+    """Of memories in order, those that stand, each with the later ones that say the same."""
+    if len(group) < 2:  # noqa: PLR2004 - One alone has no duplicate.
+        return
+    vectors = _matrix(session, group)
+    texts = [normalised(memory.content) for memory in group]
+    alike: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        alike.setdefault(text, []).append(place)
+    taken: set[int] = set()
+    for place, memory in enumerate(group):
+        if place in taken:
+            continue
+        near = () if vectors is None else _near(vectors, place)
+        said = {other for other in near if could_be_same(memory.content, group[other].content)}
+        same = sorted(other for other in said.union(alike[texts[place]]) - taken if other > place)
+        taken.update(same)
+        if same:
+            yield memory, [group[other] for other in same]
+
+
+def _near(vectors: NDArray[np.float32], place: int) -> list[int]:
+    later = vectors[place + 1 :] @ vectors[place]
+    found: list[int] = (np.flatnonzero(later > NEARLY_IDENTICAL) + place + 1).tolist()
+    return found
+
+
+def _matrix(session: Session, group: Sequence[Memory]) -> NDArray[np.float32] | None:
+    """A row for each memory; zeros for one without meaning to the embedder. None without an embedder."""
+    embedder = session.embedder
+    if embedder is None:
+        return None
+    rows = np.zeros((len(group), embedder.dimension), dtype=np.float32)
+    for start in range(0, len(group), _BLOCK):
+        texts = [memory.content for memory in group[start : start + _BLOCK]]
+        for offset, vector in enumerate(embed_texts(embedder, texts)):
+            if vector is not None:
+                rows[start + offset] = vector
+    return rows
+
+
+def _flagged(session: Session) -> Iterator[str]:
+    for memory, standing in _standing_of(session, "procedure"):
+        if standing.stage is Stage.INEFFECTIVE:
+            yield memory.id
+
+
+def _standing_of(session: Session, lifecycle: str) -> Iterator[tuple[Memory, Standing]]:
+    """The active memories of a lifecycle, oldest first, each with how it stands."""
+    store = lives_of(session)
+    for page in _pages(session, Filter(kinds=_kinds(session, lifecycle))):
+        known = store.standings(session.agent, [memory.id for memory in page])
+        for memory, standing in zip(page, known, strict=True):
+            stage = stage_of(lifecycle, memory)
+            yield memory, replace(standing or Standing(stage=stage), stage=stage)
+
+
+def _pages(session: Session, where: Filter) -> Iterator[tuple[Memory, ...]]:
+    if not where.kinds:
+        return
+    after: str | None = None
+    while page := session.store.find(session.agent, where, order=Order.OLDEST, limit=_PAGE, after=after):
+        yield page
+        after = page[-1].ref
+
+
+def _kinds(session: Session, lifecycle: str) -> tuple[str, ...]:
+    return tuple(kind.name for kind in session.kinds if kind.lifecycle == lifecycle)
+
+
+def _precedence(one: tuple[Memory, Standing]) -> tuple[bool, int, int, datetime, str]:
+    memory, standing = one
+    return (not memory.pinned, _TRUST[memory.trust], -standing.confirmations, memory.created_at, memory.id)

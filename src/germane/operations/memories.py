@@ -1,0 +1,375 @@
+"""remember, revise, supersede, forget, restore and purge, as they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
+from germane.model.change import Applied, Purge, SetStatus
+from germane.model.ledger import Reconcile
+from germane.model.memory import Cause, Draft, Memory, Outcome, Remembered, Sign, Status, Trust, as_utc
+from germane.model.query import Filter, Query, Slice
+from germane.operations.context import Session
+from germane.operations.drafts import (
+    Quality,
+    content_hash_of,
+    draft_of,
+    given_in,
+    keep,
+    memory_of,
+    renew_renditions,
+    updated,
+    weighed,
+)
+from germane.operations.inputs import (
+    checked_content,
+    checked_count,
+    checked_flag,
+    checked_id,
+    checked_json,
+    checked_number,
+    checked_sequence,
+    checked_tags,
+    checked_text,
+    checked_word,
+    embed_texts,
+    vectors_to_store,
+)
+from germane.operations.lifecycle import move, restored
+from germane.operations.read import checked_quotations, current, get_many, head_of, store_version
+from germane.ranking.similarity import could_be_same, normalised
+from germane.retrieval.tokenizer import query_terms
+
+__all__ = [
+    "Changes",
+    "forget",
+    "forget_many",
+    "purge",
+    "purge_many",
+    "reconciled",
+    "remember_many",
+    "restore",
+    "revise",
+    "rules_of",
+    "supersede",
+]
+
+
+def remember_many(
+    session: Session,
+    drafts: Iterable[Draft | str | Mapping[str, Any]],
+    *,
+    revive: bool = True,
+    reconcile: bool | Reconcile = False,
+    quality: Quality = "mark",
+) -> tuple[Remembered, ...]:
+    """Store drafts in order. All of them are checked before the first is stored.
+
+    With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
+    UnknownKind or NotWorthKeeping.
+    """
+    rules = rules_of(reconcile)
+    now = as_utc(session.clock(), name="clock")
+    made, given = _memories(session, list(drafts), now)
+    judged = weighed(session, made, quality)
+    memories = checked_quotations(session, [memory for memory, _ in judged])
+    if rules is None:
+        stored = keep(session, memories, revive=revive, given=given, at=now)
+    else:
+        stored = tuple(
+            _reconciled(session, memory, rules, given, now)
+            or keep(session, [memory], revive=revive, given=given, at=now)[0]
+            for memory in memories
+        )
+    return tuple(
+        replace(one, doubt=doubt) if doubt else one for one, (_, doubt) in zip(stored, judged, strict=True)
+    )
+
+
+def _reconciled(
+    session: Session, memory: Memory, rules: Reconcile, given: Mapping[str, frozenset[str]], now: datetime
+) -> Remembered | None:
+    """What became of a fact that meets a known one; a confirmed one gets what is new as well."""
+    met = reconciled(session, memory, rules)
+    if met is None or met.created:
+        return met
+    return updated(session, met, memory, given.get(memory.id, frozenset()), now)
+
+
+def _memories(
+    session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
+) -> tuple[list[Memory], dict[str, frozenset[str]]]:
+    """The memories that drafts become, and by id the fields that were given of each.
+
+    Where there are several, an error names the place of the draft.
+    """
+    made: list[Memory] = []
+    given: dict[str, frozenset[str]] = {}
+    for place, each in enumerate(drafts):
+        try:
+            draft = draft_of(each)
+            made.append(memory_of(session, draft, now=now))
+            if fields := given_in(draft):
+                given[made[-1].id] = fields
+        except InvalidInput as error:
+            if len(drafts) > 1:
+                error.args = (f"drafts[{place}]: {error}", *error.args[1:])
+            raise
+    return made, given
+
+
+# What a new fact does to those that are known: it confirms the one that says the same, or replaces one.
+#
+# Asked for by `remember(..., reconcile=True)`. Vectors alone can't tell the limits of 40 and of 50 MB
+# apart, so nothing counts as the same whose numbers or negations differ.
+
+_LOOKED_AT = 20
+_TRUST = {trust: place for place, trust in enumerate(Trust)}
+
+
+def rules_of(reconcile: bool | Reconcile) -> Reconcile | None:
+    """The rules that a caller asks for; None for none. Raises InvalidInput."""
+    if isinstance(reconcile, Reconcile):
+        return reconcile
+    if not isinstance(reconcile, bool):
+        raise InvalidInput(f"reconcile={reconcile!r} is no rule. Pass True, False or a germane.Reconcile.")
+    return Reconcile() if reconcile else None
+
+
+def reconciled(session: Session, memory: Memory, rules: Reconcile) -> Remembered | None:
+    """What became of a fact that confirms or replaces a known one; None for one that does neither.
+
+    Who is trusted less replaces nobody: what an external source says of a subject stands beside it.
+    """
+    if session.kinds.of(memory).lifecycle != "fact":
+        return None
+    known = _near(session, memory)
+    for other, cosine in known:
+        if _about_one(memory, other) and _says_the_same(memory, other, cosine, rules):
+            after = move(session, other, Sign.CONFIRM, cause=Cause.ALIKE)
+            return Remembered(memory=after, created=False)
+    for other, cosine in known:
+        named = memory.subject is not None and other.subject is not None
+        if named and _about_one(memory, other) and cosine > rules.supersede:
+            if _TRUST[memory.trust] > _TRUST[other.trust]:
+                continue
+            new = memory.evolve(id=other.id, version=other.version + 1)
+            vector = vectors_to_store(session.embedder, [new.content])[0]
+            after = store_version(session, other, new, vector, cause=Cause.SUBJECT)
+            return Remembered(memory=after, created=True)
+    return None
+
+
+def _near(session: Session, memory: Memory) -> list[tuple[Memory, float]]:
+    """The active facts of kind and scope that are most like it, the most alike first, with their cosines.
+
+    What says the very same is left to the store, which recognises it.
+    """
+    vector = embed_texts(session.embedder, [memory.content])[0]
+    query = Query(
+        text=memory.content,
+        terms=query_terms(memory.content, language=session.language),
+        vector=vector,
+        filter=Filter(kinds=(memory.kind,), scopes=(memory.scope,)),
+        slices=(Slice(limit=_LOOKED_AT),),
+    )
+    found = session.store.search(session.agent, query).slices[0]
+    others = [each.memory for each in found]
+    if any(other.content_hash == memory.content_hash for other in others):
+        return []
+    vectors = embed_texts(session.embedder, [other.content for other in others])
+    near = [
+        (other, 0.0 if vector is None or row is None else float(vector @ row))
+        for other, row in zip(others, vectors, strict=True)
+    ]
+    return sorted(near, key=lambda each: (-each[1], each[0].id))
+
+
+def _about_one(memory: Memory, other: Memory) -> bool:
+    """Whether both are about one subject, as far as they name any."""
+    return memory.subject is None or (other.subject or "").casefold() == memory.subject.casefold()
+
+
+def _says_the_same(memory: Memory, other: Memory, cosine: float, rules: Reconcile) -> bool:
+    if normalised(memory.content) == normalised(other.content):
+        return True
+    return cosine > rules.confirm and could_be_same(memory.content, other.content)
+
+
+# revise, supersede, forget, restore, purge: what becomes of a memory after it was stored.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a revision changes; None leaves a field as it was."""
+
+    content: str | None = None
+    subject: str | None = None
+    tags: Sequence[str] | None = None
+    importance: float | None = None
+    confidence: float | None = None
+    outcome: Outcome | str | None = None
+    pinned: bool | None = None
+    metadata: Mapping[str, Any] | None = None
+
+
+def revise(session: Session, memory_id: str, changes: Changes, *, expected: int | None = None) -> Memory:
+    """Store the next version of a memory; the one before is kept as history.
+
+    Raises NotFound, InvalidInput, or StaleRevision when another version than the `expected` is current, or
+    somebody else revises it at the same time.
+    """
+    now = as_utc(session.clock(), name="clock")
+    old = _expected(session, memory_id, expected)
+    if old.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you revise it.")
+    checked = _checked(changes)
+    if not checked:
+        raise InvalidInput(f"revise({memory_id!r}) changes nothing: name at least one field to change.")
+    new = renew_renditions(
+        session,
+        old.evolve(
+            **checked,
+            status=Status.ACTIVE,
+            version=old.version + 1,
+            updated_at=now,
+            created_at=now,
+            superseded_by=None,
+            seen_count=1,
+            access_count=0,
+            accessed_at=None,
+        ),
+    )
+    if not checked.keys().isdisjoint(("content", "subject")):
+        new = new.evolve(content_hash=content_hash_of(new))
+    vector = vectors_to_store(session.embedder, [new.content])[0]
+    return store_version(session, old, new, vector)
+
+
+def supersede(
+    session: Session, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+) -> Memory:
+    """Store a draft as the next version of a memory; what it leaves open stays as it was.
+
+    Raises NotFound, InvalidInput, or StaleRevision, as `revise` does.
+    """
+    now = as_utc(session.clock(), name="clock")
+    old = _expected(session, memory_id, expected)
+    if old.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before it is superseded.")
+    given = draft_of(draft)
+    whole = replace(
+        given,
+        importance=old.importance if given.importance is None else given.importance,
+        confidence=old.confidence if given.confidence is None else given.confidence,
+        outcome=old.outcome if given.outcome is None else given.outcome,
+        trust=old.trust if given.trust is None else given.trust,
+        pinned=old.pinned or given.pinned,
+    )
+    new = memory_of(session, whole, now=now).evolve(id=old.id, version=old.version + 1)
+    vector = vectors_to_store(session.embedder, [new.content])[0]
+    return store_version(session, old, new, vector, at=now)
+
+
+def forget(session: Session, memory_id: str) -> Memory:
+    """Keep a memory out of everything until it is restored. Raises NotFound."""
+    return forget_many(session, [memory_id])[0]
+
+
+def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
+    """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
+    at = as_utc(session.clock(), name="clock")
+    ids = _ids(memory_ids)
+    changes = [
+        SetStatus(memory_id=head_of(session, memory).id, status=Status.FORGOTTEN, at=at)
+        for memory in get_many(session, ids)
+    ]
+    return tuple(map(_stored, session.store.apply(session.agent, changes))) if changes else ()
+
+
+def restore(session: Session, memory_id: str) -> Memory:
+    """Undo a forget, a retirement or an archiving.
+
+    Raises NotFound, or InvalidInput when the memory is in use or superseded.
+    """
+    memory = current(session, memory_id)
+    if memory.status not in (Status.FORGOTTEN, Status.ARCHIVED):
+        raise InvalidInput(
+            f"Memory {memory_id!r} is {memory.status}; only a forgotten or an archived one can be restored."
+        )
+    if (again := restored(session, memory)) is not None:
+        return again
+    return _set_status(session, memory.id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
+
+
+def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
+    """Remove a memory and all its versions from every form; returns how many versions went.
+
+    Raises PurgeNotConfirmed unless `confirm` is true, and NotFound.
+    """
+    return purge_many(session, [memory_id], confirm=confirm)
+
+
+def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) -> int:
+    """Remove memories and all their versions, in one transaction; returns how many versions went.
+
+    Raises PurgeNotConfirmed unless `confirm` is true, and NotFound, without having removed any.
+    """
+    if confirm is not True:
+        raise PurgeNotConfirmed
+    at = as_utc(session.clock(), name="clock")
+    changes = [Purge(memory_id=memory_id, at=at) for memory_id in _ids(memory_ids)]
+    purged = sum(each.purged for each in session.store.apply(session.agent, changes)) if changes else 0
+    session.lines.clear()  # They hold their texts, and so do the next.
+    return purged
+
+
+def _expected(session: Session, memory_id: str, expected: int | None) -> Memory:
+    """The current version of a memory. Raises StaleRevision where that isn't the one expected."""
+    memory = current(session, memory_id)
+    if expected is not None and checked_count(expected, name="expected", least=1) != memory.version:
+        raise StaleRevision(f"{memory.id}@{expected}", memory.version_id)
+    return memory
+
+
+def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:
+    """Each id once."""
+    given = checked_sequence(memory_ids, name="memory_ids")
+    return tuple(dict.fromkeys(map(checked_id, given)))
+
+
+def _set_status(session: Session, memory_id: str, status: Status) -> Memory:
+    at = as_utc(session.clock(), name="clock")
+    change = SetStatus(memory_id=checked_id(memory_id), status=status, at=at)
+    return _stored(session.store.apply(session.agent, [change])[0])
+
+
+def _checked(changes: Changes) -> dict[str, Any]:
+    """The fields that change, checked as `remember` checks them."""
+    given: dict[str, Any] = {}
+    if changes.content is not None:
+        given["content"] = checked_content(changes.content)
+    if changes.subject is not None:
+        given["subject"] = checked_text(changes.subject, name="subject")
+    if changes.tags is not None:
+        given["tags"] = checked_tags(changes.tags)
+    if changes.importance is not None:
+        given["importance"] = checked_number(changes.importance, 0, 10, name="importance")
+    if changes.confidence is not None:
+        given["confidence"] = checked_number(changes.confidence, 0, 1, name="confidence")
+    if changes.outcome is not None:
+        given["outcome"] = checked_word(Outcome, changes.outcome, name="outcome")
+    if changes.pinned is not None:
+        given["pinned"] = checked_flag(changes.pinned, name="pinned")
+    if changes.metadata is not None:
+        given["metadata"] = checked_json(changes.metadata)
+    return given
+
+
+def _stored(applied: Applied) -> Memory:
+    if applied.memory is None:  # These changes always leave a memory; a store that breaks this is broken.
+        raise AssertionError("The store's answer has no memory.")
+    return applied.memory

@@ -1,0 +1,375 @@
+"""get, history, expand and calibration: single memories, their versions, outdated quotations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from germane.errors import InvalidInput, NotFound
+from germane.lifecycle import carries, first_stage, next_standing, stage_of, status_at
+from germane.model.change import Change, Live, Revise, Reword
+from germane.model.context import Note, short_id
+from germane.model.learning import Judgement
+from germane.model.ledger import Finding
+from germane.model.memory import (
+    Cause,
+    Level,
+    Memory,
+    Outcome,
+    Rendition,
+    Renditions,
+    Sign,
+    Standing,
+    Status,
+    Vector,
+    split_id,
+)
+from germane.model.query import Filter, Order, Query, Slice
+from germane.operations.context import Session, unknown_kinds
+from germane.operations.inputs import checked_count, checked_filter, checked_id, checked_word, settled
+from germane.packing.render import fence
+from germane.protocols import Living, TokenCounter
+from germane.ranking.learning import calibrated
+from germane.ranking.similarity import is_quoted
+from germane.retrieval.tokenizer import query_terms
+
+__all__ = [
+    "OUTDATED",
+    "calibration",
+    "checked_quotations",
+    "count",
+    "current",
+    "expand",
+    "get",
+    "head_of",
+    "history",
+    "large_findings",
+    "marks",
+    "memories",
+    "notes_on",
+    "store_version",
+    "told_outdated",
+    "with_mark",
+]
+
+_SHORT_ID = re.compile(r"[0-9a-f]{8}")
+_PAGE = 1000
+
+
+def get(session: Session, memory_id: str) -> Memory:
+    """The memory of that id in its current version, or the version `id@n`, whatever its status.
+
+    Raises NotFound.
+    """
+    return get_many(session, [checked_id(memory_id)])[0]
+
+
+def get_many(session: Session, memory_ids: Sequence[str]) -> list[Memory]:
+    """The same of several, in the order asked."""
+    found = session.store.get(session.agent, memory_ids)
+    for memory_id, memory in zip(memory_ids, found, strict=True):
+        if memory is None:
+            raise NotFound(memory_id, session.agent)
+    return [memory for memory in found if memory is not None]
+
+
+def current(session: Session, memory_id: str) -> Memory:
+    """The current version of a memory, whichever version is named. Raises NotFound."""
+    memory = get(session, memory_id)
+    return memory if memory.superseded_by is None else get(session, memory.id)
+
+
+def head_of(session: Session, memory: Memory) -> Memory:
+    """The current version of a memory, or of the one that it was merged into. Raises NotFound."""
+    seen: set[str] = set()
+    while memory.superseded_by is not None:
+        seen.add(memory.version_id)
+        # The id names the current version, wherever the chain of versions ends by now.
+        after = session.store.get(session.agent, [split_id(memory.superseded_by)[0]])[0]
+        if after is None or after.version_id in seen:
+            raise NotFound(memory.superseded_by, session.agent)
+        memory = after
+    return memory
+
+
+def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
+    """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
+    last = current(session, memory_id)
+    names = [f"{last.id}@{number}" for number in range(1, last.version)]
+    stored = session.store.get(session.agent, names) if names else ()
+    # An import may have brought the later versions alone.
+    return (*(memory for memory in stored if memory is not None), last)
+
+
+def expand(session: Session, memory_id: str) -> str:
+    """The whole text of a memory, fenced like everything that goes to a model.
+
+    It is meant as the result of a tool call, beside the context and not inside it. A short id, as a context
+    with `ids` shows it, names a memory too. Raises NotFound, or InvalidInput for a short id that several
+    memories have.
+    """
+    named = _by_short_id(session, memory_id) if _SHORT_ID.fullmatch(memory_id) else memory_id
+    return "\n".join(fence(get(session, named).renditions.at(Level.FULL).text))
+
+
+def _by_short_id(session: Session, short: str) -> str:
+    """The whole id of the memory whose id ends so; all memories are looked through."""
+    every = Filter(statuses=tuple(Status))
+    found: set[str] = set()
+    after: str | None = None
+    while page := memories(session, every, limit=_PAGE, after=after):
+        found.update(memory.id for memory in page if short_id(memory.id) == short)
+        after = page[-1].ref
+    if len(found) > 1:
+        raise InvalidInput(
+            f"{short!r} names {len(found)} memories: {', '.join(sorted(found))}. Give a whole id."
+        )
+    return found.pop() if found else short
+
+
+def memories(
+    session: Session,
+    where: Filter,
+    *,
+    order: Order | str = Order.NEWEST,
+    limit: int | None = None,
+    after: str | None = None,
+) -> tuple[Memory, ...]:
+    """The memories that pass a filter, in order, a page at a time.
+
+    Raises InvalidInput, and NotFound for an `after` that is gone.
+    """
+    return session.store.find(
+        session.agent,
+        settled(checked_filter(where), session.clock),
+        order=checked_word(Order, order, name="order"),
+        limit=None if limit is None else checked_count(limit, name="limit"),
+        after=None if after is None else checked_id(after, name="after"),
+    )
+
+
+def count(session: Session, where: Filter) -> int:
+    """How many memories pass a filter."""
+    admits = settled(checked_filter(where), session.clock)
+    one = Query(filter=admits, slices=(Slice(limit=1, order=Order.NEWEST),))
+    return session.store.search(session.agent, one).admitted
+
+
+def notes_on(session: Session, where: Filter) -> tuple[Note, ...]:
+    """What is worth knowing of a filter beside what passes it."""
+    return unknown_kinds((session,), checked_filter(where))
+
+
+def large_findings(session: Session) -> tuple[Finding, ...]:
+    """Advice on the memories that are so long that little else has room beside them."""
+    return tuple(
+        Finding(
+            code="large-memory",
+            text=f"Memory {one.id} ({one.kind}, {one.scope}) has {one.tokens:,} tokens: {one.label}",
+            remedy="Say it shorter with `germane revise`, or split it; where it doesn't fit, a context has "
+            "its summary.",
+            advice=True,
+        )
+        for one in session.store.stats(session.agent).large
+    )
+
+
+# What is written when one version of a memory follows another: the version, and what it means to both lives.
+
+
+def store_version(
+    session: Session,
+    old: Memory,
+    new: Memory,
+    vector: Vector | None,
+    *,
+    cause: Cause = Cause.REVISED,
+    at: datetime | None = None,
+) -> Memory:
+    """Store `new` as the version after `old`, and return it as it is stored; all in one transaction.
+
+    `at` is the moment of storing, where the times of `new` are those of its source.
+    A version that says the same, and any of a procedure, a censor or a decision, goes on with the life of
+    the one before; a fact that says something else begins anew, and what quotes the former one is marked.
+    Raises StaleRevision or InvalidInput.
+    """
+    lifecycle = session.kinds.of(new).lifecycle
+    goes_on = carries(lifecycle, old, new)
+    stage = stage_of(lifecycle, old) if goes_on else None
+    if stage is None or status_at(stage) is not Status.ACTIVE:
+        stage = first_stage(lifecycle, old.outcome if goes_on else new.outcome)
+    changes: list[Change] = [Revise(memory=new.evolve(stage=stage), vector=vector, carries=goes_on, at=at)]
+    if isinstance(session.store, Living):
+        changes += _lived(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
+        if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
+            changes += [Reword(memory=marked) for _, marked in marks(session, old)]
+    applied = session.store.apply(session.agent, changes)
+    stored = [each.memory for each in applied if each.memory and each.memory.version_id == new.version_id]
+    return stored[-1]
+
+
+def _lived(
+    session: Session, old: Memory, new: Memory, *, goes_on: bool, cause: Cause, at: datetime
+) -> list[Live]:
+    found: list[Live] = []
+    before = session.kinds.of(old).lifecycle
+    standing = Standing(stage=stage_of(before, old))
+    if next_standing(before, standing, Sign.SUPERSEDE, memory=old, at=at) is not None:
+        found.append(
+            Live(
+                memory_id=old.version_id,
+                lifecycle=before,
+                sign=Sign.SUPERSEDE,
+                cause=cause,
+                at=at,
+                other=new.version_id,
+            )
+        )
+    if goes_on and before == "decision" and new.outcome is not old.outcome:
+        sign = Sign.AWAIT if new.outcome in (None, Outcome.PENDING) else Sign.REVIEW
+        found.append(
+            Live(
+                memory_id=new.id,
+                lifecycle=before,
+                sign=sign,
+                cause=Cause.OUTCOME,
+                at=at,
+                other=old.version_id,
+            )
+        )
+    return found
+
+
+# Marks memories that quote what has been superseded, so that nothing outdated is told as if it held.
+#
+# What counts as a quotation: all words of a fact, at least four, in one piece.
+
+OUTDATED: Final = "outdated"
+"""The metadata that lists the superseded memories which a memory quotes."""
+
+_LOOKED_AT: Final = 50
+"""Best matches that are looked at for a quotation, at first."""
+
+
+def marks(session: Session, superseded: Memory) -> Iterator[tuple[Memory, Memory]]:
+    """The active memories that quote a superseded one and don't say so yet, each as it is and marked."""
+    for memory in _quoting(session, superseded.content):
+        known = memory.metadata.get(OUTDATED, ())
+        if superseded.version_id in known or memory.id == superseded.id:
+            continue
+        yield memory, with_mark(session, memory, superseded.version_id)
+
+
+def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Memory]:
+    """The memories, those episodes marked that quote a superseded fact."""
+    kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
+    where = Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))
+    episodes = {one.id for one in memories if session.kinds.of(one).lifecycle == "episode"}
+    if not episodes or not session.store.find(session.agent, where, limit=1):
+        return list(memories)
+    return [_checked(session, one, where) if one.id in episodes else one for one in memories]
+
+
+def with_mark(session: Session, memory: Memory, *superseded: str) -> Memory:
+    """The memory with a mark for each superseded one; it is only made, not stored."""
+    listed = [*memory.metadata.get(OUTDATED, ()), *superseded]
+    metadata = MappingProxyType({**memory.metadata, OUTDATED: list(dict.fromkeys(listed))})
+    bare = memory.renditions if OUTDATED not in memory.metadata else _bare(session, memory)
+    return memory.evolve(metadata=metadata, renditions=told_outdated(bare, metadata, session.counter))
+
+
+def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: TokenCounter) -> Renditions:
+    """The renditions with a mark at the end of each, where the metadata lists what is quoted."""
+    listed = metadata.get(OUTDATED)
+    if not isinstance(listed, list) or not listed:
+        return renditions
+    named = ", ".join(short_id(str(each)) for each in listed)
+    mark = f" [quotes what has been superseded: {named}]"
+
+    def marked(one: Rendition) -> Rendition:
+        text = one.text + mark
+        return Rendition(text=text, tokens=counter.count(text))
+
+    return Renditions(
+        micro=marked(renditions.micro),
+        summary=marked(renditions.summary),
+        full=marked(renditions.full),
+        counter=renditions.counter,
+    )
+
+
+def _quoting(session: Session, text: str) -> list[Memory]:
+    """The active memories that quote a text: with all its words, they stand among the best matches."""
+    limit = _LOOKED_AT
+    while True:
+        found = _matching(session, text, Filter(), limit=limit)
+        quotes = [is_quoted(text, memory.content) for memory in found]
+        # Where quotations come to an end long before the matches do, there are no more of them.
+        if len(found) < limit or not any(quotes[limit // 2 :]):
+            return [memory for memory, quoted in zip(found, quotes, strict=True) if quoted]
+        limit *= 4
+
+
+def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
+    """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
+    found = [
+        one.version_id
+        for one in _matching(session, memory.content, where)
+        if is_quoted(one.content, memory.content)
+    ]
+    return with_mark(session, memory, *found) if found else memory
+
+
+def _bare(session: Session, memory: Memory) -> Renditions:
+    cut = " [quotes what has been superseded: "
+
+    def without(one: Rendition) -> Rendition:
+        text = one.text.rpartition(cut)[0] or one.text
+        return Rendition(text=text, tokens=session.counter.count(text))
+
+    renditions = memory.renditions
+    return Renditions(
+        micro=without(renditions.micro),
+        summary=without(renditions.summary),
+        full=without(renditions.full),
+        counter=renditions.counter,
+    )
+
+
+def _matching(session: Session, text: str, where: Filter, *, limit: int = _LOOKED_AT) -> tuple[Memory, ...]:
+    """The memories that share most words with a text."""
+    terms = query_terms(text, language=session.language)
+    if not terms:
+        return ()
+    query = Query(text=text, terms=terms, filter=where, slices=(Slice(limit=limit),))
+    found = session.store.search(session.agent, query)
+    return tuple(each.memory for each in found.slices[0])
+
+
+# calibration: what the agent's confidence was worth.
+#
+# `Judgement.advice` is the sentence that a section for the agent's calibration can show: the layered plan
+# may take it as the text of an item, beside memories of the kind `calibration`.
+
+_CALIBRATION_PAGE: Final = 1000
+
+
+def calibration(session: Session) -> Judgement:
+    """Brier score, bias and advice, from all decisions that stand, archived ones included."""
+    return calibrated(_decisions(session))
+
+
+def _decisions(session: Session) -> Iterator[Memory]:
+    kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "decision")
+    if not kinds:
+        return
+    where = Filter(kinds=kinds, statuses=(Status.ACTIVE, Status.ARCHIVED))
+    after: str | None = None
+    while page := session.store.find(
+        session.agent, where, order=Order.OLDEST, limit=_CALIBRATION_PAGE, after=after
+    ):
+        yield from page
+        after = page[-1].ref

@@ -1,0 +1,521 @@
+"""refresh: keep a context as long as it serves, cut it to a smaller room, or make another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+
+from germane.errors import BudgetTooSmall, EmbeddingFailed, InvalidInput, NotFound
+from germane.model.context import Context, Note, Question, Ranked, Reason, Refreshed, RefreshReason
+from germane.model.ledger import MADE_FOR, Assembly
+from germane.model.memory import Memory, as_utc
+from germane.model.plan import FrameChoice, Plan, Section
+from germane.model.query import Candidate, Filter, Found, Query
+from germane.model.text import is_tenant, space_of
+from germane.operations.assemble import advised, judgement_of
+from germane.operations.context import Session
+from germane.operations.frame import Framing, choice_of, frames_of, guidance_of, wants
+from germane.operations.inputs import checked_count, checked_text, embed_texts
+from germane.operations.scoped import assemble, assemble_recorded, assembly_of, recording_store, scoped_named
+from germane.operations.search import entered_spaces, understand
+from germane.pipeline import Request, pack
+from germane.plans.frames import frame_named
+from germane.plans.intent import (
+    LEAST_INFORMATION,
+    Verdict,
+    beside_thanks,
+    decision_point,
+    frame_switch,
+    new_topic,
+    substance,
+    token_pressure,
+)
+from germane.plans.layered import frame_section, plan_for
+from germane.protocols import TokenCounter
+from germane.ranking.relevance import Gated
+from germane.retrieval.quality import english_idf, information
+from germane.retrieval.tokenizer import query_terms, term_hash
+
+__all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided", "refresh", "similarity_of"]
+
+_DECISION = "decision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What a refresh was asked for, beside the context."""
+
+    text: str
+    plan: str | Plan
+    frame: Framing
+    budget: int | None
+    room: int | None
+    where: Filter
+    counter: TokenCounter
+    cold: bool
+    guidance: bool | str
+
+
+def refresh(
+    session: Session,
+    context: Context | None,
+    new_input: str,
+    *,
+    plan: str | Plan,
+    frame: Framing,
+    budget: int | None,
+    room: int | None,
+    acting: bool,
+    where: Filter,
+    counter: TokenCounter,
+    cold: bool = False,
+) -> Refreshed:
+    """Whether a context still serves what is said now, why not, and the one that does.
+
+    The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
+    the others make a new one, which keeps within the room as well. It is for what is said; where that names
+    nothing to look for, as "go ahead" does, it is for the question that the context was for. `cold` says
+    that a new one is the first of its engine. Raises BudgetTooSmall or InvalidInput.
+    """
+    checked_text(new_input, name="new_input")
+    for name, value in (("budget", budget), ("room", room)):
+        if value is not None:
+            checked_count(value, name=name)
+    asked = _Asked(
+        text=new_input,
+        plan=plan,
+        frame=frame,
+        budget=budget,
+        room=room,
+        where=where,
+        counter=counter,
+        cold=cold,
+        guidance=guidance_of(frame) or (context is not None and is_guided(context)),
+    )
+    if context is None:
+        return Refreshed(
+            needed=True, reason=RefreshReason.FIRST, context=_assembled(session, asked, frame=frame)
+        )
+    similarity = similarity_of(session, context, substance(new_input))
+    (_, reason), choice = _verdict(session, context, asked, similarity=similarity, acting=acting)
+    if reason is None:
+        return Refreshed(needed=False, reason=None, context=context, similarity=similarity)
+    if reason is RefreshReason.PRESSURE:
+        made = _cut(session, context, asked)
+    else:
+        if similarity is None:
+            asked = replace(asked, text=context.trace.question.text)
+            choice = None if choice is None else replace(choice, by="caller")
+        made = _assembled(session, asked, frame=_frame_for(session, context, asked, reason, choice))
+    return Refreshed(needed=True, reason=reason, context=made, similarity=similarity)
+
+
+def similarity_of(session: Session, context: Context, text: str) -> float | None:
+    """How much a text has to do with a context, from 0 to 1; None for a text that says nothing.
+
+    It is the greater of two: the share of the text's information, by the frequencies of English, whose
+    terms stand in the question that the context was made for or in what relevance brought for it; and the
+    cosine of the text with that question, where there is an embedder. What is shown whatever the question
+    is doesn't count: it says nothing of the topic. A remark that says as little as "it works" has none.
+    """
+    terms = query_terms(text, language=session.language)
+    if not terms or _is_remark(session, text):
+        return None
+    question = context.trace.question.text
+    brought = (item.text for item in context.items if item.score)
+    known = frozenset(query_terms("\n".join([question, *brought]), language=session.language))
+    weights = np.ones(len(terms))
+    if session.language == "english":
+        weights = english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32))
+    shared = float(sum(weight for term, weight in zip(terms, weights, strict=True) if term in known))
+    share = shared / float(weights.sum())
+    try:
+        one, other = embed_texts(session.embedder, [text, question])
+    except EmbeddingFailed:
+        return share
+    return share if one is None or other is None else max(share, min(1.0, float(one @ other)))
+
+
+def _is_remark(session: Session, text: str) -> bool:
+    """Whether a text says too little, beside thanks and the like, to be about anything by itself."""
+    if session.language != "english":
+        return False
+    said = query_terms(beside_thanks(text), language=session.language)
+    return information(said) < LEAST_INFORMATION
+
+
+def _verdict(
+    session: Session, context: Context, asked: _Asked, *, similarity: float | None, acting: bool
+) -> tuple[Verdict, FrameChoice | None]:
+    """The first cause that holds, and the frame that was chosen on the way."""
+    current = context.trace.frame
+    choice: FrameChoice | None = None
+    if asked.where != context.trace.where:
+        return (True, RefreshReason.FILTER), None
+    if current is not None and (acting or wants(session, asked.text).asks):
+        choice, _ = choice_of(session, asked.text, asked.frame)
+        if (verdict := frame_switch(current, choice, similarity=similarity))[0]:
+            return verdict, choice
+    for verdict in (
+        decision_point(asked.text, current=current or _DECISION, acting=acting),
+        new_topic(similarity),
+        token_pressure(asked.counter.count(context.text), asked.room),
+    ):
+        if verdict[0]:
+            return verdict, choice
+    return (False, None), choice
+
+
+def _frame_for(
+    session: Session, context: Context, asked: _Asked, reason: RefreshReason, choice: FrameChoice | None
+) -> Framing:
+    frames = frames_of(session)
+    if reason is RefreshReason.DECISION_POINT:
+        return frame_named(_DECISION, frames)
+    if reason is RefreshReason.FRAME and choice is not None:
+        # Words choose the same again, and read the rest with it; a model isn't asked twice.
+        return asked.frame if choice.by == "words" else choice.frame
+    return asked.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
+
+
+def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
+    def made(budget: int | None, *, cold: bool) -> Context:
+        asks: dict[str, Any] = {
+            "budget": budget,
+            "where": asked.where,
+            "plan": asked.plan,
+            "frame": frame,
+            "counter": asked.counter,
+            "guidance": asked.guidance,
+        }
+        if session.records:
+            return assemble_recorded(session, asked.text, cold=cold, **asks)
+        return assemble(session, asked.text, **asks)
+
+    context = made(asked.budget, cold=asked.cold)
+    return context if asked.room is None or context.tokens <= asked.room else made(asked.room, cold=False)
+
+
+def _cut(session: Session, context: Context, asked: _Asked) -> Context:
+    make = cut_recorded if session.records else cut
+    return make(
+        session, context, plan=asked.plan, room=asked.room or 0, counter=asked.counter, where=asked.where
+    )
+
+
+# Cut a context to a room: what has least to do with its question leaves, and nothing new comes in.
+#
+# A record of it names all that stood in the context before, with the scores that it had, and what left; so
+# it is made again of these alone, and nothing is searched for.
+
+CUT: Final = "cut"
+"""What such an assembly was made for."""
+
+_CUT_DECISION: Final = "decision"
+_ANY: Final = Filter()
+_AS_OF, _CONFIDENCE, _GUIDANCE = "as_of", "frame_confidence", "guidance"
+_FRAME: Final = "frame"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Whole:
+    """The context before: its plan with what that has to say, and what stood in it, in its order."""
+
+    plan: Plan
+    question: Question
+    now: datetime
+    frame: FrameChoice | None
+    stood: tuple[tuple[str, Ranked], ...]
+    """Each memory with its score, by its section."""
+
+
+def cut(
+    session: Session,
+    context: Context,
+    *,
+    plan: str | Plan,
+    room: int,
+    counter: TokenCounter,
+    where: Filter = _ANY,
+) -> Context:
+    """The context without what has least to do with its question, within the room.
+
+    What relevance brought leaves first, the lowest score before all; identity, constraints and the frame
+    stay, as does what is pinned. `plan` is that of the context where it has no name; the judgement counts
+    what `where` admits. Raises BudgetTooSmall, or InvalidInput for a context of another plan.
+    """
+    trace = context.trace
+    shown = {item.section for item in context.items}
+    memories = {item.memory.ref: item.memory for item in context.items}
+    whole = _Whole(
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+            trace.frame if is_guided(context) else None,
+        ),
+        question=trace.question,
+        now=trace.now,
+        frame=_choice(session, trace.frame, trace.frame_confidence),
+        stood=tuple(
+            (entry.section, _ranked(memories[entry.memory_id], entry.score, entry.parts))
+            for entry in trace.included
+        ),
+    )
+    leaving = _leaving(session, context, whole.plan, room=room, counter=counter)
+    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    for section in whole.plan.sections:
+        if section.text and section.heading in set(context.text.splitlines()) - set(made.text.splitlines()):
+            needed = made.tokens + _cost(section, counter)
+            raise BudgetTooSmall(budget=room, needed=needed, required=(section.name,))
+    # The parts of its scores are as they were weighed before.
+    return replace(made, trace=replace(made.trace, weights=trace.weights, where=trace.where))
+
+
+def cut_recorded(
+    session: Session,
+    context: Context,
+    *,
+    plan: str | Plan,
+    room: int,
+    counter: TokenCounter,
+    where: Filter = _ANY,
+) -> Context:
+    """What `cut` gives, and a record of it in the ledger; raises as that does, and then nothing is recorded.
+
+    Raises InvalidInput for a store that keeps no ledger.
+    """
+    store = recording_store(session)
+    owners = sorted({item.memory.agent for item in context.items} - {session.agent})
+    sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
+    points, start = _points(sessions), session.timer()
+    made = cut(session, context, plan=plan, room=room, counter=counter, where=where)
+    seconds = round(session.timer() - start, 6)
+    settled = points == _points(sessions) and _stands(sessions, context)
+    made_by = plan if isinstance(plan, Plan) else context.trace.plan
+    asked: dict[str, Any] = {"plan": made_by, "room": room, "counter": counter, "where": where}
+    record = _record(sessions, made, points, **asked, settled=settled, seconds=seconds)
+    store.record(session.agent, record)
+    return made
+
+
+def cut_again(
+    sessions: Sequence[Session], assembly: Assembly, *, plan: str | Plan, counter: TokenCounter
+) -> tuple[Context, Assembly]:
+    """The context of what was recorded to have stood in it, and its record. Raises NotFound.
+
+    `sessions` are those of the agent and of the spaces that had a part, on the stores of then.
+    """
+    session, options = sessions[0], assembly.options
+    now = datetime.fromisoformat(str(options[_AS_OF]))
+    frame = assembly.frame or None
+    shown = {entry.section for entry in assembly.entries}
+    memories = _memories(sessions, assembly)
+    whole = _Whole(
+        plan=_guided(
+            session,
+            _plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
+            frame if options.get(_GUIDANCE) else None,
+        ),
+        question=understand(session, assembly.question, assembly.where, now=now).question,
+        now=now,
+        frame=_choice(session, frame, options[_CONFIDENCE]),
+        stood=tuple(
+            (entry.section, _ranked(memories[entry.version_id], entry.score, entry.parts))
+            for entry in assembly.entries
+        ),
+    )
+    leaving = {
+        memories[one.version_id].ref: Reason.EVICTED
+        for one in assembly.entries
+        if one.reason is Reason.EVICTED
+    }
+    room, where = assembly.budget, assembly.where
+    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    made = replace(made, trace=replace(made.trace, where=where))
+    asked: dict[str, Any] = {"plan": plan, "room": room, "counter": counter, "where": where}
+    return made, _record(sessions, made, assembly.points, **asked)
+
+
+def _record(
+    sessions: Sequence[Session],
+    context: Context,
+    points: Mapping[str, Mapping[str, int]],
+    *,
+    plan: str | Plan,
+    room: int,
+    counter: TokenCounter,
+    where: Filter,
+    **more: Any,
+) -> Assembly:
+    session, trace = sessions[0], context.trace
+    # It is as of the moment of the context before, and was made now.
+    options = {
+        MADE_FOR: CUT,
+        _AS_OF: trace.now.isoformat(),
+        _CONFIDENCE: trace.frame_confidence,
+        _GUIDANCE: is_guided(context),
+    }
+    made = assembly_of(
+        session,
+        context,
+        where=where,
+        counter=counter,
+        points=points,
+        plan=plan,
+        frame=trace.frame or "",
+        budget=room,
+        spaces=sessions[1:],
+        options=options,
+        **more,
+    )
+    return replace(made, at=as_utc(session.clock(), name="clock"))
+
+
+def _leaving(
+    session: Session, context: Context, plan: Plan, *, room: int, counter: TokenCounter
+) -> Mapping[str, Reason]:
+    """Whom the room has no place for, the one that has least to do with the question first."""
+    flexible = {section.name for section in plan.sections if section.order is None}
+    # Parts may count more than the whole, and what is packed anew goes by its parts.
+    parts = sum(section.used for section in context.trace.sections)
+    excess = max(counter.count(context.text), parts) - room
+    leaving: dict[str, Reason] = {}
+    for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.ref)):
+        if excess <= 0:
+            break
+        if item.section in flexible and not _stays(session, item.memory):
+            leaving[item.memory.ref] = Reason.EVICTED
+            excess -= item.tokens
+    return leaving
+
+
+def _packed(
+    session: Session,
+    whole: _Whole,
+    leaving: Mapping[str, Reason],
+    *,
+    room: int,
+    counter: TokenCounter,
+    where: Filter,
+) -> Context:
+    """What stood in a context in its plan's sections once more, with the scores that it had."""
+    plan = whole.plan
+    if any(section.advises for section in plan.sections):
+        plan, _ = advised(plan, judgement_of(session, where))
+    plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
+    memories = [one.memory for _, one in whole.stood]
+    kinds = {kind for section in plan.sections for kind in section.required_kinds}
+    pinned = frozenset(memory.ref for memory in memories if _stays(session, memory))
+    request = Request(
+        plan=plan,
+        question=whole.question,
+        query=Query(text=whole.question.cleaned),
+        budget=room,
+        counter=counter,
+        kinds=session.kinds,
+        now=whole.now,
+        pinned=pinned,
+        notes=(Note(code="evicted", text=f"{len(leaving)} memories left to keep within {room} tokens."),),
+        left_out=leaving,
+        frame=whole.frame,
+    )
+    sections = [
+        Gated(kept=tuple(one for name, one in whole.stood if name == section.name))
+        for section in plan.sections
+    ]
+    must = pinned | {memory.ref for memory in memories if memory.kind in kinds}
+    found = Found(slices=(), stored=len(memories), admitted=len(memories))
+    return pack(request, found, sections, must)
+
+
+def _with_floor(section: Section, counter: TokenCounter) -> Section:
+    """The section with as much set aside as its own text needs; what an account says may leave."""
+    if not section.text or section.advises:
+        return section
+    floor = max(section.share.floor, _cost(section, counter))
+    return replace(section, share=replace(section.share, floor=floor))
+
+
+def _cost(section: Section, counter: TokenCounter) -> int:
+    """What a section's own text takes under its heading, as a fit counts it."""
+    return counter.count(f"\n{section.heading}\n{section.text}\n")
+
+
+def _stays(session: Session, memory: Memory) -> bool:
+    return memory.pinned or session.kinds.of(memory).requires(memory)
+
+
+def _plan_of(
+    session: Session, given: str | Plan, *, named: str, frame: str | None, shown: set[str], room: int
+) -> Plan:
+    if isinstance(given, Plan):
+        plan = given
+    elif scoped_named(named) is not None:
+        raise InvalidInput(
+            f"The context was made by plan {named!r}, which shares its budget over scopes that it "
+            f"doesn't name. Assemble it anew: assemble(..., plan={named!r}, budget={room})."
+        )
+    else:
+        plan = plan_for(
+            named, kinds=session.kinds, frame=frame_named(frame or _CUT_DECISION, frames_of(session))
+        )
+    if plan.name != named or not shown <= {section.name for section in plan.sections}:
+        raise InvalidInput(
+            f"The context was made by plan {named!r}, and {plan.name!r} can't make it smaller. "
+            "Pass plan=, the Plan that it was made by."
+        )
+    return plan
+
+
+def is_guided(context: Context) -> bool:
+    """Whether the words of its frame stand in a context."""
+    return any(use.name == _FRAME and use.used for use in context.trace.sections)
+
+
+def _guided(session: Session, plan: Plan, frame: str | None) -> Plan:
+    """The plan with the words of a frame where it has a place for them and none; None adds none."""
+    if frame is None:
+        return plan
+    own = frame_section(frame_named(frame, frames_of(session)))
+    sections = (
+        replace(section, text=own.text) if section.name == _FRAME and not section.text else section
+        for section in plan.sections
+    )
+    return replace(plan, sections=tuple(sections))
+
+
+def _choice(session: Session, frame: str | None, confidence: float | None) -> FrameChoice | None:
+    if frame is None:
+        return None
+    return FrameChoice(frame=frame_named(frame, frames_of(session)), confidence=confidence or 0.0)
+
+
+def _ranked(memory: Memory, score: float, parts: Mapping[str, float]) -> Ranked:
+    return Ranked(candidate=Candidate(memory=memory), score=score, parts=parts)
+
+
+def _memories(sessions: Sequence[Session], assembly: Assembly) -> Mapping[str, Memory]:
+    """The memories of a record as their stores have them, by their versions. Raises NotFound."""
+    found: dict[str, Memory] = {}
+    for one in sessions:
+        ids = [entry.version_id for entry in assembly.entries if entry.agent == one.agent]
+        found |= {memory.version_id: memory for memory in one.store.get(one.agent, ids) if memory is not None}
+    for entry in assembly.entries:
+        if entry.version_id not in found:
+            raise NotFound(entry.version_id, entry.agent)
+    return found
+
+
+def _stands(sessions: Sequence[Session], context: Context) -> bool:
+    """Whether the memories of a context are still what their stores have."""
+    shown = {item.memory.version_id: item.memory for item in context.items}
+    found = [memory for one in sessions for memory in one.store.get(one.agent, list(shown))]
+    return {memory.version_id: memory for memory in found if memory is not None} == shown
+
+
+def _points(sessions: Sequence[Session]) -> Mapping[str, Mapping[str, int]]:
+    return {one.agent: recording_store(one).point(one.agent) for one in sessions}

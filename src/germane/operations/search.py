@@ -1,0 +1,600 @@
+"""recall, and the search behind it: understand a question, gather candidates, rank them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import accumulate
+from typing import Literal, TypeAlias, get_args, overload
+
+from germane.errors import EmbeddingFailed, InvalidInput
+from germane.model.context import Emptiness, Note, Question, Ranked, short_id
+from germane.model.learning import Pick, Weights
+from germane.model.memory import Outcome, Scope, Status, Vector, as_utc
+from germane.model.query import LEAST_COSINE, Candidate, Filter, Found, Query, Slice, TimeRange
+from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
+from germane.operations.context import Session, found_apart, unknown_kinds
+from germane.operations.inputs import (
+    checked_count,
+    checked_filter,
+    checked_number,
+    checked_tags,
+    checked_text,
+    checked_time,
+    checked_words,
+    embed_texts,
+    least_cosine_of,
+    settled,
+)
+from germane.protocols import Clock, Scorer
+from germane.ranking.by_relevance import Best
+from germane.ranking.learning import learned_note
+from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, gate, rank
+from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
+from germane.ranking.signals import asks_for_history, history_factors, identifiers_in, rest_of_releases
+from germane.ranking.similarity import RECENCY, emptiness_of, nothing_then
+from germane.retrieval.dates import parse_order, parse_when
+from germane.retrieval.quality import information
+from germane.retrieval.tokenizer import query_terms
+
+__all__ = [
+    "DEFAULT_RANKER",
+    "RANKERS",
+    "Asked",
+    "Ranker",
+    "Recalled",
+    "asked_tags",
+    "by_hybrid",
+    "check_ranker",
+    "entered_spaces",
+    "filter_of",
+    "gather_together",
+    "of_no_topic",
+    "query_of",
+    "recall",
+    "search",
+    "understand",
+]
+
+_LABEL = 60
+_GATHERED = 100
+"""Candidates of each signal. Twice as many changed recall at 5, 10 and 20 by less than noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled(Sequence[Ranked]):
+    """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
+
+    `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
+    multiplied by, where use has taught some. A ranker that was asked for by name stands in the notes.
+    """
+
+    ranked: tuple[Ranked, ...]
+    question: Question
+    now: datetime
+    notes: tuple[Note, ...] = ()
+    emptiness: Emptiness | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """A line for each memory, as a prompt or a notebook shows it."""
+        found = f"{len(self.ranked)} found" if self.emptiness is None else f"none, {self.emptiness}"
+        rows = (
+            f"\n  {one.score:.2f}  {short_id(one.memory.ref)}  {one.memory.kind}  "
+            f"{cut(line_of(one.memory.renditions.micro.text), _LABEL)}"
+            for one in self.ranked
+        )
+        return f"<germane.Recalled {cut(line_of(self.question.text), _LABEL)!r}: {found}{''.join(rows)}>"
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        return iter(self.ranked)
+
+    @overload
+    def __getitem__(self, index: int) -> Ranked: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Ranked, ...]: ...
+    def __getitem__(self, index: int | slice) -> Ranked | tuple[Ranked, ...]:
+        return self.ranked[index]
+
+
+def recall(
+    session: Session,
+    query: str,
+    *,
+    where: Filter,
+    limit: int = 10,
+    scorer: Scorer | None = None,
+    ranker: Ranker | str = DEFAULT_RANKER,
+    gated: bool = True,
+    spaces: Sequence[Session] = (),
+) -> Recalled:
+    """The best `limit` memories for a question, also of spaces. Reading changes nothing.
+
+    With spaces nothing learned applies: what one memory's use has taught is no measure for another's;
+    nor does it with another ranker. A question that names nothing is answered by the newest, whoever ranks.
+    Unless `gated` is False or a scorer decides, what has nothing to do with the question is left out.
+    """
+    checked_count(limit, name="limit", least=1)
+    check_ranker(ranker, scorer)
+    now = as_utc(session.clock(), name="clock")
+    asked = understand(session, query, where, now=now)
+    slices, best = (Slice(limit=max(limit, _GATHERED)),), None
+    if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
+        known = session.known_weights.known
+        best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
+    asked, found = gather_together(session, asked, slices, spaces, pick=best)
+    if best is not None and found.picked:
+        if not history_factors([one.memory for one in found.slices[0]], query):
+            return _picked(asked, found, best, now=now)
+        # Signals alone can't tell that these are commits, which rank lower.
+        asked, found = gather_together(session, asked, slices, spaces)
+    ranked, notes, weights = _ranked(
+        session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
+    )
+    passed = Gated(kept=ranked)
+    if gated and scorer is None and found.by_relevance:
+        passed = gate(
+            ranked,
+            prefer=asked.prefers,
+            few=found.admitted <= FEW,
+            information=query_of(asked, slices).information,
+            least_cosine=asked.least_cosine,
+        )
+    kept = passed.kept[:limit]
+    asked = replace(asked, notes=(*asked.notes, *notes))
+    return Recalled(
+        ranked=tuple(kept),
+        question=asked.question,
+        now=now,
+        notes=(
+            *_notes(asked, found, passed, weights),
+            *_of_another_time(asked, kept),
+            *superseded_notes([one.memory for one in kept]),
+        ),
+        emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
+        weights={} if weights is None else weights.values,
+    )
+
+
+def _by_signals(asked: Asked) -> bool:
+    """Whether nothing but their signals and the order of time may decide between the memories found."""
+    # A newer version has a say in the score of one that it replaces.
+    replaced = Status.SUPERSEDED in asked.where.statuses
+    # So have the text and the kind, where the question names an identifier or asks for history.
+    text = asked.question.text
+    named = identifiers_in(text) or asks_for_history(text) or rest_of_releases(text) is not None
+    return asked.question.order is None and not replaced and not named
+
+
+def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:
+    ranked = best.ranked(found.slices[0])
+    return Recalled(
+        ranked=ranked,
+        question=asked.question,
+        now=now,
+        notes=(
+            *_notes(asked, found, Gated(kept=ranked), best.weights),
+            *_of_another_time(asked, ranked),
+        ),
+        weights={} if best.weights is None else best.weights.values,
+    )
+
+
+def _ranked(
+    session: Session,
+    asked: Asked,
+    found: Found,
+    slices: tuple[Slice, ...],
+    *,
+    now: datetime,
+    scorer: Scorer | None,
+    ranker: Ranker | str,
+    limit: int,
+    alone: bool,
+) -> tuple[tuple[Ranked, ...], tuple[Note, ...], Weights | None]:
+    """All that was found, best first, with what the ranker says of it and the weights that applied."""
+    sought = query_of(asked, slices)
+    if ranker != DEFAULT_RANKER and found.by_relevance:
+        ranked, told = by_hybrid(asked, found, sought, now=now, limit=limit)
+        return ranked, (told,), None
+    weights: Weights | None = None
+    if scorer is None and found.by_relevance and alone:
+        weights = session.known_weights.of(session.store, session.agent, found.learning)
+    ranked = rank(
+        found.slices[0],
+        lexical_bound=found.lexical_bound,
+        window_bound=found.window_bound,
+        now=now,
+        scorer=scorer,
+        query=sought,
+        prefer=asked.prefers,
+        order=asked.question.order if found.by_relevance else None,
+        weights=weights,
+    )
+    return ranked, (), weights
+
+
+def _of_another_time(asked: Asked, kept: Sequence[Ranked]) -> tuple[Note, ...]:
+    when = asked.question.when or asked.where.when
+    if when is None:
+        return ()
+    # What else was gathered isn't told by a store that picks, and what is said must not depend on that.
+    note = nothing_then(when, [one.memory for one in kept], None)
+    return () if note is None else (note,)
+
+
+def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:
+    notes = [*asked.notes]
+    if not found.by_relevance:
+        notes.append(RECENCY)
+    if passed.unsure:
+        notes.append(LOW_CONFIDENCE)
+    if weights is not None:
+        notes.append(learned_note(weights))
+    return tuple(notes)
+
+
+# Understand a question: its time, its terms, its vector; and which memories may answer it.
+
+_NO_FILTER = Filter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A question with what is needed to search for its answer.
+
+    `informative` are the terms of the question without the time that it names, `least_cosine` what its
+    embedder calls near.
+    """
+
+    question: Question
+    vector: Vector | None
+    where: Filter
+    informative: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    language: str | None = None
+    least_cosine: float = LEAST_COSINE
+
+    @property
+    def prefers(self) -> TimeRange | None:
+        """The time whose memories rank higher: the one that the question names beside other words."""
+        return self.question.when if self.question.terms else None
+
+
+def understand(session: Session, text: str, where: Filter, *, now: datetime) -> Asked:
+    """Read a question. A time that the caller gave stands; otherwise the one that the question names.
+
+    A time beside other words is a preference: people misdate things, and a text that tells of May
+    may have been written in June. Its words stay among the terms, since texts name dates too. A
+    time alone ("last week?") is all there is to go by, and restricts what is found. An embedder
+    that fails costs the question its semantic side, and a note says so.
+    """
+    text = checked_text(text, name="query")
+    cleaned, when = (text, None) if where.when is not None else parse_when(text, now=now)
+    informative = query_terms(cleaned, language=session.language)
+    terms = informative
+    if informative and cleaned != text:
+        terms = query_terms(text, language=session.language)
+    order = parse_order(cleaned) if session.language == "english" else None
+    question = Question(text=text, cleaned=cleaned, terms=terms, when=when, order=order)
+    notes: tuple[Note, ...] = ()
+    vector: Vector | None = None
+    if informative:
+        try:
+            vector = embed_texts(session.embedder, [cleaned])[0]
+        except EmbeddingFailed as error:
+            notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
+        if session.set_aside:
+            notes = (_set_aside(session.set_aside),)
+    elif when is not None:
+        where = _at(where, when)
+    return Asked(
+        question=question,
+        vector=vector,
+        where=where,
+        informative=informative,
+        notes=notes,
+        language=session.language,
+        least_cosine=least_cosine_of(session.embedder),
+    )
+
+
+def of_no_topic(asked: Asked) -> Asked:
+    """The same for a question whose words name nothing to look for, but for the time that it may name."""
+    when = asked.question.when
+    return replace(
+        asked,
+        question=replace(asked.question, cleaned="", terms=(), order=None),
+        vector=None,
+        informative=(),
+        where=asked.where if when is None else _at(asked.where, when),
+    )
+
+
+def _set_aside(model: str) -> Note:
+    return Note(
+        code="embedder_set_aside",
+        text=f"Ranked by words alone: the vectors in this store were made by {model}. "
+        "Open it with that embedder to rank by meaning as well, "
+        "or let another make them anew: `germane reembed`.",
+    )
+
+
+def search(session: Session, asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Found:
+    """Ask the store, for memories of the time that the question prefers as well, in one search.
+
+    What matches best at any time could otherwise crowd out all that matches at the right one.
+    """
+    preferred = asked.prefers
+    if preferred is None:
+        return found_apart(session.store, session.agent, query_of(asked, slices, pick=pick))
+    narrow = [
+        replace(part, where=_at(part.where or asked.where, preferred))
+        for part in slices
+        if part.order is None
+    ]
+    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow), pick=pick))
+    if found.picked:
+        return found
+    more = iter(found.slices[len(slices) :])
+    united = tuple(
+        _united(candidates, next(more)) if part.order is None else candidates
+        for part, candidates in zip(slices, found.slices, strict=False)
+    )
+    # Where only the search for that time failed, the one for any time stands.
+    failed = {place: error for place, error in found.failed.items() if place < len(slices)}
+    return replace(found, slices=united, failed=failed)
+
+
+def _at(where: Filter, when: TimeRange) -> Filter:
+    """The filter for a time that the question names, which asks for what is archived as well."""
+    return replace(where, when=when, statuses=tuple(dict.fromkeys((*where.statuses, Status.ARCHIVED))))
+
+
+def _united(one: Sequence[Candidate], other: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Both, each memory once, in the order of their ids."""
+    by_id = {candidate.memory.ref: candidate for candidate in (*one, *other)}
+    return tuple(by_id[memory_id] for memory_id in sorted(by_id))
+
+
+def filter_of(
+    clock: Clock,
+    *,
+    kinds: Iterable[str] = (),
+    tags: Iterable[str] = (),
+    scopes: Iterable[Scope | str] = (),
+    subject: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    min_importance: float | None = None,
+    include_superseded: bool = False,
+    include_archived: bool = False,
+    include_abandoned: bool = False,
+    where: Filter | None = None,
+) -> Filter:
+    """A filter from the forms that callers use, each in the place of what `where` says of it.
+
+    A time that is a text is read by the clock. Whoever asks for a time asks for what is archived as well.
+    Raises InvalidInput.
+    """
+    base = _NO_FILTER if where is None else settled(checked_filter(where), clock)
+    when = None
+    if since is not None or until is not None:
+        when = TimeRange(
+            since=None if since is None else checked_time(since, name="since", clock=clock),
+            until=None if until is None else checked_time(until, name="until", clock=clock),
+        )
+    if min_importance is not None:
+        checked_number(min_importance, 0, 10, name="min_importance")
+    when = when or base.when
+    statuses = [*base.statuses]
+    # No status is every status.
+    statuses += [Status.SUPERSEDED] if include_superseded and statuses else []
+    statuses += [Status.ARCHIVED] if (include_archived or when is not None) and statuses else []
+    return replace(
+        base,
+        kinds=checked_words(kinds, name="kinds") or base.kinds,
+        tags=checked_tags(tags) or base.tags,
+        scopes=_scopes(scopes) or base.scopes,
+        subject=base.subject if subject is None else checked_text(subject, name="subject"),
+        when=when,
+        min_importance=base.min_importance if min_importance is None else min_importance,
+        statuses=tuple(dict.fromkeys(statuses)),
+        without=base.without
+        if include_abandoned
+        else tuple(dict.fromkeys((*base.without, Outcome.ABANDONED))),
+    )
+
+
+def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
+    if isinstance(scopes, str):
+        raise InvalidInput(f"scopes={scopes!r} is one value; pass a sequence, such as ({scopes!r},).")
+    return tuple(Scope.parse(scope) for scope in scopes)
+
+
+def query_of(asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Query:
+    """What the store is asked."""
+    return Query(
+        text=asked.question.cleaned,
+        terms=asked.question.terms,
+        informative=asked.informative,
+        information=information(asked.informative),
+        vector=asked.vector,
+        filter=asked.where,
+        slices=slices,
+        language=asked.language,
+        least_cosine=asked.least_cosine,
+        pick=pick,
+    )
+
+
+# Gathers from an agent's own memory and from spaces it is in, so that one ranking judges them all.
+
+
+def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...]:
+    """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
+    checked = dict.fromkeys(checked_words(names, name="spaces"))
+    if not checked:
+        return ()
+    from germane.operations.spaces import entered  # noqa: PLC0415 - Most calls name no space.
+
+    return tuple(entered(session, name) for name in checked)
+
+
+def gather_together(
+    session: Session,
+    asked: Asked,
+    slices: tuple[Slice, ...],
+    spaces: Sequence[Session],
+    *,
+    pick: Pick | None = None,
+) -> tuple[Asked, Found]:
+    """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
+
+    A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
+    the order given. The searches see a snapshot each. Without spaces the question may `pick`. A note tells
+    of a kind that none of them knows. Raises NotAllowed for a space that the agent isn't in.
+    """
+    if asked.where.kinds:
+        told = unknown_kinds((session, *spaces), asked.where)
+        asked = replace(asked, notes=(*asked.notes, *told))
+    own = search(session, asked, slices, pick=None if spaces else pick)
+    if not spaces:
+        return asked, own
+    found = [own, *(search(space, _in_language(asked, space.language), slices) for space in spaces)]
+    names = ", ".join(space_of(space.agent) for space in spaces)
+    note = Note(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
+    if any(one.by_relevance for one in found):
+        # Where a language knows none of the words, the newest of a memory would pass for its best.
+        found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
+    return replace(asked, notes=(*asked.notes, note)), _spaces_united(found)
+
+
+def _in_language(asked: Asked, language: str) -> Asked:
+    """The same question in the terms of another index."""
+    if language == asked.language:
+        return asked
+    informative = query_terms(asked.question.cleaned, language=language)
+    terms = query_terms(asked.question.text, language=language) if informative else ()
+    question = replace(asked.question, terms=terms)
+    return replace(asked, question=question, informative=informative, language=language)
+
+
+def _without_relevance(found: Found, slices: tuple[Slice, ...]) -> Found:
+    kept = tuple(
+        () if part.order is None else candidates
+        for part, candidates in zip(slices, found.slices, strict=True)
+    )
+    return replace(found, slices=kept, by_relevance=True)
+
+
+def _spaces_united(found: Sequence[Found]) -> Found:
+    """One result of several, its words' signals in units of what a full match is worth in each of them.
+
+    The stamp is that of the first, the agent's own.
+    """
+    scaled = [_scaled(one) for one in found]
+    return Found(
+        slices=tuple(_each_once(parts) for parts in zip(*(one.slices for one in scaled), strict=True)),
+        lexical_bound=max(one.lexical_bound for one in scaled),
+        window_bound=max(one.window_bound for one in scaled),
+        stored=sum(one.stored for one in found),
+        admitted=sum(one.admitted for one in found),
+        by_relevance=all(one.by_relevance for one in scaled),
+        failed={place: error for one in reversed(found) for place, error in one.failed.items()},
+        stamp=found[0].stamp,
+    )
+
+
+def _scaled(found: Found) -> Found:
+    # Where no word of the question is known there is no signal of words to scale.
+    units = {"lexical": found.lexical_bound or 1.0, "window_lexical": found.window_bound or 1.0}
+
+    def scaled(candidate: Candidate) -> Candidate:
+        signals = {name: value / units.get(name, 1.0) for name, value in candidate.signals.items()}
+        return replace(candidate, signals=signals)
+
+    return replace(
+        found,
+        slices=tuple(tuple(map(scaled, candidates)) for candidates in found.slices),
+        lexical_bound=1.0 if found.lexical_bound else 0.0,
+        window_bound=1.0 if found.window_bound else 0.0,
+    )
+
+
+def _each_once(parts: Sequence[tuple[Candidate, ...]]) -> tuple[Candidate, ...]:
+    """The candidates of all, in the order of their ids, a memory that several have from the first of them."""
+    owners: dict[str, str] = {}
+    kept = {
+        candidate.memory.ref: candidate
+        for part in parts
+        for candidate in part
+        if owners.setdefault(candidate.memory.content_hash, candidate.memory.agent) == candidate.memory.agent
+    }
+    return tuple(kept[memory_id] for memory_id in sorted(kept))
+
+
+# The rankers that a recall can be asked for by name.
+
+Ranker: TypeAlias = Literal["relevance", "hybrid"]
+
+RANKERS: tuple[str, ...] = get_args(Ranker)
+"""The rankers by name."""
+
+_WIDER = 3
+"""How many times as many as are wanted stay to be scored, as in the design that it comes from."""
+_BETWEEN = re.compile(r"[\W_]+")
+
+
+def check_ranker(ranker: str, scorer: Scorer | None) -> None:
+    """Raise InvalidInput for an unknown ranker, or for one beside a scorer, which ranks alone."""
+    if ranker not in RANKERS:
+        raise InvalidInput(f"Unknown ranker {ranker!r}. Known rankers: {', '.join(RANKERS)}.")
+    if scorer is not None and ranker != DEFAULT_RANKER:
+        raise InvalidInput(f"ranker={ranker!r} and a scorer can't both rank. Give one of them.")
+
+
+def by_hybrid(
+    asked: Asked, found: Found, sought: Query, *, now: datetime, limit: int
+) -> tuple[tuple[Ranked, ...], Note]:
+    """What a search found by `germane.ranking.scores`, three times the limit at most, and a note of it."""
+    (candidates,) = found.slices
+    named = asked_tags(asked, (tag for one in candidates for tag in one.memory.tags))
+    wanted = sorted({*asked.where.tags, *named})
+    ranked = hybrid(
+        candidates,
+        query=sought,
+        now=now,
+        tags=wanted,
+        keep=_WIDER * limit,
+        lexical_bound=found.lexical_bound,
+    )
+    weighed = ", ".join(f"{name} {weight:g}" for name, weight in HYBRID_WEIGHTS.items())
+    text = f"Ranked by the ranker hybrid, from 0 to 10: {weighed}. "
+    text += f"Tags asked for: {', '.join(wanted)}." if wanted else "No tag was asked for."
+    if asked.prefers is not None:
+        text += " The time that the question names doesn't count."
+    return ranked, Note(code="ranker", text=text)
+
+
+def asked_tags(asked: Asked, tags: Iterable[str]) -> frozenset[str]:
+    """Those of the tags, and of what is above them, that the question names by all words of the last part.
+
+    "Which database is it, Postgres?" names `tech:database` of the tag `tech:database:redis`, and so do the
+    words of another form, by their stems. A part without any word of its own is named by nothing.
+    """
+    said = set(asked.question.terms)
+    levels = {level for tag in set(tags) for level in accumulate(tag.split(":"), lambda a, b: f"{a}:{b}")}
+    return frozenset(level for level in levels if _is_named(level, said, language=asked.language))
+
+
+def _is_named(level: str, said: set[str], *, language: str | None) -> bool:
+    # Without its punctuation a word of several parts is its parts, and none of them is the whole.
+    words = _BETWEEN.sub(" ", level.rpartition(":")[2])
+    terms = query_terms(words, language=language or "english")
+    return bool(terms) and said.issuperset(terms)

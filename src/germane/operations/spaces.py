@@ -1,0 +1,197 @@
+"""Spaces: make and enter them, settle who is in them, and put copies of own memories into them.
+
+Who may do what is decided by the pure rules, inside the store's transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
+from germane.model.memory import Memory, Status, as_utc
+from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.operations.context import KnownWeights, Session, settled_language
+from germane.operations.drafts import keep
+from germane.operations.inputs import checked_count, checked_number, checked_word
+from germane.operations.read import current
+from germane.packing.lines import RememberedLines
+from germane.protocols import Multilingual, Sharing
+from germane.spaces import admit, tenant_of
+from germane.stores.location import Following
+
+__all__ = [
+    "checked_rights",
+    "checked_role",
+    "create",
+    "disband",
+    "entered",
+    "events",
+    "follow",
+    "info_of",
+    "required_info",
+    "settle",
+    "share",
+    "sharing_store",
+    "spaces_of",
+]
+
+
+def create(session: Session, name: str, *, admits: Right | str | None) -> SpaceInfo:
+    """Make a space, in the language of the agent that makes it; one that this agent is in already stays.
+
+    Raises SpaceTaken when others have a space of that name, and InvalidInput.
+    """
+    most = None if admits is None else checked_rights(admits, name="admits")
+    store = sharing_store(session)
+    try:
+        made = store.settle_space(
+            name, Create(by=session.agent, at=as_utc(session.clock(), name="clock"), admits=most)
+        )
+    except SpaceTaken:
+        there = store.space(name)
+        if there is None or there.member(session.agent) is None:
+            raise
+        return there
+    if isinstance(store, Multilingual):
+        store.settle_language(tenant_of(name), session.language)
+    if made is None:  # To create ends nothing; a store that breaks this is broken.
+        raise AssertionError("The store has no space that was just created.")
+    return made
+
+
+def entered(session: Session, name: str) -> Session:
+    """The agent's side of a space: what a verb does with it, it does in the space, if the rules allow it.
+
+    Raises UnknownSpace; whether the agent is a member is asked at each use.
+    """
+    required_info(session, name)
+    store = sharing_store(session)
+    tenant = tenant_of(name)
+    return replace(
+        session,
+        agent=tenant,
+        store=store.entered(name, session.agent),
+        language=settled_language(session.store, tenant, None),
+        lines=RememberedLines(),
+        known_weights=KnownWeights(),
+    )
+
+
+def settle(session: Session, name: str, act: SpaceAct) -> SpaceInfo:
+    """Do one act to a space, and return the space as it is then. Raises what the rules raise."""
+    now = sharing_store(session).settle_space(name, act)
+    if now is None:
+        raise UnknownSpace(name)
+    return now
+
+
+def disband(session: Session, name: str, *, confirm: bool) -> None:
+    """End a space with all that is in it. Raises PurgeNotConfirmed unless `confirm` is true."""
+    if confirm is not True:
+        raise PurgeNotConfirmed(space=name)
+    at = as_utc(session.clock(), name="clock")
+    sharing_store(session).settle_space(name, Disband(by=session.agent, at=at))
+
+
+def share(session: Session, space: Session, memory_id: str) -> Memory:
+    """Put a copy of an own memory into a space: what it says now, without its versions and counts.
+
+    It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
+    what is forgotten or superseded, and NotAllowed.
+    """
+    memory = current(session, memory_id)
+    if memory.status is Status.FORGOTTEN:
+        raise InvalidInput(f"Memory {memory_id!r} is forgotten; restore it before you share it.")
+    if memory.superseded_by is not None:
+        raise InvalidInput(f"Memory {memory_id!r} was merged into {memory.superseded_by!r}. Share that one.")
+    now = as_utc(session.clock(), name="clock")
+    copied = space.ids.next(now)
+    copy = memory.evolve(
+        id=copied,
+        agent=space.agent,
+        version=1,
+        status=Status.ACTIVE,
+        updated_at=now,
+        pinned=False,
+        seen_count=1,
+        access_count=0,
+        accessed_at=None,
+    )
+    return keep(space, [copy])[0].memory
+
+
+def events(session: Session, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+    """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
+    checked_count(since, name="since")
+    if limit is not None:
+        checked_count(limit, name="limit")
+    return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+
+
+def follow(
+    session: Session,
+    name: str,
+    callback: Callable[[SpaceEvent], object],
+    *,
+    since: int | None,
+    every: float,
+) -> Following[SpaceEvent]:
+    """Call back with what happens in a space from now on, or from after an event.
+
+    Raises UnknownSpace, NotAllowed or InvalidInput.
+    """
+    store = sharing_store(session)
+    checked_number(every, 0.001, 3600, name="every")
+    start = store.happened(name) if since is None else checked_count(since, name="since")
+    info_of(session, name)
+
+    def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
+        if store.happened(name) <= told:
+            return told, ()
+        found = store.events(name, session.agent, since=told)
+        return (found[-1].number if found else told), found
+
+    return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
+
+
+def info_of(session: Session, name: str) -> SpaceInfo:
+    """A space as it is now, for a member. Raises UnknownSpace or NotAllowed."""
+    info = required_info(session, name)
+    admit(info, session.agent, Right.READ)
+    return info
+
+
+def required_info(session: Session, name: str) -> SpaceInfo:
+    """A space as it is now, whoever asks. Raises UnknownSpace."""
+    info = sharing_store(session).space(name)
+    if info is None:
+        raise UnknownSpace(name)
+    return info
+
+
+def spaces_of(session: Session) -> tuple[SpaceInfo, ...]:
+    """The spaces that the agent is in, by name; none where the store keeps no spaces."""
+    store = session.store
+    return store.spaces(session.agent) if isinstance(store, Sharing) else ()
+
+
+def sharing_store(session: Session) -> Sharing:
+    """The session's store as one that keeps spaces. Raises InvalidInput where it keeps none."""
+    store = session.store
+    if not isinstance(store, Sharing):
+        raise InvalidInput(
+            f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
+            "your store the methods of germane.Sharing."
+        )
+    return store
+
+
+def checked_rights(rights: object, *, name: str = "rights") -> Right:
+    """A right, given as itself or as its word."""
+    return checked_word(Right, rights, name=name)
+
+
+def checked_role(role: object) -> Role:
+    """A role, given as itself or as its word."""
+    return checked_word(Role, role, name="role")

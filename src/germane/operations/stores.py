@@ -1,0 +1,403 @@
+"""What an operator does to a whole store: status, migrations, indexes, copies, removal of an agent.
+
+Unlike the other verbs they aren't one agent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from germane.errors import (
+    InvalidInput,
+    NotAMember,
+    NotFound,
+    PurgeNotConfirmed,
+    StoreBusy,
+    StoreUnavailable,
+    UnknownSpace,
+)
+from germane.model.ledger import AgentFigures, DatabaseStatus, Erasure
+from germane.model.space import Leave
+from germane.model.text import tenant_of
+from germane.operations.inputs import checked_agent, checking
+from germane.operations.setup import Progress
+from germane.stores.location import exists, is_address, location_of, open_store, operations_on
+from germane.stores.relational import agents
+from germane.stores.relational.agents import PARTS, AgentCopy, copy_agent, listed, numbers_of, settle_names
+from germane.stores.relational.store import RelationalStore
+from germane.stores.relational.tables import Connections
+
+if TYPE_CHECKING:
+    from germane.stores.postgres.maintenance import PostgresOperations
+
+__all__ = [
+    "CopyReport",
+    "Removal",
+    "copy_store",
+    "distribute_store",
+    "erase_purged",
+    "index_vectors",
+    "migrate_store",
+    "reindex_store",
+    "remove_agent",
+    "store_agents",
+    "store_status",
+    "vacuum_store",
+]
+
+
+@checking
+def store_status(location: str | Path) -> DatabaseStatus:
+    """What a store is kept in, by which schema, and how much it holds. Nothing is changed.
+
+    Raises StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
+    """
+    return operations_on(_there(location)).status()
+
+
+@checking
+def store_agents(location: str | Path) -> tuple[AgentFigures, ...]:
+    """Whose memories a store holds, how many, and when each last wrote one; in order of their first write.
+
+    Spaces are among them. A user of PostgreSQL who may see one agent at a time gets the names alone. Raises
+    StoreUnavailable where there is none, and SchemaTooNew for one of a newer version.
+    """
+    store = open_store(_there(location), embedding=None, read_only=True)
+    try:
+        return store.doing(listed)
+    finally:
+        store.close()
+
+
+@checking
+def migrate_store(location: str | Path, *, partitions: int = 0, role: str | None = None) -> tuple[str, ...]:
+    """Make a store, or bring it to this version's schema; the names of the migrations applied.
+
+    In PostgreSQL the tables of a new store get `partitions` hash partitions by agent, 0 for none; and `role`
+    is a database role that may then use the store, one agent at a time, and nothing else. Opening a store
+    migrates it too, where the user may do that. Raises InvalidInput for partitions or a role of a file,
+    SchemaTooNew, and StoreUnavailable.
+    """
+    return operations_on(location).migrate(partitions=partitions, role=role)
+
+
+@checking
+def reindex_store(location: str | Path, *, progress: Progress | None = None) -> None:
+    """Index the words anew if an older tokenizer did it, and build every index of the database anew.
+
+    In PostgreSQL nobody waits for it. `progress` is told how many tables are done, and of how many. An
+    interrupted call is repaired by the next. Raises StoreUnavailable or StoreBusy.
+    """
+    operations_on(_there(location)).reindex(progress or _unheard)
+
+
+@checking
+def vacuum_store(location: str | Path, *, progress: Progress | None = None) -> None:
+    """Give back the room of what was deleted: a file is rewritten, a server's tables are vacuumed.
+
+    Servers do it by themselves as well. Raises StoreUnavailable or StoreBusy.
+    """
+    operations_on(_there(location)).vacuum(progress or _unheard)
+
+
+@checking
+def erase_purged(location: str | Path, *, progress: Progress | None = None) -> Erasure:
+    """Leave no bytes of what was purged in the store's files, and say where some may be left all the same.
+
+    In PostgreSQL a purge deletes rows, whose bytes stay until the server puts others in their place. This
+    writes the tables anew that purges have noted (`VACUUM FULL`), of the partitions of those agents alone,
+    renews the planner's statistics, which quote values, and closes the write-ahead log. Who needs a
+    table waits while it is written. A purge of a file is erased at once; this finishes what it couldn't.
+    `progress` is told how many steps are done, and of how many; after an interruption the next call does the
+    rest. Raises StoreBusy where somebody doesn't let go within half a minute, and StoreUnavailable.
+    """
+    return operations_on(_there(location)).erase(progress or _unheard)
+
+
+@checking
+def index_vectors(
+    location: str, agent: str, *, remove: bool = False, progress: Progress | None = None
+) -> int:
+    """Give the vectors of one agent in PostgreSQL an index (HNSW), or take it away; how many there are.
+
+    It is asked from 20,000 memories on, and finds nearly all of the nearest, so results may differ from the
+    exact ones that an agent without it gets. Building takes a minute for each 100,000 or so, and nobody
+    waits for it; a call after an interrupted one builds it anew. `progress` is told how many blocks of the
+    table are in it, and of how many. Raises InvalidInput for a file or an agent without vectors, NotFound,
+    and StoreBusy.
+    """
+    server = _server(location, "An index of an agent's vectors")
+    return server.unindex(agent) if remove else server.index(agent, progress or _unheard)
+
+
+@checking
+def distribute_store(location: str, *, progress: Progress | None = None) -> tuple[str, ...]:
+    """Spread a store's tables over a Citus cluster by agent; the tables that weren't spread before.
+
+    All of them are, or none. Raises StoreUnavailable without the extension `citus` or with partitions,
+    and InvalidInput for a file.
+    """
+    return _server(location, "Distribution over servers").distribute(progress or _unheard)
+
+
+def _there(location: str | Path) -> str | Path:
+    if not exists(location):
+        raise StoreUnavailable(
+            f"There is no store at {location}. `germane db migrate` makes one, as opening it does."
+        )
+    return location
+
+
+def _server(location: str, what: str) -> PostgresOperations:
+    if not is_address(location):
+        raise InvalidInput(
+            f"{what} is for PostgreSQL, and {location} is a file. Name a database by its address "
+            "(postgresql://…); `germane db copy` moves a file there."
+        )
+    operations_on(location)  # It says what is missing where the driver isn't there.
+    from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - The driver is an extra.
+
+    return PostgresOperations(location)
+
+
+def _unheard(done: int, total: int) -> None:
+    """Nobody asked how far it is."""
+
+
+# copy: everything that a store holds, or what it holds of some agents, to another store.
+#
+# Unlike the other verbs it isn't one agent's.
+
+Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyReport:
+    """What became of each agent; its figures are those of both stores, which were compared."""
+
+    agents: tuple[AgentCopy, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the agents have, those that had been copied before among them."""
+        return sum(each.rows for each in self.agents)
+
+    @property
+    def copied(self) -> int:
+        """How many of the agents were copied by this very call."""
+        return sum(not each.was_there for each in self.agents)
+
+
+@checking
+def copy_store(
+    source: str | Path,
+    target: str | Path,
+    *,
+    agents: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> CopyReport:
+    """Copy a store to another one, in a file or in PostgreSQL; `agents` names those to copy, None all.
+
+    All that is kept goes along: memories with their versions and vectors, working sets, conversations,
+    spaces, judgements, lives and the ledger. Each agent is copied in one transaction and proved by
+    counts and SHA-256 before it is committed, so an interrupted call is gone on with by the same call, and
+    what is there already is only compared. `progress` is told how many agents are done, and of how many.
+
+    Raises StoreUnavailable without a source, NotFound for an agent that isn't in it, InvalidInput where the
+    target holds other things of an agent, EmbedderMismatch, and what the stores raise.
+    """
+    _check_apart(source, target)
+    out = open_store(source, embedding=None, read_only=True)
+    try:
+        into = open_store(target, embedding=None)
+        try:
+            return _copied(out, into, agents, progress)
+        finally:
+            into.close()
+    finally:
+        out.close()
+
+
+def _copied(
+    out: RelationalStore, into: RelationalStore, agents: Sequence[str] | None, progress: Progress | None
+) -> CopyReport:
+    known = out.agents()
+    for name in agents or ():
+        if name not in known:
+            raise NotFound(name, name)
+    _on_both(out, into, settle_names)
+    numbers = out.doing(numbers_of), into.doing(numbers_of)
+    wanted = known if agents is None else tuple(dict.fromkeys(agents))
+    found: list[list[AgentCopy]] = []
+    for part, tables in enumerate(PARTS):
+        found.append([])
+        for name in wanted:
+            copying = partial(copy_agent, name=name, tables=tables, numbers=numbers)
+            found[-1].append(_on_both(out, into, copying))
+            if progress is not None:
+                progress(part * len(wanted) + len(found[-1]), len(PARTS) * len(wanted))
+    return CopyReport(agents=tuple(_joined(*parts) for parts in zip(*found, strict=True)))
+
+
+def _on_both(
+    out: RelationalStore, into: RelationalStore, work: Callable[[Connections, Connections], Done]
+) -> Done:
+    return out.doing(lambda source: into.doing(lambda target: work(source, target)))
+
+
+def _joined(*parts: AgentCopy) -> AgentCopy:
+    return AgentCopy(
+        agent=parts[0].agent,
+        rows=sum(each.rows for each in parts),
+        sha256=sha256("".join(each.sha256 for each in parts).encode()).hexdigest(),
+        was_there=all(each.was_there for each in parts),
+    )
+
+
+def _check_apart(source: str | Path, target: str | Path) -> None:
+    if not exists(source):
+        raise StoreUnavailable(f"There is no store at {source}, so there is nothing to copy.")
+    if str(source) == str(target):
+        raise InvalidInput(f"{location_of(source)} can't be copied to itself. Name another target.")
+
+
+# remove_agent: all that a store holds of one agent, purged.
+#
+# Unlike the other verbs it isn't called by the agent itself.
+
+_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removal:
+    """What became of an agent: whether it was there, and how many rows were removed.
+
+    `left` are the spaces that it was in and others still are, `ended` those that went with it. `finished`
+    counts removals that an earlier call had left half done, by whomever.
+    """
+
+    agent: str
+    was_there: bool
+    rows: int
+    left: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    finished: int = 0
+
+
+@checking
+def remove_agent(
+    location: str | Path,
+    agent: str,
+    *,
+    confirm: bool = False,
+    progress: Progress | None = None,
+    now: datetime | None = None,
+) -> Removal:
+    """Remove an agent from a store: memories, versions, working sets, conversations, what it assembled.
+
+    It leaves its spaces, and those end in which nobody else is; what it put into the others stays there, in
+    the name of the space. From one moment on nobody finds the agent; then its rows go, a thousand memories or
+    so in a transaction, so that others go on writing. After an interruption any call does the rest. A file is
+    rewritten in the end; in PostgreSQL `erase_purged` is due. Processes that have the agent open see one
+    without memories; what is written under its name afterwards is a new agent's.
+
+    An agent that isn't there is no error. `now` is the time of leaving. `progress` is told how many rows are
+    removed, and of how many. Raises PurgeNotConfirmed, LastActive where a space would be left to members that
+    may only read, InvalidInput for a space, StoreBusy and StoreUnavailable.
+    """
+    name = checked_agent(agent)
+    if confirm is not True:
+        raise PurgeNotConfirmed(agent=name)
+    if not exists(location):
+        raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
+    store = open_store(location, embedding=None)
+    try:
+        work = _Work(store, location, name, progress, datetime.now(UTC) if now is None else now)
+        return work.done()
+    finally:
+        store.close()
+
+
+@dataclass(slots=True)
+class _Work:
+    store: RelationalStore
+    location: str | Path
+    agent: str
+    progress: Progress | None
+    now: datetime
+    rows: int = 0
+    left: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+    def done(self) -> Removal:
+        """Do all of it. What can be refused is refused before anything is changed."""
+        was_there = self.agent in self.store.agents()
+        halves = set(self.store.doing(agents.left_over))
+        if was_there:
+            self._take_name()
+        rest = self.store.doing(agents.left_over)
+        for number in rest:
+            self._remove(number, sum(rest.values()))
+        if rest:
+            self.store.doing(lambda connections: connections.erase())
+        return Removal(
+            agent=self.agent,
+            was_there=was_there,
+            rows=self.rows,
+            left=self.left,
+            ended=self.ended,
+            finished=len(halves),
+        )
+
+    def _take_name(self) -> None:
+        """Let it leave its spaces, and let nobody find it any more."""
+        for _ in range(_TRIES):
+            leaves, ends = self.store.doing(partial(agents.shared_by, name=self.agent, at=self.now))
+            self._unindex(self.agent)
+            for space in leaves:
+                self._leave(space.name)
+            for space in ends:
+                self._unindex(tenant_of(space.name))
+                self._rename(tenant_of(space.name), only_member=self.agent)
+            self.left = tuple(dict.fromkeys([*self.left, *(space.name for space in leaves)]))
+            self.ended = tuple(dict.fromkeys([*self.ended, *(space.name for space in ends)]))
+            if self._rename(self.agent):
+                return
+        raise StoreBusy(
+            f"Agent {self.agent!r} has joined spaces again and again while it left them. End its processes, "
+            "and remove it then."
+        )
+
+    def _rename(self, name: str, *, only_member: str | None = None) -> bool:
+        return self.store.doing(partial(agents.rename, name=name, only_member=only_member))
+
+    def _leave(self, space: str) -> None:
+        try:
+            self.store.settle_space(space, Leave(agent=self.agent, by=self.agent, at=self.now))
+        except (NotAMember, UnknownSpace):
+            # Somebody else put it out, or ended the space, in the meantime.
+            return
+
+    def _unindex(self, name: str) -> None:
+        """Take away what an agent with very many vectors may have besides its rows."""
+        if is_address(self.location):
+            from germane.stores.postgres.maintenance import PostgresOperations  # noqa: PLC0415 - An extra.
+
+            PostgresOperations(str(self.location)).unindex(name)
+
+    def _remove(self, number: int, total: int) -> None:
+        for tenant in self.store.doing(partial(agents.others_spaces, agent=number)):
+            self.store.doing(partial(agents.disown, tenant=tenant, agent=number))
+        for batch in agents.BATCHES:
+            some = partial(agents.remove_some, agent=number, batch=batch)
+            while count := self.store.doing(some):
+                self.rows += count
+                if self.progress is not None:
+                    self.progress(min(self.rows, total), total)
+        self.store.doing(partial(agents.remove_row, agent=number))

@@ -1,0 +1,362 @@
+"""Sections and their candidates on their way into a context, and how a budget is split over them.
+
+What a fit has chosen is read of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from germane.errors import InvalidInput
+from germane.lifecycle import is_obsolete, replaces
+from germane.model.context import Ranked, Reason
+from germane.model.memory import Level, Memory
+from germane.model.plan import Plan, Section, Share
+from germane.packing.lines import Ladder, Line
+from germane.ranking.similarity import Ranking, memories_of
+
+__all__ = [
+    "Block",
+    "Choice",
+    "Fitted",
+    "LeftOut",
+    "Waiting",
+    "allocate",
+    "brief_levels",
+    "claim_order",
+    "empty_blocks",
+    "in_rank_order",
+    "in_sequence",
+    "is_turn",
+    "is_whole",
+    "levels_of",
+    "note_out",
+    "note_replaced",
+]
+
+_HARDLY_LONGER = 1.3
+"""A text that is so little longer than its summary is shown whole where the summary would do."""
+_CUT_INSIDE = re.compile(r"\S…(?: \[[^]]*\])?$")
+_NEAR_BEST = 0.7
+"""A candidate whose score is at least so much of the best one's has a claim to its section's share."""
+
+
+@dataclass(slots=True, eq=False)
+class Choice:
+    """A candidate on its way through the passes: the level chosen for it, or why there is none.
+
+    It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
+    others, whatever its score. One whose successor is a candidate too is `replaced`, and only shown
+    shortened. `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
+    """
+
+    ranking: Sequence[Ranked]
+    place: int
+    memory: Memory
+    required: bool = field(default=False, init=False)
+    whole: bool = field(default=False, init=False)
+    late: bool = field(default=False, init=False)
+    replaced: bool = field(default=False, init=False)
+    line: Line | None = field(default=None, init=False)
+    reason: Reason | None = field(default=None, init=False)
+    tokens: int = field(default=0, init=False)
+    short_by: int = field(default=0, init=False)
+    ladder: Ladder | None = field(default=None, init=False)
+    asked: tuple[Level, ...] = field(default=(), init=False)
+
+    @property
+    def passed_over(self) -> bool:
+        """Whether it was tried and no level of it fitted."""
+        return self.line is None and self.reason is Reason.OVER_BUDGET
+
+    def wait(self) -> None:
+        """Forget that it was passed over, so that a later pass may show it at another level or in more
+        room.
+        """
+        self.reason, self.tokens, self.short_by = None, 0, 0
+
+    @property
+    def ranked(self) -> Ranked:
+        """The candidate with its score."""
+        return self.ranking[self.place]
+
+    @property
+    def score(self) -> float:
+        """The score, which may be known without the rest."""
+        ranking = self.ranking
+        return ranking.scores[self.place] if isinstance(ranking, Ranking) else ranking[self.place].score
+
+
+class LeftOut(NamedTuple):
+    """Candidates that take no part in any pass, and why."""
+
+    ranked: Sequence[Ranked]
+    reason: Reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """A section on its way through the passes.
+
+    `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
+    memories that stand in it, and `sessions` names those whose date is written. `seen` are the texts that
+    must not stand in it again. It is `plain` where neither a limit of items nor a heading beside its own
+    has a say in what fits.
+    """
+
+    section: Section
+    choices: list[Choice]
+    levels: Sequence[Level]
+    seen: set[str]
+    repeats: bool
+    plain: bool
+    shown: int = 0
+    share: int = 0
+    used: int = 0
+    flowed: int = 0
+    shows_text: bool = False
+    sessions: set[str] = field(default_factory=set)
+
+    @property
+    def open(self) -> bool:
+        """Whether the section's heading is written, and so paid for."""
+        return self.shows_text or self.shown > 0
+
+    def note(self, text: str) -> None:
+        """Remember that a text stands in the context, where it must not stand again."""
+        if not self.repeats:
+            self.seen.add(text)
+
+
+Waiting: TypeAlias = tuple[Block, Choice]
+"""A candidate with the section that it would stand in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The outcome of a fit: one block per section of the plan, in the plan's order."""
+
+    blocks: tuple[Block, ...]
+    lent: int = 0
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether every candidate stands there at full length, but for those whose text stands there
+        already. Sections that get only left-over tokens don't count.
+        """
+        return all(
+            choice.reason is Reason.DUPLICATE
+            or (choice.line is not None and choice.line.level is block.section.levels[0])
+            for block in self.blocks
+            if not block.section.leftover
+            for choice in block.choices
+        )
+
+
+def empty_blocks(
+    plan: Plan,
+    candidates: Sequence[Sequence[Ranked]],
+    requires: Callable[[Section, Memory], bool] | None,
+    *,
+    whole: Collection[str] = (),
+    late: Collection[str] = (),
+) -> list[Block]:
+    """The sections with their candidates, before anything stands in them.
+
+    `whole` are the ids of memories that are required at full length, `late` those of memories that come last.
+    """
+    seen: set[str] = set()
+    return [
+        Block(
+            section=section,
+            levels=section.levels if section.overflow.degrades else section.levels[:1],
+            seen=seen if plan.repeats == "never" else set(),
+            repeats=plan.repeats == "always",
+            plain=section.items is None and not section.own_heading and not section.by_session,
+            choices=_choices(section, ranked, requires, whole, late),
+        )
+        for section, ranked in zip(plan.sections, candidates, strict=True)
+    ]
+
+
+def _choices(
+    section: Section,
+    ranked: Sequence[Ranked],
+    requires: Callable[[Section, Memory], bool] | None,
+    whole: Collection[str],
+    late: Collection[str],
+) -> list[Choice]:
+    choices = [Choice(ranked, place, memory) for place, memory in enumerate(memories_of(ranked))]
+    if requires is not None:
+        for choice in choices:
+            choice.required = requires(section, choice.memory)
+            choice.whole = choice.memory.id in whole
+    if late:
+        for choice in choices:
+            choice.late = choice.memory.ref in late
+    return choices
+
+
+def in_rank_order(blocks: Sequence[Block]) -> list[Waiting]:
+    """What has to do with the question in all sections, best first, then what comes late.
+
+    Of equal scores the newer comes first, then the greater id.
+    """
+    waiting = [
+        (block, choice)
+        for block in blocks
+        for choice in block.choices
+        if block.section.order is None or choice.score > 0
+    ]
+    waiting.sort(key=lambda pair: (pair[1].memory.created_at, pair[1].memory.id), reverse=True)
+    waiting.sort(key=lambda pair: (pair[1].late, -pair[1].score))
+    return waiting
+
+
+def note_replaced(blocks: Sequence[Block]) -> None:
+    """Mark the candidates that another one replaces: they get no more room than their successors."""
+    choices = [choice for block in blocks for choice in block.choices]
+    obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
+    for choice in obsolete:
+        choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
+
+
+def levels_of(block: Block, choice: Choice) -> Sequence[Level]:
+    """The levels at which a candidate may be shown, longest first.
+
+    One line that ends inside a sentence tells a reader too little of what relevance brought.
+    """
+    levels = block.levels
+    if choice.replaced:
+        levels = [level for level in levels if level is not Level.FULL] or levels
+    if block.section.order is None and _CUT_INSIDE.search(choice.memory.renditions.micro.text):
+        levels = [level for level in levels if level is not Level.MICRO] or levels
+    return levels
+
+
+def claim_order(choice: Choice) -> tuple[float, float, float]:
+    """What has to do with the question first, then the more important, then the nearer in meaning."""
+    nearness = choice.ranked.candidate.signals.get("semantic", 0.0)
+    return -choice.score, -choice.memory.importance, -nearness
+
+
+def is_turn(memory: Memory) -> bool:
+    """Whether a memory is a turn of dialogue: something that somebody said in a session."""
+    return memory.scope.name == "session" and "speaker" in memory.metadata
+
+
+def is_whole(block: Block) -> bool:
+    """Whether all of a section's candidates are shown at full length."""
+    return all(
+        choice.reason is Reason.DUPLICATE or (choice.line is not None and choice.line.level is Level.FULL)
+        for choice in block.choices
+    )
+
+
+def in_sequence(queue: Sequence[Waiting]) -> list[Waiting]:
+    """The order in which candidates come in: the best, then those near it, then all others in rank order.
+
+    Those near the best take turns by their sections' shares, so that each section shows some of its best.
+    """
+    if not queue:
+        return []
+    near: list[Waiting] = []
+    others: list[Waiting] = []
+    least = _NEAR_BEST * queue[0][1].score
+    for pair in queue[1:]:
+        choice = pair[1]
+        near_best = not choice.late and pair[0].section.order is None and choice.score >= least
+        (near if near_best else others).append(pair)
+    ahead = [queue[0]]
+    used = {id(queue[0][0]): _brief_tokens(*queue[0])}
+    lines: dict[int, list[Waiting]] = {}
+    for pair in near:
+        lines.setdefault(id(pair[0]), []).append(pair)
+    for waiting in lines.values():
+        waiting.reverse()
+    while lines:
+        name, waiting = min(
+            lines.items(),
+            key=lambda of: (
+                (used.get(of[0], 0) + _brief_tokens(*of[1][-1])) / max(1, of[1][-1][0].section.share.weight)
+            ),
+        )
+        pair = waiting.pop()
+        used[name] = used.get(name, 0) + _brief_tokens(*pair)
+        ahead.append(pair)
+        if not waiting:
+            del lines[name]
+    return [*ahead, *others]
+
+
+def _brief_tokens(block: Block, choice: Choice) -> int:
+    return choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
+
+
+def note_out(block: Block, choice: Choice, left: int) -> None:
+    """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
+    choice.tokens = _brief_tokens(block, choice)
+    choice.short_by = max(0, choice.tokens - left)
+    choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
+
+
+def brief_levels(block: Block, choice: Choice) -> Sequence[Level]:
+    """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
+    renditions = choice.memory.renditions
+    if choice.replaced:
+        return levels_of(block, choice)[:1]
+    if (
+        Level.SUMMARY not in block.levels
+        or renditions.full.tokens <= _HARDLY_LONGER * renditions.summary.tokens
+    ):
+        return block.levels[:1]
+    return (Level.SUMMARY,)
+
+
+# Split a budget over sections: floors first, then weights, under ceilings, to the last token.
+
+
+def allocate(total: int, shares: Sequence[Share]) -> tuple[int, ...]:
+    """The tokens of each share; they sum to `total` exactly unless ceilings keep some back.
+
+    Floors are set aside first (in proportion, where they don't all fit); what remains is split by
+    weight, each part rounded down and the remainder given to the last section that can take it.
+    What a ceiling cuts off goes to the others by weight again. Raises InvalidInput for a negative
+    total.
+    """
+    if total < 0:
+        raise InvalidInput(f"A budget of {total} tokens can't be split: it must be 0 or more.")
+    floors = [share.floor for share in shares]
+    if sum(floors) > total:
+        return tuple(_by_weight(total, floors))
+    given = list(floors)
+    open_ = [index for index, share in enumerate(shares) if share.weight > 0]
+    rest = total - sum(floors)
+    while rest > 0 and open_:
+        parts = _by_weight(rest, [shares[index].weight for index in open_])
+        capped = []
+        for index, part in zip(open_, parts, strict=True):
+            ceiling = shares[index].ceiling
+            room = part if ceiling is None else min(part, ceiling - given[index])
+            given[index] += room
+            rest -= room
+            if room < part:
+                capped.append(index)
+        if not capped:
+            break
+        open_ = [index for index in open_ if index not in capped]
+    return tuple(given)
+
+
+def _by_weight(total: int, weights: Sequence[int]) -> list[int]:
+    """`total` in proportion to the weights, rounded down, the remainder to the last with a weight."""
+    whole = sum(weights)
+    if whole == 0:
+        return [0] * len(weights)
+    parts = [total * weight // whole for weight in weights]
+    last = max(index for index, weight in enumerate(weights) if weight)
+    parts[last] += total - sum(parts)
+    return parts

@@ -1,0 +1,456 @@
+"""Signals of different scales brought onto one: fusion, dialogue, identifiers and history, as columns."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+from germane.kinds import CHANGELOG, COMMIT
+from germane.model.context import Fused
+from germane.model.memory import Memory
+from germane.model.query import Candidate, Slate
+
+__all__ = [
+    "COSINE_FLOOR",
+    "FEW_HOLDERS",
+    "RRF_K",
+    "SPEAKER",
+    "TURN_SIGNALS",
+    "Signals",
+    "asks_for_history",
+    "evidence_in_column",
+    "evidence_of_words",
+    "floored_lexical",
+    "floored_semantic",
+    "fuse_ranks",
+    "fuse_scores",
+    "history_factors",
+    "identifiers_in",
+    "is_turn",
+    "rest_of_releases",
+    "share_of",
+    "shares_in_column",
+    "shares_of_identifiers",
+    "signals_in",
+    "signals_of",
+    "turn_parts",
+]
+
+COSINE_FLOOR = 0.4
+"""A best cosine below this is no match to speak of, so it doesn't count as 1."""
+
+RRF_K = 60
+"""The constant of Cormack, Clarke and Büttcher (SIGIR 2009)."""
+
+_CHANCE = 8.0
+"""Nats that words shared by chance reach: one word of two senses, such as one text in 3,000 has."""
+_CERTAIN = 12.0
+"""Nats that no chance explains: two words of that kind together, or one as rare as a name."""
+_MOST = 0.5
+"""A memory that shares more than this of what is asked has to do with it, however little was asked."""
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def floored_lexical(bm25: float, *, top: float, bound: float) -> float:
+    """A BM25 score from 0 to 1: relative to the best one, or to the score of a full match if that is more.
+
+    Min-max scaling would make the best of a bad lot a 1; with the floor, 1 means a good match.
+    """
+    return share_of(bm25, max(top, bound))
+
+
+def floored_semantic(cosine: float, *, top: float) -> float:
+    """A cosine from 0 to 1: relative to the best one, or to `COSINE_FLOOR` if that is more."""
+    return share_of(cosine, max(top, COSINE_FLOOR))
+
+
+def share_of(value: float, whole: float) -> float:
+    """What both of these come to, for many values of one whole: the part of it, from 0 to 1."""
+    # Anything below zero says "unlike", and that is worth as much as having nothing in common.
+    # Written out, since it is asked twice for every candidate and calling min costs as much again.
+    if value <= 0 or whole <= 0:
+        return 0.0
+    return value / whole if value < whole else 1.0
+
+
+def evidence_of_words(share: float, information: float) -> float:
+    """How much it says, from 0 to 1, that a memory has this share of a question of so many nats.
+
+    One common word in common says nothing that the meaning doesn't say better: it may stand there in
+    another sense. The words count fully where they are too rare for chance, or are all that was asked.
+    """
+    by_rarity = (share * information - _CHANCE) / (_CERTAIN - _CHANCE)
+    by_share = (share - _MOST) / (1.0 - _MOST)
+    strongest = max(by_rarity, by_share)
+    if strongest <= 0:
+        return 0.0
+    return strongest if strongest < 1 else 1.0
+
+
+def shares_in_column(values: NDArray[np.float64], whole: float) -> NDArray[np.float64]:
+    """`share_of` of each value; NaN stays NaN."""
+    if whole <= 0:
+        return np.where(np.isnan(values), np.nan, 0.0)
+    # Adding nothing makes a zero below zero one above it.
+    return np.clip(values, 0.0, whole) / whole + 0.0
+
+
+def evidence_in_column(shares: NDArray[np.float64], information: float) -> NDArray[np.float64]:
+    """`evidence_of_words` of each share; NaN stays NaN."""
+    by_rarity = (shares * information - _CHANCE) / (_CERTAIN - _CHANCE)
+    by_share = (shares - _MOST) / (1.0 - _MOST)
+    return np.clip(np.maximum(by_rarity, by_share), 0.0, 1.0) + 0.0
+
+
+def fuse_ranks(
+    rankings: Mapping[str, Sequence[Key]], *, k: float = RRF_K, weights: Mapping[str, float] | None = None
+) -> dict[Key, Fused]:
+    """Fuse named rankings by reciprocal ranks: the sum of weight / (k + rank), best first.
+
+    A ranking lists its keys best first, each once, and ranks count from 1. A key that a ranking doesn't list
+    gets nothing from it. Weights are 1 unless given, by the name of the ranking. Ties keep the order in
+    which the rankings name the keys. The method is that of Cormack, Clarke and Büttcher, "Reciprocal Rank
+    Fusion outperforms Condorcet and individual Rank Learning Methods" (SIGIR 2009), with its k of 60. It
+    knows places only, so its scores say nothing of how good a match is. Raises InvalidInput for a key that
+    a ranking lists twice, a negative `k`, or a weight that is negative or of no ranking.
+    """
+    if not 0 <= k < math.inf:
+        raise InvalidInput(
+            f"k={k} can't fuse rankings. Give a number of 0 or more; the usual one is {RRF_K}."
+        )
+    weighs = _weights(rankings, weights)
+    found: dict[Key, dict[str, float]] = {}
+    for name, ranking in rankings.items():
+        if len(set(ranking)) < len(ranking):
+            raise InvalidInput(f"The ranking {name!r} lists a key twice. List each once, at its best place.")
+        for rank, key in enumerate(ranking, start=1):
+            found.setdefault(key, {})[name] = weighs[name] / (k + rank)
+    return _best_first(found)
+
+
+def fuse_scores(
+    scores: Mapping[str, Mapping[Key, float]],
+    *,
+    floors: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> dict[Key, Fused]:
+    """Fuse named lists of scores by the scores themselves, each list on a scale from 0 to 1, best first.
+
+    Each score is divided by the best of its list, or by that list's floor if that is more. The floor is
+    what a good match scores (0.4 for a cosine, say), so that the best of a bad lot isn't a 1. A score of 0
+    or less adds nothing, and names no source. Weights are 1 unless given, by the name of the list. Ties
+    keep the order in which the lists name the keys. Raises InvalidInput for a score or floor that is no
+    finite number, or a weight or floor that is negative or of no list.
+    """
+    weighs = _weights(scores, weights)
+    least = dict.fromkeys(scores, 0.0) | dict(_checked(scores, floors or {}, what="floor"))
+    found: dict[Key, dict[str, float]] = {}
+    for name, values in scores.items():
+        whole = max([least[name], *values.values()])
+        for key, value in values.items():
+            if not math.isfinite(value):
+                raise InvalidInput(
+                    f"The score {value} of {key!r} in {name!r} can't be fused: it isn't finite."
+                )
+            sources = found.setdefault(key, {})
+            if value > 0:
+                sources[name] = weighs[name] * share_of(value, whole)
+    return _best_first(found)
+
+
+def _weights(lists: Mapping[str, object], weights: Mapping[str, float] | None) -> Mapping[str, float]:
+    return dict.fromkeys(lists, 1.0) | dict(_checked(lists, weights or {}, what="weight"))
+
+
+def _checked(lists: Mapping[str, object], given: Mapping[str, float], *, what: str) -> Mapping[str, float]:
+    for name, value in given.items():
+        if name not in lists or not 0 <= value < math.inf:
+            raise InvalidInput(
+                f"The {what} {value} of {name!r} can't be used: each is 0 or more, for one of {list(lists)}."
+            )
+    return given
+
+
+def _best_first(found: Mapping[Key, Mapping[str, float]]) -> dict[Key, Fused]:
+    fused = {key: Fused(score=math.fsum(each.values()), sources=each) for key, each in found.items()}
+    return dict(sorted(fused.items(), key=lambda pair: pair[1].score, reverse=True))
+
+
+# The signals of many candidates as columns, for what judges hundreds of them at once.
+
+_NAMES = ("lexical", "semantic", "coverage")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """The signals of memories that stand alone; NaN where one doesn't have it."""
+
+    lexical: NDArray[np.float64]
+    semantic: NDArray[np.float64]
+    coverage: NDArray[np.float64]
+
+    @property
+    def any(self) -> NDArray[np.bool_]:
+        """Which have one at all."""
+        return ~(np.isnan(self.lexical) & np.isnan(self.semantic) & np.isnan(self.coverage))
+
+    def at(self, chosen: NDArray[np.bool_]) -> Signals:
+        """Those of the memories that are chosen."""
+        return Signals(
+            lexical=self.lexical[chosen], semantic=self.semantic[chosen], coverage=self.coverage[chosen]
+        )
+
+
+def signals_of(slates: Sequence[Slate]) -> Signals | None:
+    """The signals of all these candidates, one slate after the other.
+
+    None where columns can't tell what they say: where one is infinite, or where there are others than these,
+    such as turns of dialogue have.
+    """
+    names = {name: None for slate in slates for name in slate.signals}
+    return signals_in({name: _column(slates, name) for name in names}, sum(map(len, slates)))
+
+
+def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signals | None:
+    """The same of `count` candidates whose signals are columns by name; NaN where one doesn't have it."""
+    if any(np.isinf(column).any() for column in columns.values()):
+        return None
+    if any(not np.isnan(column).all() for name, column in columns.items() if name not in _NAMES):
+        return None
+    nothing = np.full(count, np.nan)
+    lexical, semantic, coverage = (columns.get(name, nothing) for name in _NAMES)
+    return Signals(lexical=lexical, semantic=semantic, coverage=coverage)
+
+
+def _column(slates: Sequence[Slate], name: str) -> NDArray[np.float64]:
+    nothing = np.empty(0)
+    parts = [
+        slate.signals[name] if name in slate.signals else np.full(len(slate), np.nan) for slate in slates
+    ]
+    return np.concatenate([nothing, *parts])
+
+
+# What makes a turn of dialogue relevant: itself, what stands around it, its session, who said it.
+#
+# Measured on labelled conversations, what surrounds a turn is worth more than any embedder. The
+# signals weigh alike: a fit of their weights came out near equal, and equal weights held on data
+# that no choice was made on. A turn's parts are halved, so that a turn of a conversation and a
+# memory that stands alone compare on one scale.
+
+TURN_SIGNALS = ("window_lexical", "window_semantic")
+"""The signals that only a turn of a session has."""
+
+SPEAKER = 0.8
+"""What it counts, beside signals of up to 1, that the one person whom the question names said a turn."""
+
+_HALF = 0.5
+_WORD = re.compile(r"\w+")
+
+
+def turn_parts(
+    candidates: Sequence[Candidate],
+    alone: Sequence[dict[str, float]],
+    *,
+    window_bound: float,
+    question: str,
+) -> list[dict[str, float]]:
+    """The parts of each candidate's score; `alone` holds those that each has by itself.
+
+    A candidate without turn signals keeps its own parts. For a turn they are: `lexical`; `window`,
+    the words around it; `semantic`, half its own and half its window's; `session`, the best turn of
+    its session; and `speaker`, when the question names one person and that person said it.
+    """
+    top = {
+        name: max((one.signals.get(name, 0.0) for one in candidates), default=0.0) for name in TURN_SIGNALS
+    }
+    best: dict[str, float] = {}
+    for one, own in zip(candidates, alone, strict=True):
+        if is_turn(one):
+            session = one.memory.scope.value
+            best[session] = max(best.get(session, 0.0), _HALF * sum(own.values()))
+    named = _named_speaker(candidates, question)
+
+    def parts(candidate: Candidate, own: dict[str, float]) -> dict[str, float]:
+        if not is_turn(candidate):
+            return own
+        found = {name: _HALF * value for name, value in own.items()}
+        signals = candidate.signals
+        if "window_lexical" in signals:
+            window = floored_lexical(signals["window_lexical"], top=top["window_lexical"], bound=window_bound)
+            found["window"] = _HALF * window
+        if "window_semantic" in signals:
+            near = floored_semantic(signals["window_semantic"], top=top["window_semantic"])
+            found["semantic"] = _HALF * (_HALF * own.get("semantic", 0.0) + _HALF * near)
+        found["session"] = _HALF * best[candidate.memory.scope.value]
+        if named is not None and speaker_of(candidate) == named:
+            found["speaker"] = _HALF * SPEAKER
+        return found
+
+    return list(map(parts, candidates, alone))
+
+
+def speaker_of(candidate: Candidate) -> str | None:
+    """Who said a turn, as its metadata has it."""
+    speaker = candidate.memory.metadata.get("speaker")
+    return speaker if isinstance(speaker, str) else None
+
+
+def is_turn(candidate: Candidate) -> bool:
+    """Whether a candidate is a turn of dialogue, with the signals of the turns around it."""
+    signals = candidate.signals
+    return "window_lexical" in signals or "window_semantic" in signals
+
+
+def _named_speaker(candidates: Sequence[Candidate], question: str) -> str | None:
+    """The one speaker whom the question names, by the full name or its first word; None for several."""
+    words = {word.casefold() for word in _WORD.findall(question)}
+    speakers = {speaker for one in candidates if (speaker := speaker_of(one))}
+    named = {
+        speaker for speaker in speakers if (first := _WORD.search(speaker)) and first[0].casefold() in words
+    }
+    return named.pop() if len(named) == 1 else None
+
+
+# Ranks first what holds an identifier of the question verbatim: a path, a ticket, the name of an error.
+#
+# The index knows identifiers whole and in parts. A short text that shares the parts may score more than a
+# long
+# one with the whole, so that neither words nor meaning tell `adr-015` from `adr-016`.
+
+FEW_HOLDERS = 5
+"""An identifier that stands in more memories than this names none of them."""
+
+_IDENTIFIER_MOST, _SHORTEST, _READ = 8, 4, 4_000
+_TOKEN = re.compile(r"[^\s\"'`<>()\[\]{},;|]+")
+_IDENTIFIER = re.compile(
+    r"(?=.*[^\W\d_])(?:"
+    r"[\w.@~+-]*(?:/[\w.@~+-]+)+\.\w+|(?:[\w.@~+-]*/){2,}[\w.@~+-]+"  # A path.
+    r"|[\w-]+(?:\.[\w-]+)*(?:_|::|#)[\w.:#-]*\w"  # refund_worker, ERR_4312, Engine::open, api#12
+    r"|\w+(?:[.-]\w+)*[.-]\w*\d\w*(?:[.-]\w+)*"  # adr-015, PAY-1042, v2.10.3
+    r"|[\w-]+(?:\.[\w-]+)*\.[a-z]{2,5}\d?"  # config.yaml
+    r"|[^\W\d_]+\d\w{3,}|[a-z]+(?:[A-Z][a-z0-9]+)+|(?=[0-9a-f]*\d)[0-9a-f]{7,40}"  # ERR4312, loadAll, a hash
+    r")"
+)
+
+
+def identifiers_in(question: str) -> tuple[str, ...]:
+    """The identifiers that a question names, in the order of the first `_MOST` of them."""
+    tokens = (match[0].strip(".:!?*…") for match in _TOKEN.finditer(question[:_READ]))
+    found = dict.fromkeys(
+        token for token in tokens if len(token) >= _SHORTEST and _IDENTIFIER.fullmatch(token)
+    )
+    return tuple(found)[:_IDENTIFIER_MOST]
+
+
+def shares_of_identifiers(memories: Sequence[Memory], question: str) -> dict[int, float]:
+    """By the place of a memory the share of the question's identifiers that it holds verbatim.
+
+    Only those identifiers count that stand in at most `FEW_HOLDERS` of the memories.
+    """
+    named = identifiers_in(question)
+    held: dict[int, int] = {}
+    for identifier in named:
+        whole = re.compile(rf"(?<![\w/])(?<!\w[.-]){re.escape(identifier)}(?!\w|[/.-]\w)", re.IGNORECASE)
+        holders = [
+            place
+            for place, memory in enumerate(memories)
+            if whole.search(memory.content) or (memory.subject and whole.search(memory.subject))
+        ]
+        if len(holders) <= FEW_HOLDERS:
+            for place in holders:
+                held[place] = held.get(place, 0) + 1
+    return {place: count / len(named) for place, count in held.items()}
+
+
+# Ranks commits and releases by whether a question asks for history.
+#
+# A repository has thousands of commits, whose short messages share words with any question. They say what was
+# changed once, and not what holds. A changelog says what each release changed, in words that a question on
+# releases seldom has.
+
+_ORDINARY, _ASKED, _BY_AUTHOR, _RELEASED = -0.7, 0.3, 1.0, 1.0
+"""What is added to the score of a commit or a release, in parts of it, by what a question asks for."""
+_HISTORY_READ = 2_000
+"""Characters of a question that are read."""
+
+_CHANGE = (
+    r"(?:add|alter|break|broke|broken|chang|commit|delet|drop|edit|fix|introduc|land|merg|mov|remov|renam"
+    r"|replac|revert|rewr|rewor|switch|touch|updat|wrote|written|writ)\w*"
+)
+_HISTORY = re.compile(
+    r"\b(?:commits?|committed|git (?:log|blame|history)|history of|(?:change|commit|version) history"
+    rf"|since when|when (?:did|was|were|has|have)\b.*\b{_CHANGE}|who\b.*\b{_CHANGE}"
+    rf"|what (?:did|has|have) (?:\w+ ){{1,3}}{_CHANGE}"
+    r"|what(?:'s| has| have| was| were)?(?: been)? changed|what changes"
+    r"|(?:last|latest|recent|recently) chang\w*"
+    r"|how (?:did|has|have)\b.*\b(?:change|evolve)\w*)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_WHICH = (
+    r"(?:all|any|current|each|earlier|earliest|every|first|last|latest|most recent|newest|next|old|older"
+    r"|oldest|past|previous|recent|this|what|which)"
+)
+_RELEASES = re.compile(
+    rf"\b(?:change ?logs?|release notes?|{_WHICH}(?: \w+)? releases?|releases(?= (?:changed|brought|added))"
+    rf"|{_CHANGE}(?: \w+)? (?:by|in|since|with) (?:\w+ )?(?:releases?|versions?)|in releases? \d[\w.]*"
+    rf"|{_WHICH}(?: \w+)? versions?(?= .*\b{_CHANGE})|what(?:'s| is| was) new in (?:the )?(?:\w+ )?"
+    r"(?:releases?|versions?))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_TOPICLESS = re.compile(
+    rf"\b(?:{_CHANGE}|{_WHICH}|releases?|released|versions?|changelogs?|notes?|new|news|breaking|recently"
+    r"|bring|brings|brought|contain\w*|include\w*|give|show|list|summari\w+|tell|please|say|says|said|few"
+    r"|one|two|three|four|five)\b",
+    re.IGNORECASE,
+)
+"""What a question on releases may say without naming a topic."""
+
+_HISTORY_NAMES = re.compile(
+    r"(?:(?<=\bby )|(?<=\bdid )|(?<=\bfrom )|(?<=\bhas )|(?<=[^.!?] )(?=[^\W\d_a-z]))\w+"
+)
+"""Words that may be an author's name: those after such words, and capitalised ones inside a sentence."""
+
+
+def asks_for_history(question: str) -> bool:
+    """Whether a question asks when, by whom or how something was changed; English only."""
+    return _HISTORY.search(question[:_HISTORY_READ]) is not None
+
+
+def rest_of_releases(question: str) -> str | None:
+    """What a question on releases says beside that; None for any other question. English only."""
+    if _RELEASES.search(question[:_HISTORY_READ]) is None:
+        return None
+    return _TOPICLESS.sub(" ", question)
+
+
+def history_factors(memories: Iterable[Memory], question: str) -> dict[int, float]:
+    """By the place of each commit, what is added to its score for being one, in parts of it.
+
+    It is more for those of an author whom a question on history names. The same for releases where the
+    question asks for them.
+    """
+    weighed = {place: memory for place, memory in enumerate(memories) if memory.kind in (COMMIT, CHANGELOG)}
+    if not weighed:
+        return {}
+    history, released = asks_for_history(question), rest_of_releases(question) is not None
+    names = (
+        {name.casefold() for name in _HISTORY_NAMES.findall(question[:_HISTORY_READ])}
+        if history
+        else frozenset[str]()
+    )
+    factors: dict[int, float] = {}
+    for place, memory in weighed.items():
+        if memory.kind == COMMIT:
+            by = names and not names.isdisjoint(str(memory.metadata.get("author")).casefold().split())
+            factors[place] = _BY_AUTHOR if by else _ASKED if history else _ORDINARY
+        elif released:
+            factors[place] = _RELEASED
+    return factors

@@ -1,0 +1,509 @@
+"""BM25 over the records of one agent, and how well the turns around a memory match.
+
+Pure: no clock, no I/O; what it holds is a cache.
+
+Scores are integers, so the order in which terms, documents and merges are added up can't show:
+an index grown by additions and removals scores bit for bit like one built at once, and a database
+that adds up `contributions` itself does too. The formula is Lucene's BM25 (Robertson and
+Zaragoza, 2009, with the idf that is never negative).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+from germane.retrieval.tokenizer import Forward
+
+__all__ = [
+    "K1",
+    "RADIUS",
+    "UNIT",
+    "B",
+    "Postings",
+    "Scores",
+    "Sessions",
+    "bound",
+    "contributions",
+    "idf",
+    "summed",
+]
+
+K1 = 0.9
+B = 0.5
+UNIT = 1 << 20
+"""The fixed point: a score of `UNIT` is 1.0 in BM25 units."""
+
+_BOUND = 0.95  # Half of k1 + 1: what a term reaches that occurs about once in a memory of usual length.
+
+# A posting is one integer: the term's hash, the document's slot, the frequency. Sorting the
+# integers sorts by term and then by slot, and is far faster than sorting arrays side by side.
+_HASH_SHIFT = np.uint64(32)
+_SLOT_SHIFT = np.uint64(8)
+_SLOT_MASK = np.uint64(0xFFFFFF)
+_FREQUENCY_MASK = np.uint64(0xFF)
+_MOST_SLOTS = 1 << 24
+
+_TAIL_SHARE = 10
+_SMALLEST_TAIL = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scores:
+    """The documents that share a term with the question, ascending by ordinal.
+
+    `scores` are positive and in units of 2**-20. `bound` is in BM25 units: what a document of
+    usual length would score that holds every term of the question about once.
+    """
+
+    ordinals: NDArray[np.int64]
+    scores: NDArray[np.int64]
+    bound: float
+
+
+def idf(documents: int, having: int) -> float:
+    """How much a term says that `having` of `documents` documents hold; positive, natural log."""
+    return math.log(1.0 + (documents - having + 0.5) / (having + 0.5))
+
+
+def bound(documents: int, having: Sequence[int]) -> float:
+    """0.95 times the summed idf of the question's distinct terms; `having` counts each one's documents.
+
+    A term that no document holds counts as one that a single document holds: the index can't say
+    more of it than that it is rare. 0.0 for an empty index.
+    """
+    if not documents:
+        return 0.0
+    return _BOUND * math.fsum(idf(documents, max(each, 1)) for each in having)
+
+
+def contributions(
+    weight: float | NDArray[np.float64],
+    frequencies: NDArray[np.uint8],
+    lengths: NDArray[np.int64],
+    *,
+    documents: int,
+    tokens: int,
+) -> NDArray[np.int64]:
+    """What one term of idf `weight` adds to the score of each document that holds it, in 2**-20.
+
+    For postings of several terms `weight` has one number for each posting. `documents` and `tokens`
+    count the whole index. Only operations that IEEE 754 defines to the last bit are used, so every
+    machine gets the same integers.
+    """
+    average = tokens / documents if tokens else 1.0
+    scale = weight * (K1 + 1.0) * UNIT
+    often = frequencies.astype(np.float64)
+    damped = often + (K1 * (1.0 - B) + (K1 * B / average) * lengths.astype(np.float64))
+    return np.rint(scale * often / damped).astype(np.int64)
+
+
+def summed(keys: NDArray[np.int64], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct keys, ascending, each with the sum of its values, for keys of any int64."""
+    if not keys.size:
+        return keys, values
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+    return keys[starts], np.add.reduceat(values, starts)
+
+
+class Postings:
+    """The inverted index of one agent. Threads may share it; each call is one at a time.
+
+    Ordinals are the caller's numbers for documents: 0 or more, each document its own. At most
+    16,777,216 documents fit; more raise InvalidInput.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._main = np.empty(0, dtype=np.uint64)
+        self._tail = np.empty(0, dtype=np.uint64)
+        self._waiting: list[NDArray[np.uint64]] = []
+        self._waiting_size = 0
+        self._ordinals = np.empty(0, dtype=np.int64)
+        self._lengths = np.empty(0, dtype=np.int64)
+        self._alive = np.empty(0, dtype=np.bool_)
+        self._settled = 0  # How many slots, from the first, stand in ascending order of their ordinals.
+        self._used = 0  # How many slots are taken; the arrays above have room for more.
+        self._late: dict[int, int] = {}  # The slots of ordinals that came after the last merge.
+        self._documents = 0
+        self._tokens = 0
+
+    @classmethod
+    def build(cls, ordinals: NDArray[np.int64], forwards: Sequence[Forward]) -> Postings:
+        """An index of these documents; `ordinals` are distinct and stand beside `forwards`."""
+        empty = np.empty(0, dtype=np.uint32)
+        return cls.from_arrays(
+            ordinals,
+            np.array([each.length for each in forwards], dtype=np.int64),
+            np.array([each.hashes.size for each in forwards], dtype=np.int64),
+            np.concatenate([empty, *(each.hashes for each in forwards)]),
+            np.concatenate([empty.astype(np.uint8), *(each.frequencies for each in forwards)]),
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        ordinals: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        hashes: NDArray[np.uint32],
+        frequencies: NDArray[np.uint8],
+        *,
+        whole: tuple[int, int] | None = None,
+    ) -> Postings:
+        """The same from forward records laid end to end.
+
+        The first three arrays have a row per document; `counts` says how many of the entries of
+        `hashes` and `frequencies` are its own. `whole` counts the documents and terms of the index that
+        these are a part of: all the documents that hold any of the terms that will be asked for. Raises
+        InvalidInput when the arrays don't match.
+        """
+        documents = len(ordinals)
+        _check_arrays(ordinals, lengths, counts, hashes, frequencies)
+        order = np.argsort(ordinals, kind="stable")
+        slots = np.empty(documents, dtype=np.uint64)
+        slots[order] = np.arange(documents, dtype=np.uint64)
+        made = cls()
+        made._main = np.sort(_packed(hashes, np.repeat(slots, counts), frequencies))
+        made._ordinals = np.asarray(ordinals, dtype=np.int64)[order]
+        if np.any(made._ordinals[1:] == made._ordinals[:-1]):
+            raise InvalidInput("Two documents have the same ordinal; give each document its own.")
+        made._lengths = np.asarray(lengths, dtype=np.int64)[order]
+        made._alive = np.ones(documents, dtype=np.bool_)
+        made._settled = made._used = documents
+        made._documents, made._tokens = whole or (documents, int(made._lengths.sum()))
+        return made
+
+    @property
+    def documents(self) -> int:
+        """How many documents the index holds."""
+        return self._documents
+
+    @property
+    def tokens(self) -> int:
+        """The summed length of all documents."""
+        return self._tokens
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the index takes, in bytes."""
+        arrays = (self._main, self._tail, self._ordinals, self._lengths, self._alive)
+        return sum(each.nbytes for each in arrays) + 8 * self._waiting_size + 100 * len(self._late)
+
+    def add(self, ordinal: int, forward: Forward) -> None:
+        """Add a document. One that has this ordinal already is replaced.
+
+        Raises InvalidInput for a negative ordinal.
+        """
+        if ordinal < 0:
+            raise InvalidInput(f"The ordinal {ordinal} is negative; ordinals are 0 or more.")
+        with self._lock:
+            self._remove(ordinal)
+            if self._used == len(self._ordinals):
+                self._grow()
+            slot = self._used
+            self._ordinals[slot], self._lengths[slot], self._alive[slot] = ordinal, forward.length, True
+            self._late[ordinal] = slot
+            self._used += 1
+            self._documents += 1
+            self._tokens += forward.length
+            slots = np.full(forward.hashes.size, slot, dtype=np.uint64)
+            self._waiting.append(_packed(forward.hashes, slots, forward.frequencies))
+            self._waiting_size += forward.hashes.size
+
+    def remove(self, ordinal: int) -> None:
+        """Remove a document. An ordinal that the index doesn't hold is no error."""
+        with self._lock:
+            self._remove(ordinal)
+
+    def score(self, hashes: Sequence[int], admitted: NDArray[np.bool_] | None = None) -> Scores:
+        """Score every document against the distinct terms of these hashes.
+
+        `admitted[ordinal]` says which documents may be found (ordinals past its end may not);
+        the statistics are those of all documents all the same.
+        """
+        with self._lock:
+            self._settle()
+            found = self._of_terms(hashes)
+            having = [each.size for each in found]
+            postings = np.concatenate([self._main[:0], *found])
+            slots = _slots(postings)
+            values = contributions(
+                np.repeat([idf(self._documents, each) for each in having], having),
+                (postings & _FREQUENCY_MASK).astype(np.uint8),
+                self._lengths[slots],
+                documents=self._documents,
+                tokens=self._tokens,
+            )
+            ordinals, scores = self._summed(slots, values, admitted)
+            return Scores(ordinals=ordinals, scores=scores, bound=bound(self._documents, having))
+
+    def of_terms(self, hashes: Sequence[int]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The postings of each distinct term: the ordinals of its documents, and its frequency in each."""
+        with self._lock:
+            self._settle()
+            return [
+                (self._ordinals[_slots(postings)], (postings & _FREQUENCY_MASK).astype(np.int64))
+                for postings in self._of_terms(hashes)
+            ]
+
+    def _of_terms(self, hashes: Sequence[int]) -> list[NDArray[np.uint64]]:
+        """The postings of each distinct term, those of dead documents left out."""
+        firsts = np.array(list(dict.fromkeys(hashes)), dtype=np.uint64) << _HASH_SHIFT
+        lasts = firsts | np.uint64(0xFFFFFFFF)
+        found = _between(self._main, firsts, lasts)
+        if self._tail.size:
+            late = _between(self._tail, firsts, lasts)
+            found = [np.concatenate(both) for both in zip(found, late, strict=True)]
+        if self._documents < self._used:
+            found = [each[self._alive[_slots(each)]] for each in found]
+        return found
+
+    def _summed(
+        self, slots: NDArray[np.int64], values: NDArray[np.int64], admitted: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        # The sums are of integers below 2**26, the largest contribution being
+        # UNIT * (K1 + 1) * ln(2 + 2 * 2**24): far below 2**53, so floats hold them exactly, in any order.
+        sums = np.bincount(slots, weights=values)
+        having = np.flatnonzero(sums)
+        ordinals, scores = self._ordinals[having], sums[having].astype(np.int64)
+        if admitted is not None:
+            kept = ordinals < len(admitted)
+            kept[kept] = admitted[ordinals[kept]]
+            ordinals, scores = ordinals[kept], scores[kept]
+        if self._settled < self._used:
+            order = np.argsort(ordinals, kind="stable")
+            ordinals, scores = ordinals[order], scores[order]
+        return ordinals, scores
+
+    def _remove(self, ordinal: int) -> None:
+        slot = self._late.pop(ordinal, None)
+        if slot is None:
+            settled = self._ordinals[: self._settled]
+            place = int(np.searchsorted(settled, ordinal))
+            if place == self._settled or settled[place] != ordinal or not self._alive[place]:
+                return
+            slot = place
+        self._alive[slot] = False
+        self._documents -= 1
+        self._tokens -= int(self._lengths[slot])
+
+    def _grow(self) -> None:
+        if self._used >= _MOST_SLOTS:
+            self._merge()
+        if self._used >= _MOST_SLOTS:
+            raise InvalidInput(
+                f"An index in memory holds at most {_MOST_SLOTS:,} documents of one agent. "
+                "Keep larger agents on PostgreSQL, or divide the memories among several agents."
+            )
+        room = max(64, self._used // 8)
+        self._ordinals = np.concatenate([self._ordinals, np.zeros(room, dtype=np.int64)])
+        self._lengths = np.concatenate([self._lengths, np.zeros(room, dtype=np.int64)])
+        self._alive = np.concatenate([self._alive, np.zeros(room, dtype=np.bool_)])
+
+    def _settle(self) -> None:
+        """Sort what waits into the tail; merge when tail or dead documents have become many."""
+        dead = self._used - self._documents
+        late = self._waiting_size + self._tail.size
+        if late > max(_SMALLEST_TAIL, self._main.size // _TAIL_SHARE) or dead > max(
+            64, self._used // _TAIL_SHARE
+        ):
+            self._merge()
+        elif self._waiting:
+            self._tail = np.sort(np.concatenate([self._tail, *self._waiting]))
+            self._waiting, self._waiting_size = [], 0
+
+    def _merge(self) -> None:
+        alive = self._alive[: self._used]
+        living = np.flatnonzero(alive)
+        order = living[np.argsort(self._ordinals[living], kind="stable")]
+        renamed = np.zeros(self._used, dtype=np.uint64)
+        renamed[order] = np.arange(order.size, dtype=np.uint64)
+        postings = np.concatenate([self._main, self._tail, *self._waiting])
+        slots = _slots(postings)
+        kept = alive[slots]
+        postings, slots = postings[kept], slots[kept]
+        keep_ends = ~(_SLOT_MASK << _SLOT_SHIFT)
+        self._main = np.sort((postings & keep_ends) | (renamed[slots] << _SLOT_SHIFT))
+        self._tail = np.empty(0, dtype=np.uint64)
+        self._waiting, self._waiting_size, self._late = [], 0, {}
+        self._ordinals, self._lengths = self._ordinals[order], self._lengths[order]
+        self._alive = np.ones(order.size, dtype=np.bool_)
+        self._settled = self._used = order.size
+
+
+def _packed(
+    hashes: NDArray[np.uint32], slots: NDArray[np.uint64], frequencies: NDArray[np.uint8]
+) -> NDArray[np.uint64]:
+    postings: NDArray[np.uint64] = hashes.astype(np.uint64) << _HASH_SHIFT
+    postings |= slots << _SLOT_SHIFT
+    postings |= frequencies.astype(np.uint64)
+    return postings
+
+
+def _between(
+    postings: NDArray[np.uint64], firsts: NDArray[np.uint64], lasts: NDArray[np.uint64]
+) -> list[NDArray[np.uint64]]:
+    """The runs of ascending postings from each first to its last, both included."""
+    starts = np.searchsorted(postings, firsts).tolist()
+    stops = np.searchsorted(postings, lasts, side="right").tolist()
+    return [postings[start:stop] for start, stop in zip(starts, stops, strict=True)]
+
+
+def _slots(postings: NDArray[np.uint64]) -> NDArray[np.int64]:
+    return ((postings >> _SLOT_SHIFT) & _SLOT_MASK).astype(np.int64)
+
+
+def _check_arrays(
+    ordinals: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    hashes: NDArray[np.uint32],
+    frequencies: NDArray[np.uint8],
+) -> None:
+    if not len(ordinals) == len(lengths) == len(counts):
+        raise InvalidInput(
+            f"{len(ordinals)} ordinals, {len(lengths)} lengths and {len(counts)} counts can't describe the "
+            "same documents; give one of each per document."
+        )
+    if not int(np.sum(counts)) == len(hashes) == len(frequencies):
+        raise InvalidInput(
+            f"The counts sum to {int(np.sum(counts))}, but there are {len(hashes)} hashes and "
+            f"{len(frequencies)} frequencies; each document needs as many of both as it counts."
+        )
+    if len(ordinals) > _MOST_SLOTS:
+        raise InvalidInput(
+            f"{len(ordinals):,} documents are more than an index in memory holds ({_MOST_SLOTS:,}). "
+            "Keep larger agents on PostgreSQL, or divide the memories among several agents."
+        )
+    if len(ordinals) and int(np.min(ordinals)) < 0:
+        raise InvalidInput(f"The ordinal {int(np.min(ordinals))} is negative; ordinals are 0 or more.")
+
+
+# Where each memory stands in its conversation, and how well what stands around it matches.
+#
+# Pure: no clock, no I/O; what it holds is a cache.
+#
+# A turn of dialogue seldom says alone what it is about: "Yes, last week!" answers the turn before.
+# So a turn is also scored by its window: itself and the turns next to it in the same session.
+# Nothing of windows is stored; they are added up from the turns' own postings when a question comes.
+# A memory outside any session is a window of its own.
+
+RADIUS = 2
+"""Turns to each side of a window. On labelled conversations 1 to 4 came out within half a point."""
+
+_NEIGHBOUR = 0.5
+"""What a neighbour's vector weighs in a window's, beside the 1.0 of the turn itself."""
+
+_OFFSETS = np.arange(-RADIUS, RADIUS + 1, dtype=np.int64)
+_WEIGHTS = np.where(_OFFSETS == 0, 1.0, _NEIGHBOUR)
+
+
+class Sessions:
+    """The order of memories in their sessions. Places count through all sessions, one after another."""
+
+    def __init__(
+        self,
+        sessions: NDArray[np.int64],
+        created: NDArray[np.int64],
+        ids: NDArray[np.bytes_],
+        admitted: NDArray[np.bool_],
+    ) -> None:
+        """Order the admitted memories; the arrays have a row per ordinal.
+
+        `sessions` numbers the sessions, and is negative for a memory that belongs to none. Within
+        a session the older comes first, then the smaller id.
+        """
+        members = np.flatnonzero(admitted)
+        alone = sessions[members] < 0
+        # A session of its own for each memory that has none.
+        owner = np.where(alone, -1 - members, sessions[members])
+        order = np.lexsort((ids[members], created[members], owner))
+        self._at: NDArray[np.int64] = members[order]
+        self._place = np.full(len(admitted), -1, dtype=np.int64)
+        self._place[self._at] = np.arange(len(members))
+        owner = owner[order]
+        starts = (
+            np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))) if len(members) else members
+        )
+        lengths = np.diff(np.append(starts, len(members)))
+        self._first = np.repeat(starts, lengths)
+        self._last = np.repeat(starts + lengths - 1, lengths)
+
+    def score(self, terms: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> Scores:
+        """BM25 of the windows for the terms' postings (ordinals and frequencies), by the turn amid.
+
+        The idf counts windows. Lengths are left out of the formula (b = 0): windows are of nearly
+        one length, and their counting would need a second index.
+        """
+        windows = len(self._at)
+        keys, values, having = [], [], []
+        for ordinals, frequencies in terms:
+            places = self._place[ordinals]
+            inside = places >= 0
+            targets, sources = self._around(places[inside])
+            held, often = summed(targets, frequencies[inside][sources])
+            having.append(len(held))
+            scale = idf(windows, len(held)) * (K1 + 1.0) * UNIT
+            damped = often.astype(np.float64)
+            keys.append(held)
+            values.append(np.rint(scale * damped / (damped + K1)).astype(np.int64))
+        empty = np.empty(0, dtype=np.int64)
+        places, scores = summed(np.concatenate([empty, *keys]), np.concatenate([empty, *values]))
+        ordinals = self._at[places]
+        order = np.argsort(ordinals)
+        return Scores(ordinals=ordinals[order], scores=scores[order], bound=bound(windows, having))
+
+    def smoothed(self, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By ordinal, the weighted mean of the cosines in the window; NaN outside, and without any vector.
+
+        `cosines` has a row per ordinal, NaN for a memory without a vector. It is the cosine with the
+        window's summed vector but for that vector's length, so it orders windows well and cheaply.
+        """
+        known = cosines[self._at]
+        total = np.zeros(len(known))
+        weight = np.zeros(len(known))
+        for offset, share in zip(_OFFSETS.tolist(), _WEIGHTS.tolist(), strict=True):
+            places = np.arange(len(known)) + offset
+            inside = np.flatnonzero((places >= self._first) & (places <= self._last))
+            near = known[places[inside]]
+            has = ~np.isnan(near)
+            total[inside[has]] += share * near[has]
+            weight[inside[has]] += share
+        found = np.full(len(self._place), np.nan)
+        with_vectors = weight > 0
+        found[self._at[with_vectors]] = total[with_vectors] / weight[with_vectors]
+        return found
+
+    def around(self, ordinals: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The windows of these memories: the ordinals in each, and their weights; -1 and 0.0 pad.
+
+        Both have a row per memory and 2 * RADIUS + 1 columns.
+        """
+        places = self._place[ordinals]
+        near = places[:, np.newaxis] + _OFFSETS
+        if not len(self._at):
+            # Where none is admitted, none has a window, whoever else is asked for.
+            return np.full(near.shape, -1), np.zeros(near.shape)
+        inside = (
+            (places[:, np.newaxis] >= 0)
+            & (near >= self._first[places][:, np.newaxis])
+            & (near <= self._last[places][:, np.newaxis])
+        )
+        found = np.where(inside, self._at[np.where(inside, near, 0)], -1)
+        return found, np.where(inside, _WEIGHTS, 0.0)
+
+    def _around(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The places in whose windows these places stand, and which of them stands in each."""
+        near = places[:, np.newaxis] + _OFFSETS
+        inside = (near >= self._first[places][:, np.newaxis]) & (near <= self._last[places][:, np.newaxis])
+        sources = np.broadcast_to(np.arange(len(places))[:, np.newaxis], near.shape)
+        return near[inside], sources[inside]

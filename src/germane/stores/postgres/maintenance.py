@@ -1,0 +1,587 @@
+"""What an operator does to a whole database, including the erasure of purged bytes."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+from threading import Event, Thread
+from typing import Any, Final, NamedTuple
+
+from psycopg import errors
+
+from germane.errors import GermaneError, StoreBusy, StoreUnavailable
+from germane.model.ledger import DatabaseStatus, Erasure, Tell, VectorIndex
+from germane.model.text import REMOVED
+from germane.stores.postgres import servers, store
+from germane.stores.postgres.connection import Raw
+from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.failures import Again, retrying
+from germane.stores.postgres.pool import location_of
+from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
+from germane.stores.relational.settings import stored_embedding
+from germane.stores.sql import migrations
+
+__all__ = [
+    "STATISTICS",
+    "STATISTICS_LEFT",
+    "PostgresOperations",
+    "clear_statistics",
+    "due",
+    "erase",
+    "kept_parents",
+    "remains",
+    "statistics_file",
+    "switch_log",
+]
+
+# Any number that others are unlikely to lock: the bytes `germano`.
+_LOCK: Final = 0x6765726D616E6F
+
+_SERVER: Final = b"""
+SELECT split_part(current_setting('server_version'), ' ', 1), pg_is_in_recovery(),
+       (SELECT count(*) FROM pg_stat_replication),
+       (SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('states')),
+       coalesce((SELECT sum(pg_total_relation_size(oid)) FROM pg_class
+                 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'), 0)::bigint
+"""
+
+_EXTENSIONS: Final = (
+    b"SELECT extname, extversion FROM pg_extension WHERE extname IN ('vector', 'citus') ORDER BY 1"
+)
+
+_AGENTS: Final = b"""
+SELECT (SELECT count(*) FROM agents WHERE NOT starts_with(name, %(removed)s)),
+       (SELECT count(*) FROM agents WHERE starts_with(name, %(removed)s)),
+       CASE WHEN row_security_active('states') THEN NULL
+            ELSE (SELECT coalesce(sum(memories), 0)::bigint FROM states) END
+"""
+
+# Not yet, where a migration is pending.
+_KEEPS_NOTES: Final = b"SELECT to_regclass('erasures') IS NOT NULL"
+
+_INDEXES: Final = rb"""
+SELECT agents.name, (SELECT count(*) FROM vectors WHERE vectors.agent = agents.agent),
+       pg_relation_size(pg_class.oid), indisvalid
+FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+    JOIN agents ON relname = 'vectors_of_' || agents.agent::text
+WHERE relnamespace = current_schema()::regnamespace ORDER BY agents.agent
+"""
+
+_SECONDS_BETWEEN_LOOKS: Final = 1.0
+
+_PROGRESS: Final = b"SELECT blocks_done, blocks_total FROM pg_stat_progress_create_index WHERE pid = %s"
+
+# The tables that hold rows: those of the store, or their partitions.
+_TABLES: Final = b"""
+WITH roots AS (SELECT to_regclass(name) AS oid FROM unnest(%s::text[]) AS name)
+SELECT oid::regclass::text, pg_has_role(relowner, 'USAGE') FROM pg_class
+WHERE relkind = 'r' AND (
+    oid IN (SELECT oid FROM roots)
+    OR oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (SELECT oid FROM roots))
+)
+ORDER BY oid
+"""
+
+# What an interrupted REINDEX CONCURRENTLY leaves behind.
+_LEFTOVERS: Final = rb"""
+SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE NOT indisvalid AND relname ~ '_cc(new|old)\d*$' AND indrelid = ANY (%s::text[]::regclass[])
+"""
+
+
+@retrying
+class PostgresOperations:
+    """The operations on a store in a database; the address is that of the user who owns the tables."""
+
+    def __init__(self, address: str, *, patience: float = 30.0) -> None:
+        """`patience` is how many seconds to wait for what others hold on to while something is erased."""
+        self._address = address
+        self._patience = patience
+
+    def status(self) -> DatabaseStatus:
+        """How the database is doing. Raises SchemaTooNew where this version can't use it."""
+        with self._opened(read_only=True) as connections, connections.reading() as connection:
+            raw = connection.raw
+            version = checked_version(connection)
+            number, standby, replicas, partitions, size = raw.execute(_SERVER).fetchall()[0]
+            extensions = tuple(raw.execute(_EXTENSIONS).fetchall())
+            agents, removing, memories, settings = 0, 0, 0, {}
+            owed: int | None = 0
+            is_spread = False
+            indexes: tuple[VectorIndex, ...] = ()
+            if version:
+                settings = dict(connection.run("settings").fetchall())
+                if is_spread := servers.is_distributed(raw):
+                    size += servers.bytes_spread(raw)
+                    agents, removing, memories = servers.counted(raw, REMOVED)
+                else:
+                    agents, removing, memories = raw.execute(_AGENTS, {"removed": REMOVED}).fetchall()[0]
+                    indexes = tuple(map(_index, raw.execute(_INDEXES).fetchall()))
+                owed = _due(raw, hidden=memories is None)
+            return DatabaseStatus(
+                location=connections.location,
+                engine=f"PostgreSQL {number}",
+                schema_version=version,
+                newest_version=VERSION,
+                pending=tuple(each.name for each in migrations("postgres") if each.number > version),
+                agents=agents,
+                memories=memories,
+                bytes=size,
+                embedding=stored_embedding(settings),
+                extensions=extensions,
+                partitions=partitions,
+                replicas=replicas,
+                standby=standby,
+                distributed=is_spread,
+                indexes=indexes,
+                due=owed,
+                removing=removing,
+            )
+
+    def migrate(self, *, partitions: int, role: str | None) -> tuple[str, ...]:
+        """Make or update the schema, and let a role use it. Raises what `schema.migrate` and `grant` do."""
+        with self._opened() as connections:
+            applied = migrate(connections, partitions=partitions)
+            if role is not None:
+                grant(connections, role)
+        # An application may not index all agents anew if the tokenizer changed; the owner does it here.
+        PostgresStore(self._address).close()
+        return applied
+
+    def reindex(self, tell: Tell) -> None:
+        """Index the words anew if the tokenizer has changed since, and build every index anew.
+
+        Nobody has to wait for it. What an interrupted call left half built is removed first.
+        """
+        PostgresStore(self._address).close()
+        with self._alone() as raw:
+            tables = _tables(raw)
+            for (left,) in raw.execute(_LEFTOVERS, (list(tables),)).fetchall():
+                raw.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {left}".encode())
+            for number, table in enumerate(tables, start=1):
+                raw.execute(f"REINDEX TABLE CONCURRENTLY {table}".encode())
+                tell(number, len(tables))
+
+    def vacuum(self, tell: Tell) -> None:
+        """Make the room of deleted rows usable again, and renew what the planner knows, table by table."""
+        with self._alone() as raw:
+            tables = _tables(raw)
+            for number, table in enumerate(tables, start=1):
+                raw.execute(f"VACUUM (ANALYZE) {table}".encode())
+                tell(number, len(tables))
+
+    def erase(self, tell: Tell) -> Erasure:
+        """Write the tables anew in whose files bytes of what was purged may be left.
+
+        Who needs such a table waits until it is done. Raises StoreBusy where somebody doesn't let go of what
+        was purged, or of a table.
+        """
+        PostgresStore(self._address).close()
+        with self._alone() as raw:
+            _tables(raw)
+            servers.require_one_server(raw, location_of(self._address), "erase")
+            return erase(raw, tell, patience=self._patience)
+
+    def index(self, agent: str, tell: Tell) -> int:
+        """Give an agent's vectors an index, unless they have one; how many vectors there are."""
+        with self._alone() as raw:
+            _tables(raw)
+            servers.require_one_server(raw, location_of(self._address), "index the vectors of one agent")
+            with self._watching(raw.info.backend_pid, tell):
+                return store.index_agent(raw, agent)
+
+    def unindex(self, agent: str) -> int:
+        """Take the index away again; how many vectors there are."""
+        with self._alone() as raw:
+            _tables(raw)
+            return store.unindex_agent(raw, agent)
+
+    def distribute(self, tell: Tell) -> tuple[str, ...]:
+        """Spread the tables over a Citus cluster; which of them weren't yet."""
+        with self._alone() as raw:
+            _tables(raw)
+            return servers.distribute(raw, location_of(self._address), tell)
+
+    @contextmanager
+    def _opened(self, *, read_only: bool = False) -> Iterator[Connections]:
+        connections = Connections(self._address, read_only=read_only)
+        try:
+            yield connections
+        finally:
+            connections.close()
+
+    @contextmanager
+    def _watching(self, process: int, tell: Tell) -> Iterator[None]:
+        """Tell how many blocks of the table are in the index that a server's process builds meanwhile."""
+        done = Event()
+
+        def watch() -> None:
+            # Whatever keeps from looking keeps nothing from being built.
+            with suppress(GermaneError, Again), self._opened(read_only=True) as connections:
+                while not done.wait(_SECONDS_BETWEEN_LOOKS):
+                    with connections.reading() as connection:
+                        found = connection.raw.execute(_PROGRESS, (process,)).fetchone()
+                    if found is not None and found[1]:
+                        tell(min(found), found[1])
+
+        watching = Thread(target=watch, name="germane index", daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watching.join()
+
+    @contextmanager
+    def _alone(self) -> Iterator[Raw]:
+        """The one connection that does such work, without limits of time. Raises StoreBusy beside another."""
+        with self._opened() as connections, connections.alone() as connection:
+            raw = connection.raw
+            if not checked_version(connection):
+                raise StoreUnavailable(
+                    f"There is no store in {connections.location}. `germane db migrate` makes one."
+                )
+            # Whoever waits here would be waited for by what builds an index.
+            if not raw.execute(b"SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchall()[0][0]:
+                raise StoreBusy(
+                    f"Another process is at work on the tables of {connections.location}. Wait for it to "
+                    "end, and try again."
+                )
+            raw.execute(b"SET lock_timeout = 0")
+            yield raw
+
+
+def _tables(raw: Raw) -> tuple[str, ...]:
+    names = [table for table, _ in servers.steps()] + ["commits", "erasures"]
+    found = raw.execute(_TABLES, (names,)).fetchall()
+    if not all(owned for _, owned in found):
+        raise StoreUnavailable(
+            f"The user {raw.info.user!r} doesn't own the tables. Use the address of the user who does."
+        )
+    return tuple(table for table, _ in found)
+
+
+def _due(raw: Raw, *, hidden: bool) -> int | None:
+    """How many agents something is to be erased of; None where the user may see one agent at a time."""
+    if hidden:
+        return None
+    return due(raw) if raw.execute(_KEEPS_NOTES).fetchall()[0][0] else 0
+
+
+def _index(row: Sequence[Any]) -> VectorIndex:
+    agent, vectors, size, valid = row
+    return VectorIndex(agent=agent, vectors=vectors, bytes=size, valid=valid)
+
+
+# After purges: writes those tables anew in whose files the bytes of what is gone may be left.
+#
+# A purge deletes rows and leaves a note in `erasures`. The server overwrites such rows some day; only a
+# table that is written anew (VACUUM FULL) has none of their bytes left.
+
+_DUE: Final = b"SELECT count(DISTINCT agent) FROM erasures"
+
+_NOTED: Final = b"""
+SELECT agent, what, noted::text, (
+    SELECT part FROM generate_series(0, parts - 1) AS part
+    WHERE satisfies_hash_partition('states'::regclass, parts::integer, part::integer, agent)
+) AS part
+FROM erasures CROSS JOIN (
+    SELECT count(*) AS parts FROM pg_inherits WHERE inhparent = 'states'::regclass
+) AS made
+ORDER BY part, agent, what
+"""
+
+_ERASED: Final = b"DELETE FROM erasures WHERE agent = %s AND what = %s AND noted::text = %s"
+
+# The tables whose rows a purge takes along, by the keys that refer to those that it deletes.
+_REACHED: Final = b"""
+WITH RECURSIVE reached AS (
+    SELECT to_regclass(name)::oid AS oid FROM unnest(%s::text[]) AS name
+    UNION SELECT conrelid FROM pg_constraint JOIN reached ON confrelid = reached.oid WHERE contype = 'f'
+)
+SELECT pg_class.oid::regclass::text FROM reached JOIN pg_class USING (oid)
+WHERE relkind = 'r' ORDER BY pg_class.oid
+"""
+
+_ROOTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "memories": ("memories", "assemblies"),
+    "ledger": ("assemblies",),
+    "conversations": ("conversations",),
+}
+
+# What holds names, and isn't parted by agent.
+_NAMES: Final = ("agents", "space_events")
+
+# Who might still look at what was deleted: the server keeps it for them, even in a table that is written
+# anew. It keeps nothing for a vacuum, which looks at its own table alone. Ages are compared, since these
+# numbers of transactions go round; one that wasn't given yet comes from a restored database and says nothing.
+_OLD: Final = b"""
+WITH noted AS (
+    SELECT least(max(noted::numeric), pg_snapshot_xmax(pg_current_snapshot())::text::numeric - 1) AS number
+    FROM unnest(%s::text[]) AS noted
+), holders AS (
+    SELECT format('process %%s (%%s)', pid, concat_ws(' of ', nullif(application_name, ''), usename)),
+           greatest(age(backend_xid), age(backend_xmin))
+    FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND (datid IS NULL OR datname = current_database())
+        AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
+    UNION ALL SELECT format('prepared transaction %%s', gid), age(transaction)
+    FROM pg_prepared_xacts WHERE database = current_database()
+    UNION ALL SELECT format('replication slot %%s', slot_name), greatest(age(xmin), age(catalog_xmin))
+    FROM pg_replication_slots
+)
+SELECT who FROM holders AS holders (who, age), noted
+WHERE age >= age((number %% 4294967296)::bigint::text::xid)
+"""
+
+# Whoever waits for a table that somebody reads makes everybody else wait behind, so no wait is long.
+_LOCK_WAIT: Final = b"SET lock_timeout = '500ms'"
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 1.0
+
+
+class _Note(NamedTuple):
+    agent: int
+    what: str
+    noted: str
+    part: int | None
+
+
+def due(raw: Raw) -> int:
+    """Of how many agents something was purged that isn't erased yet."""
+    return int(raw.execute(_DUE).fetchall()[0][0])
+
+
+def erase(raw: Raw, tell: Tell, *, patience: float) -> Erasure:
+    """Write the tables anew that purges have noted, partition by partition, and take the notes away.
+
+    What is purged meanwhile keeps its note. A call that was interrupted is made up for by the next.
+    Raises StoreBusy where somebody doesn't let go within `patience` seconds.
+    """
+    notes = [_Note(*row) for row in raw.execute(_NOTED).fetchall()]
+    raw.execute(_LOCK_WAIT)
+    work = _Work(raw, tell, patience, _steps(raw, notes))
+    if notes:
+        work.wait_for_old([each.noted for each in notes])
+    for _, some in groupby(notes, key=lambda each: each.part):
+        group = tuple(some)
+        work.rewrite(_erasable_tables(raw, group))
+        for each in group:
+            raw.execute(_ERASED, each[:3])
+    return Erasure(tables=tuple(work.done), left=remains(raw, work.left))
+
+
+def _steps(raw: Raw, notes: Sequence[_Note]) -> int:
+    """How many steps there are: each table once, and the statistics and the log with each partition."""
+    groups = [tuple(some) for _, some in groupby(notes, key=lambda each: each.part)]
+    return len({table for group in groups for table in _erasable_tables(raw, group)}) + 2 * len(groups)
+
+
+def _erasable_tables(raw: Raw, notes: Sequence[_Note]) -> tuple[str, ...]:
+    """The tables that hold what was purged, all notes being about agents of one partition."""
+    kinds = {each.what for each in notes}
+    end = "" if notes[0].part is None else f"_{notes[0].part}"
+    if "agent" in kinds:
+        parted = [f"{table}{end}" for table, step in servers.steps() if "'agent'" in step]
+        return tuple(sorted({*parted, *_NAMES}))
+    roots = [f"{table}{end}" for kind in sorted(kinds) for table in _ROOTS[kind]]
+    return tuple(table for (table,) in raw.execute(_REACHED, (roots,)).fetchall())
+
+
+@dataclass(slots=True)
+class _Work:
+    """One call's work. `done` are the tables that are written anew, `left` what couldn't be done."""
+
+    raw: Raw
+    tell: Tell
+    patience: float
+    steps: int
+    step: int = 0
+    done: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    def rewrite(self, tables: Sequence[str]) -> None:
+        """Leave nothing of what was purged in these tables, the statistics of them, and the log."""
+        wanted = [table for table in tables if table not in self.done]
+        for table in wanted:
+            self._patiently(f"VACUUM (FULL, ANALYZE) {table}", table)
+            self.done.append(table)
+            self._advance()
+        self._renew_statistics(wanted)
+        self._advance()
+        self.left += switch_log(self.raw)
+        self._advance()
+
+    def wait_for_old(self, noted: Sequence[str]) -> None:
+        """Wait for whoever might still look at what these transactions deleted."""
+        for pause in self._pauses():
+            holders = [who for (who,) in self.raw.execute(_OLD, (list(noted),)).fetchall()]
+            if not holders:
+                return
+            if pause is None:
+                raise StoreBusy(
+                    "What was purged is kept by the server as long as somebody might look at it who began "
+                    f"before: {', '.join(holders)}. Let them end their transactions, and run it again."
+                )
+            time.sleep(pause)
+
+    def _renew_statistics(self, tables: Sequence[str]) -> None:
+        """Leave nothing in the planner's statistics either, where values of the tables are quoted."""
+        parents = kept_parents(self.raw, tables)
+        for parent in parents:
+            self._patiently(f"ANALYZE {parent}", parent)
+        self.left += clear_statistics(self.raw, [*tables, *parents])
+        # What they said before is kept too for whoever began before.
+        self.wait_for_old([self.raw.execute(b"SELECT pg_current_xact_id()::text").fetchall()[0][0]])
+        before = statistics_file(self.raw)
+        # A user who may not do it is warned, and nothing else happens.
+        self._patiently(f"VACUUM FULL {STATISTICS}", STATISTICS)
+        if statistics_file(self.raw) == before:
+            self.left.append(STATISTICS_LEFT)
+
+    def _patiently(self, statement: str, table: str) -> None:
+        for pause in self._pauses():
+            try:
+                self.raw.execute(statement.encode())
+            except errors.LockNotAvailable as error:
+                if pause is None:
+                    raise StoreBusy(
+                        f"The table {table} was in use all the time, and nobody may use it while it is "
+                        "written anew. What was done before stays done; run it again when less is going on."
+                    ) from error
+                time.sleep(pause)
+            else:
+                return
+
+    def _pauses(self) -> Iterator[float | None]:
+        """How long to wait before each further attempt; None says that this one is the last."""
+        end = time.monotonic() + self.patience
+        pause = _FIRST_PAUSE
+        while time.monotonic() < end:
+            yield pause * random.uniform(0.5, 1.5)  # noqa: S311 - no secret.
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        yield None
+
+    def _advance(self) -> None:
+        self.step += 1
+        self.tell(self.step, self.steps)
+
+
+# Where the bytes of what was purged may be besides its tables: the planner's statistics, and the log.
+
+# The statistics keep some of the values of each column, those of a parent too where somebody analyzed it. Of
+# a table without rows they aren't renewed.
+_KEPT: Final = b"""
+SELECT DISTINCT parents.oid::regclass::text
+FROM pg_inherits JOIN pg_class AS parents ON parents.oid = inhparent
+    JOIN pg_stats ON tablename = parents.relname AND schemaname = parents.relnamespace::regnamespace::text
+WHERE inhrelid = ANY (%s::text[]::regclass[]) AND inherited
+"""
+
+_STALE: Final = b"""
+FROM pg_stats JOIN pg_class ON relname = tablename AND relnamespace::regnamespace::text = schemaname
+WHERE pg_class.oid = ANY (%s::text[]::regclass[])
+"""
+
+_CLEAR: Final = b"SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited)" + _STALE
+_CLEARS_SINCE: Final = 180_000  # Before, only a superuser can.
+_CLEAR_BY_HAND: Final = b"DELETE FROM pg_statistic WHERE starelid = ANY (%s::text[]::regclass[])"
+
+STATISTICS: Final = "pg_catalog.pg_statistic"
+"""The table of the planner's statistics."""
+
+_FILE: Final = b"SELECT pg_relation_filenode('pg_catalog.pg_statistic'::regclass)"
+
+_SURROUNDINGS: Final = b"""
+SELECT current_setting('wal_recycle') = 'on',
+       current_setting('archive_mode') <> 'off',
+       EXISTS (SELECT FROM pg_stat_replication) OR EXISTS (SELECT FROM pg_replication_slots)
+"""
+
+STATISTICS_LEFT: Final = (
+    "The planner's statistics may quote what was purged, and this user may not write them anew. Let a "
+    "superuser run VACUUM FULL pg_statistic in this database."
+)
+"""What is said where the statistics can't be written anew."""
+
+_EMPTY_LEFT: Final = (
+    "The planner's statistics of tables without rows may quote what was purged, and this user may not clear "
+    "them. Let a superuser delete their rows of pg_statistic, and run VACUUM FULL pg_statistic."
+)
+_LOG_LEFT: Final = (
+    "The write-ahead log wasn't closed, since this user may not do that. Let a superuser run SELECT "
+    "pg_switch_wal(); CHECKPOINT;"
+)
+_RECYCLED: Final = (
+    "The server uses closed segments of its write-ahead log again, and until then they hold what they held. "
+    "With wal_recycle = off it removes them instead."
+)
+_ARCHIVED: Final = "The archive of the write-ahead log holds it until its files expire."
+_REPLICATED: Final = (
+    "Replicas write the tables anew as this server did; their logs, and the segments kept for them here, "
+    "hold it until they are recycled."
+)
+_ALWAYS: Final = (
+    "Backups and dumps hold it, and so do snapshots of the disk, free blocks of one that writes copies, and "
+    "server logs that quote parameters."
+)
+
+
+def kept_parents(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
+    """The parents of these partitions of which somebody made statistics, which quote all partitions."""
+    return tuple(parent for (parent,) in raw.execute(_KEPT, (list(tables),)).fetchall())
+
+
+def clear_statistics(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
+    """Remove the statistics of those of these tables that have no rows; what couldn't be done."""
+    empty = [each for each in tables if _is_empty(raw, each)]
+    return () if _cleared(raw, empty) else (_EMPTY_LEFT,)
+
+
+def statistics_file(raw: Raw) -> int:
+    """The number of the file that the statistics are in, which is another one once they are written anew."""
+    return int(raw.execute(_FILE).fetchall()[0][0])
+
+
+def switch_log(raw: Raw) -> tuple[str, ...]:
+    """Close the current segment of the log, and let the server need none before it; what couldn't be done."""
+    try:
+        raw.execute(b"SELECT pg_switch_wal()")
+        raw.execute(b"CHECKPOINT")
+    except errors.InsufficientPrivilege:
+        return (_LOG_LEFT,)
+    return ()
+
+
+def remains(raw: Raw, left: Sequence[str]) -> tuple[str, ...]:
+    """Where bytes of what was purged may be left, after what couldn't be done: each with what helps."""
+    recycles, archives, replicates = raw.execute(_SURROUNDINGS).fetchall()[0]
+    said = (
+        (recycles, _RECYCLED),
+        (archives, _ARCHIVED),
+        (replicates, _REPLICATED),
+        (True, _ALWAYS),
+    )
+    return (*dict.fromkeys(left), *(text for holds, text in said if holds))
+
+
+def _is_empty(raw: Raw, table: str) -> bool:
+    return not raw.execute(f"SELECT FROM {table} LIMIT 1".encode()).fetchall()
+
+
+def _cleared(raw: Raw, tables: Sequence[str]) -> bool:
+    """Whether there are no statistics of these tables any more."""
+    if raw.execute(b"SELECT count(*)" + _STALE, (list(tables),)).fetchall() == [(0,)]:
+        return True
+    if raw.info.server_version >= _CLEARS_SINCE:
+        raw.execute(_CLEAR, (list(tables),))
+        return True
+    try:
+        raw.execute(_CLEAR_BY_HAND, (list(tables),))
+    except errors.InsufficientPrivilege:
+        return False
+    return True

@@ -1,0 +1,460 @@
+"""What a process keeps in memory of its agents, so that a search reads little from the database.
+
+A cache only: the database is the truth, and every use begins by catching up with the agent's change log
+inside the reading transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import chain
+from threading import Lock, RLock
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.model.memory import Memory, Vector
+from germane.model.query import Filter, Found, Order, Slice
+from germane.retrieval.bm25 import Postings, Sessions
+from germane.retrieval.tokenizer import Forward
+from germane.retrieval.vectors import Compared, VectorRows
+from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
+from germane.stores.relational.tables import Connection, numbered_memory, span
+
+if TYPE_CHECKING:
+    from germane.stores.relational.conversation_cache import Talk
+
+__all__ = [
+    "MOST_CACHE_BYTES",
+    "ROWS_AT_ONCE",
+    "AgentCache",
+    "Caches",
+    "KeptTalks",
+    "ResidentCache",
+    "as_array",
+]
+
+_MOST_MASKS: Final = 32
+_MOST_SEARCHES: Final = 4
+_MOST_FOUND: Final = 5000  # Candidates of one search; its records are held besides those of the cache.
+ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from row to column.
+_MOST_RECORD_BYTES: Final = 64 << 20
+_RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
+
+# Past this share of purged memories the arrays are loaded anew.
+_DEAD_SHARE = 4
+_FEW_DEAD = 1000
+
+# With more changes than this, and than memories, loading anew is the shorter way.
+_MANY_CHANGES = 1000
+
+# The changes that move a memory's row and so may move it into or out of a filter.
+_MOVED = frozenset({"see", "supersede", "status"})
+
+
+class AgentCache(ABC):
+    """The arrays, filters' results and records of one agent, as of one change.
+
+    Where its terms and vectors are compared is for each database to say. Hold `lock` from before the
+    reading transaction begins until the results are used: then the snapshot can't be older than the cache.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.lock = RLock()
+        self.name = name
+        self.agent = 0
+        self._loaded = 0  # Whose latest change `_seq` is. Who is removed and comes again has another number.
+        self._seq = 0
+        self.columns = Columns()
+        self._masks: dict[Filter, NDArray[np.bool_]] = {}
+        self._records: dict[int, Memory] = {}
+        self._record_bytes = 0
+        self._sessions: dict[Filter, Sessions | None] = {}
+        self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
+        self._found: dict[Hashable, tuple[Found, int]] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the cache takes."""
+        masks = sum(mask.nbytes for mask in self._masks.values())
+        found = _RECORD_BYTES * sum(count for _, count in self._found.values())
+        return self.columns.nbytes + masks + self._record_bytes + found
+
+    @abstractmethod
+    def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
+        """An index that holds at least the postings of these terms, and the counts of the whole one."""
+
+    @abstractmethod
+    def compared(self, connection: Connection, vector: Vector) -> Cosines:
+        """How near the agent's vectors are to this one of the same length."""
+
+    def catch_up(self, connection: Connection, seq: int) -> None:
+        """Become as the snapshot is, whose latest change of this agent is `seq`."""
+        if (self.agent, seq) == (self._loaded, self._seq):
+            return
+        try:
+            if self._seq and self.agent == self._loaded and not self._is_worn():
+                self._follow(connection)
+            else:
+                self._empty()
+                self._load(connection)
+        except BaseException:
+            # Half caught up is of no use to anybody; the next use begins from nothing.
+            self._empty()
+            raise
+        self._loaded, self._seq = self.agent, seq
+        self._sessions = {}
+        self._firsts = {}
+        self._found = {}
+
+    def known(self, asked: Hashable) -> Found | None:
+        """What was kept of a search for this since the last change, if anything was."""
+        known = self._found.get(asked)
+        return None if known is None else known[0]
+
+    def keep(self, asked: Hashable, found: Found) -> None:
+        """Keep what a search found until the next change: an agent at one task asks the same many times."""
+        count = sum(map(len, found.slices))
+        if count > _MOST_FOUND:
+            return
+        if len(self._found) >= _MOST_SEARCHES:
+            del self._found[next(iter(self._found))]
+        self._found[asked] = found, count
+
+    def sessions(self, connection: Connection, where: Filter) -> Sessions | None:
+        """The order of the admitted active memories in their sessions; None where there are no sessions.
+
+        What is forgotten or superseded, or what the filter excludes, is nobody's neighbour: it must not
+        lift what stands beside it.
+        """
+        if where not in self._sessions:
+            if len(self._sessions) >= _MOST_SEARCHES:
+                del self._sessions[next(iter(self._sessions))]
+            active = self.admitted(connection, Filter())
+            self._sessions[where] = self.columns.sessions(active & self.admitted(connection, where))
+        return self._sessions[where]
+
+    def of_slice(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.bool_]:
+        """By ordinal, which memories a slice admits: of its kinds, by the filter and by its own."""
+        mask = self.admitted(connection, where)
+        mask = mask & self.admitted(connection, part.also) if part.also is not None else mask
+        return mask & self.columns.of_kinds(part.kinds) if part.kinds else mask
+
+    def admitted(self, connection: Connection, where: Filter) -> NDArray[np.bool_]:
+        """By ordinal, which memories the filter admits."""
+        mask = self._masks.pop(where, None)
+        if mask is None:
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            query, values = filtered(
+                connection.dialect, "admitted", where, places_for(connection, self.agent, where)
+            )
+            rows = connection.run_text(query, values | span(self.agent))
+            mask[self.columns.ordinals(np.fromiter(chain.from_iterable(rows), dtype=np.int64))] = True
+        self._masks[where] = mask
+        if len(self._masks) > _MOST_MASKS:
+            del self._masks[next(iter(self._masks))]
+        return mask
+
+    def first(self, connection: Connection, part: Slice, where: Filter) -> NDArray[np.int64]:
+        """The ordinals of a slice that an order fills, ascending by id; no question changes them."""
+        found = self._firsts.get((part, where))
+        if found is None:
+            mask = self.of_slice(connection, part, where)
+            found = self.columns.first(mask, part.order or Order.NEWEST, part.limit)
+            found = found[np.argsort(self.columns.ids[found])]
+            if len(self._firsts) >= _MOST_MASKS:
+                del self._firsts[next(iter(self._firsts))]
+            self._firsts[part, where] = found
+        return found
+
+    def records(self, connection: Connection, ordinals: Sequence[int]) -> dict[int, Memory]:
+        """The memories of these ordinals. What was read first is let go first, where many are held."""
+        kept = self._records
+        found = {ordinal: memory for ordinal in ordinals if (memory := kept.get(ordinal)) is not None}
+        if len(found) < len(ordinals):
+            missing = [ordinal for ordinal in ordinals if ordinal not in found]
+            nums = self.columns.nums[missing].tolist()
+            ordinal_of = dict(zip(nums, missing, strict=True))
+            values = {"agent": self.agent, "nums": json.dumps(nums)}
+            for row in connection.run("records", values):
+                num, memory = numbered_memory(row, self.name)
+                found[ordinal_of[num]] = kept[ordinal_of[num]] = memory
+                self._record_bytes += _size(memory)
+            while self._record_bytes > _MOST_RECORD_BYTES and kept:
+                self._drop_record(next(iter(kept)))
+        return found
+
+    def _empty(self) -> None:
+        self._seq = 0
+        self.columns = Columns()
+        self._masks = {}
+        self._records = {}
+        self._record_bytes = 0
+        self._sessions = {}
+        self._firsts = {}
+        self._found = {}
+
+    def _is_worn(self) -> bool:
+        return self.columns.dead > max(_FEW_DEAD, self.columns.used // _DEAD_SHARE)
+
+    def _follow(self, connection: Connection) -> None:
+        values = {"agent": self.agent, "seq": self._seq}
+        changes = connection.run("changes", values).fetchall()
+        if len(changes) > max(_MANY_CHANGES, self.columns.used) or any(num == 0 for num, _ in changes):
+            self._empty()
+            self._load(connection)
+            return
+        added = {num for num, what in changes if what == "insert"}
+        purged = {num for num, what in changes if what == "purge"}
+        self._remove(purged)
+        if added:
+            self._add(connection, span(self.agent, above=self._seq))
+        moved = {num for num, what in changes if what in _MOVED} - purged
+        for ordinal in self.columns.ordinals(as_array(moved - added)).tolist():
+            self._drop_record(ordinal)
+        embedded = {num for num, what in changes if what == "vector"} - purged
+        self._renew_masks(connection, ((moved | added) - purged) | embedded)
+        self._embedded(connection, embedded, added - purged)
+
+    @abstractmethod
+    def _load(self, connection: Connection) -> None:
+        """Become as the snapshot is, from nothing."""
+
+    @abstractmethod
+    def _add(self, connection: Connection, place: dict[str, int]) -> None:
+        """Take in the memories of these nums, which are new."""
+
+    def _lose(self, ordinal: int) -> None:  # noqa: B027 - Not every cache keeps more of it.
+        """Let go of what is kept of a memory that was purged."""
+
+    def _embedded(  # noqa: B027 - As above.
+        self, connection: Connection, renewed: set[int], added: set[int]
+    ) -> None:
+        """Note that these memories have other vectors now, or none, and that those may have their first."""
+
+    def _remove(self, nums: set[int]) -> None:
+        for ordinal in self.columns.ordinals(as_array(nums)).tolist():
+            self.columns.remove(ordinal)
+            self._lose(ordinal)
+            self._drop_record(ordinal)
+            for mask in self._masks.values():
+                mask[ordinal] = False
+
+    def _renew_masks(self, connection: Connection, nums: set[int]) -> None:
+        renewed = self.columns.ordinals(as_array(nums))
+        for where, old in list(self._masks.items()):
+            mask = np.zeros(self.columns.used, dtype=np.bool_)
+            mask[: len(old)] = old
+            mask[renewed] = False
+            query, values = filtered(
+                connection.dialect, "admitted_among", where, places_for(connection, self.agent, where)
+            )
+            values |= {"agent": self.agent, "nums": json.dumps(sorted(nums))}
+            admitted = {num for (num,) in connection.run_text(query, values)}
+            mask[self.columns.ordinals(as_array(admitted))] = True
+            self._masks[where] = mask
+
+    def _drop_record(self, ordinal: int) -> None:
+        memory = self._records.pop(ordinal, None)
+        if memory is not None:
+            self._record_bytes -= _size(memory)
+
+
+def _size(memory: Memory) -> int:
+    return _RECORD_BYTES + 2 * len(memory.content)
+
+
+def as_array(nums: set[int]) -> NDArray[np.int64]:
+    """Nums in ascending order."""
+    return np.fromiter(sorted(nums), dtype=np.int64, count=len(nums))
+
+
+# An agent's cache that holds its postings and vectors as well, so that nothing of them is read again.
+
+
+class ResidentCache(AgentCache):
+    """The cache of a database in the same process, which is quick to read whole and scores nothing itself."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._postings = Postings()
+        self._vectors: VectorRows | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the cache takes."""
+        vectors = self._vectors.nbytes if self._vectors is not None else 0
+        return super().nbytes + self._postings.nbytes + vectors
+
+    def postings(
+        self,
+        connection: Connection,  # noqa: ARG002 - All of them are here.
+        hashes: Sequence[int],  # noqa: ARG002 - As above.
+    ) -> Postings:
+        """The agent's whole index."""
+        return self._postings
+
+    def compared(self, connection: Connection, vector: Vector) -> Compared:
+        """How near the agent's vectors are to this one; they are loaded when they are first asked for."""
+        vectors = self._vectors
+        if vectors is None:
+            vectors = self._vectors = VectorRows(vector.size, room=self.columns.used)
+            rows = connection.run("cache_vectors", span(self.agent))
+            while some := rows.fetchmany(ROWS_AT_ONCE):
+                self._put_vectors(some)
+        return vectors.compare(vector)
+
+    def _empty(self) -> None:
+        super()._empty()
+        self._postings = Postings()
+        self._vectors = None
+
+    def _load(self, connection: Connection) -> None:
+        rows = connection.run("cache_rows", span(self.agent))
+        lengths: list[int] = []
+        hashes: list[bytes] = []
+        frequencies: list[bytes] = []
+        while some := rows.fetchmany(ROWS_AT_ONCE):
+            *columns, its_lengths, its_hashes, its_frequencies = zip(*some, strict=True)
+            self.columns.append_columns(columns)
+            lengths += its_lengths
+            hashes += its_hashes
+            frequencies += its_frequencies
+        self._postings = Postings.from_arrays(
+            np.arange(self.columns.used, dtype=np.int64),
+            np.array(lengths, dtype=np.int64),
+            np.fromiter(map(len, frequencies), dtype=np.int64, count=len(frequencies)),
+            np.frombuffer(b"".join(hashes), dtype="<u4"),
+            np.frombuffer(b"".join(frequencies), dtype=np.uint8),
+        )
+
+    def _add(self, connection: Connection, place: dict[str, int]) -> None:
+        rows = connection.run("cache_rows", place).fetchall()
+        ordinals = self.columns.append([columns for *columns, _, _, _ in rows])
+        for ordinal, (*_, length, hashes, frequencies) in zip(ordinals.tolist(), rows, strict=True):
+            forward = Forward(
+                hashes=np.frombuffer(hashes, dtype="<u4"),
+                frequencies=np.frombuffer(frequencies, dtype=np.uint8),
+                length=length,
+            )
+            self._postings.add(ordinal, forward)
+
+    def _lose(self, ordinal: int) -> None:
+        self._postings.remove(ordinal)
+        if self._vectors is not None:
+            self._vectors.remove(ordinal)
+
+    def _embedded(self, connection: Connection, renewed: set[int], added: set[int]) -> None:
+        if self._vectors is None:
+            return
+        for ordinal in self.columns.ordinals(as_array(renewed)).tolist():
+            # It may have none any more.
+            self._vectors.remove(ordinal)
+        values = {"agent": self.agent, "nums": json.dumps(sorted(renewed | added))}
+        self._put_vectors(connection.run("vectors", values))
+
+    def _put_vectors(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        found = list(rows)
+        if found and self._vectors is not None:
+            ordinals = self.columns.ordinals(np.array([num for num, _ in found], dtype=np.int64))
+            self._vectors.put(ordinals, [packed for _, packed in found])
+
+
+# The caches of the agents that a process asks about, within a limit of memory.
+
+MOST_CACHE_BYTES: Final = 512 << 20
+"""What all caches of a store may take together, in bytes."""
+
+
+class Caches:
+    """One cache for each agent; the longest unused is let go first. Threads may share it."""
+
+    def __init__(self, new: Callable[[str], AgentCache], *, most: int = MOST_CACHE_BYTES) -> None:
+        self._new = new
+        self._most = most
+        self._guard = Lock()
+        self._caches: OrderedDict[str, AgentCache] = OrderedDict()
+        # What each took when it was last used. To ask all of them each time would cost the more, the more
+        # agents there are.
+        self._sizes: dict[str, int] = {}
+        self._total = 0
+
+    def of(self, agent: str) -> AgentCache:
+        """The agent's cache, an empty one where there was none."""
+        with self._guard:
+            cache = self._caches.get(agent)
+            if cache is None:
+                cache = self._caches[agent] = self._new(agent)
+            self._caches.move_to_end(agent)
+            return cache
+
+    def replace(self, agent: str, cache: AgentCache) -> None:
+        """Put another cache in the place of an agent's."""
+        with self._guard:
+            self._caches[agent] = cache
+
+    def settle(self, agent: str) -> None:
+        """Note what the agent's cache takes by now, and let others go where all take too much."""
+        with self._guard:
+            cache = self._caches.get(agent)
+            if cache is None:
+                # Another thread has let it go in the meantime.
+                return
+            size = cache.nbytes
+            self._total += size - self._sizes.get(agent, 0)
+            self._sizes[agent] = size
+            while self._total > self._most and (oldest := next(iter(self._caches))) != agent:
+                del self._caches[oldest]
+                self._total -= self._sizes.pop(oldest, 0)
+
+    def clear(self) -> None:
+        """Let all of them go."""
+        with self._guard:
+            self._caches.clear()
+            self._sizes.clear()
+            self._total = 0
+
+
+# The conversations that a process keeps in memory, none at first.
+#
+# What is kept of each stands in `talk`.
+
+_MOST_TALK_BYTES: Final = 256 << 20
+
+
+class KeptTalks:
+    """The conversations that a process keeps in memory, the least used leave first."""
+
+    def __init__(self) -> None:
+        self._talks: OrderedDict[tuple[str, str], Talk] = OrderedDict()
+        self._guard = Lock()
+
+    def of(self, agent: str, session: str, make: Callable[[str, str], Talk]) -> Talk:
+        """What is kept of a conversation, if only an empty beginning that `make` made."""
+        with self._guard:
+            talk = self._talks.setdefault((agent, session), make(agent, session))
+            self._talks.move_to_end((agent, session))
+            total = sum(each.nbytes for each in self._talks.values())
+            while total > _MOST_TALK_BYTES and len(self._talks) > 1:
+                _, dropped = self._talks.popitem(last=False)
+                total -= dropped.nbytes
+            return talk
+
+    def has(self, agent: str, session: str) -> bool:
+        """Whether anything is kept of a conversation."""
+        with self._guard:
+            return (agent, session) in self._talks
+
+    def drop(self, agent: str, session: str) -> None:
+        """Keep nothing of a conversation."""
+        with self._guard:
+            self._talks.pop((agent, session), None)
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        with self._guard:
+            self._talks.clear()

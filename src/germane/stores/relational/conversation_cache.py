@@ -1,0 +1,600 @@
+"""One conversation: its changes inside a transaction, its messages as JSON, and what memory keeps of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import chain
+from threading import RLock
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput, NotSaid
+from germane.model.conversation import (
+    Append,
+    ConversationChange,
+    GroupScores,
+    Message,
+    Messages,
+    OpaquePart,
+    Part,
+    Provider,
+    PurgeMessages,
+    RemoveGroup,
+    RemoveMessage,
+    Role,
+    SetAnchor,
+    SetHidden,
+    TextPart,
+    ToolCall,
+    ToolResult,
+)
+from germane.retrieval.bm25 import UNIT, Postings
+from germane.retrieval.tokenizer import LONGEST, TOKENIZER, Forward, index_terms, term_hash
+from germane.stores.relational.tables import (
+    Connection,
+    Rows,
+    id_bytes,
+    id_text,
+    microseconds,
+    moment,
+    try_id_bytes,
+)
+from germane.stores.sql.tables import MessageRow
+
+__all__ = [
+    "WORDS_READ",
+    "Record",
+    "Saying",
+    "Spoken",
+    "Talk",
+    "TalkIndex",
+    "indexed_words",
+    "is_indexed",
+    "message_of",
+    "num_of",
+    "number_of",
+    "packed_parts",
+    "record_of",
+    "row_of",
+    "rules_of",
+    "spoken",
+    "spread",
+    "unpacked_parts",
+]
+
+_SHIFT: Final = 32
+_MASK: Final = (1 << _SHIFT) - 1
+_ROLES: Final = {each.value: each for each in Role}
+_PROVIDERS: Final = {each.value: each for each in Provider}
+
+
+class Spoken(NamedTuple):
+    """A conversation's row; numbers of 0 where it hasn't begun."""
+
+    agent: int = 0
+    conversation: int = 0
+    said: int = 0
+    revision: int = 0
+    opened: str | None = None
+    language: str = "english"
+
+
+def spoken(connection: Connection, agent: str, session: str) -> Spoken:
+    """What is stored of a conversation itself."""
+    values = {"agent": agent, "session": session}
+    row = connection.run("conversation", values).fetchone()
+    return Spoken._make(row) if row else Spoken()
+
+
+def spread(known: Spoken, *, above: int = 0) -> dict[str, int]:
+    """The placeholders for the messages of a conversation after the number `above`."""
+    first = known.conversation << _SHIFT
+    return {"agent": known.agent, "above": first + above, "below": first + (1 << _SHIFT)}
+
+
+def number_of(num: int) -> int:
+    """The number within its conversation of the message that a num stands for."""
+    return num & _MASK
+
+
+def num_of(known: Spoken, number: int) -> int:
+    """The num of the message that has this number within its conversation."""
+    return (known.conversation << _SHIFT) + number
+
+
+def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
+    """The message of a row; the names of its agent and session aren't in it."""
+    stored = MessageRow._make(row)
+    return Message(
+        role=_ROLES[stored.role],
+        parts=unpacked_parts(stored.parts),
+        id=id_text(stored.id),
+        agent=agent,
+        session=session,
+        seq=number_of(stored.num),
+        group=stored.group_name,
+        provider=_PROVIDERS[stored.provider],
+        created_at=None if stored.created_at is None else moment(stored.created_at),
+        hidden=bool(stored.hidden),
+        form=stored.form,
+        extra=stored.extra,
+    )
+
+
+class Saying:
+    """One transaction's work on one conversation, of which `known` is what is stored of itself."""
+
+    def __init__(self, connection: Connection, agent: str, session: str, known: Spoken) -> None:
+        self._connection = connection
+        self._agent = agent
+        self._session = session
+        self._known = known
+        self._values = {"agent": self._known.agent, "conversation": self._known.conversation}
+        self._gone = False
+
+    def apply(self, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
+        """Apply all changes in order, and note how far the conversation has come."""
+        moved: list[Message] = []
+        for change in changes:
+            moved += self._apply(change)
+        if not self._gone:
+            said, revision, opened = self._known.said, self._known.revision, self._known.opened
+            values = {**self._values, "said": said, "revision": revision, "opened": opened}
+            self._run("advance_conversation", values)
+        return tuple(moved)
+
+    def _apply(self, change: ConversationChange) -> Sequence[Message]:
+        if self._gone:
+            raise InvalidInput("A conversation can't be changed after it was purged in the same transaction.")
+        if isinstance(change, Append):
+            return self._append(change)
+        if isinstance(change, SetAnchor):
+            query = "set_anchor" if change.text else "remove_anchor"
+            self._run(query, {**self._values, "name": change.name, "text": change.text})
+            return ()
+        self._known = self._known._replace(revision=self._known.revision + 1)
+        if isinstance(change, SetHidden):
+            self._of_group(change.group)
+            self._run(
+                "hide_group",
+                {**self._values, "group_name": change.group, "hidden": int(change.hidden)},
+            )
+            return self._of_group(change.group)
+        if isinstance(change, RemoveGroup):
+            return self._remove_group(change.group)
+        if isinstance(change, RemoveMessage):
+            return self._remove_message(change.message_id)
+        if isinstance(change, PurgeMessages):
+            return self._purge(change)
+        raise InvalidInput(
+            f"{change!r} is no change of a conversation. Use Append, SetHidden, RemoveGroup, RemoveMessage, "
+            "PurgeMessages or SetAnchor."
+        )
+
+    def _append(self, change: Append) -> list[Message]:
+        if self._known.said + len(change.messages) > _MASK:
+            raise InvalidInput(f"Conversation {self._session!r} is full. Go on in another session.")
+        made: list[Message] = []
+        hidden: dict[str, bool] = {}
+        for place, message in enumerate(change.messages):
+            group = message.group
+            if group is None and place < change.joining and message.role is not Role.SYSTEM:
+                group = self._known.opened
+            if group is not None and group not in hidden:
+                hidden[group] = self._enters(group)
+            said = self._known.said + 1
+            self._known = self._known._replace(said=said)
+            made.append(
+                message.evolve(
+                    agent=self._agent,
+                    session=self._session,
+                    seq=said,
+                    group=group,
+                    hidden=group is not None and hidden[group],
+                )
+            )
+        self._connection.many("insert_message", [self._row(each) for each in made])
+        records = [self._record_row(each) for each in made if is_indexed(each)]
+        if records:
+            self._connection.many("insert_message_lex", records)
+        return made
+
+    def _enters(self, group: str) -> bool:
+        """Whether a group that gets a message is hidden; a new one is the one that was opened last."""
+        values = {**self._values, "group_name": group}
+        row = self._run("group_hidden", values).fetchone()
+        if row is None:
+            self._known = self._known._replace(opened=group)
+        return bool(row and row[0])
+
+    def _remove_group(self, group: str) -> list[Message]:
+        going = self._of_group(group)
+        self._run("remove_group", {**self._values, "group_name": group})
+        self._reopen()
+        return going
+
+    def _remove_message(self, message_id: str) -> list[Message]:
+        raw = try_id_bytes(message_id)
+        row = raw and self._run("message", {"agent": self._agent, "id": raw}).fetchone()
+        if not row:
+            raise NotSaid("message", message_id, self._session)
+        *columns, _ = row
+        stored = MessageRow._make(columns)
+        if stored.conversation != self._known.conversation:
+            raise NotSaid("message", message_id, self._session)
+        self._run("remove_message", {"agent": self._known.agent, "num": stored.num})
+        self._reopen()
+        return [message_of(stored, self._agent, self._session)]
+
+    def _purge(self, change: PurgeMessages) -> list[Message]:
+        if change.group is not None:
+            return self._remove_group(change.group)
+        if not self._known.conversation:
+            raise NotSaid("conversation", self._session, self._session)
+        rows = self._run("messages_since", spread(self._known)).fetchall()
+        self._run("remove_conversation", self._values)
+        self._gone = True
+        return [message_of(row, self._agent, self._session) for row in rows]
+
+    def _of_group(self, group: str) -> list[Message]:
+        rows = self._run("messages_of_group", {**self._values, "group_name": group}).fetchall()
+        if not rows:
+            raise NotSaid("group", group, self._session)
+        return [message_of(row, self._agent, self._session) for row in rows]
+
+    def _reopen(self) -> None:
+        row = self._run("opened_last", spread(self._known)).fetchone()
+        self._known = self._known._replace(opened=row[0] if row else None)
+
+    def _record_row(self, message: Message) -> tuple[Any, ...]:
+        language = self._known.language
+        return row_of(
+            num_of(self._known, message.seq), self._known.agent, language, record_of(message, language)
+        )
+
+    def _row(self, message: Message) -> MessageRow:
+        at = message.created_at
+        return MessageRow(
+            num=num_of(self._known, message.seq),
+            agent=self._known.agent,
+            conversation=self._known.conversation,
+            id=id_bytes(message.id),
+            group_name=message.group,
+            role=message.role.value,
+            provider=message.provider.value,
+            form=message.form,
+            created_at=None if at is None else microseconds(at, name="created_at"),
+            hidden=int(message.hidden),
+            parts=packed_parts(message.parts),
+            extra=message.extra,
+        )
+
+    def _run(self, query: str, values: dict[str, Any]) -> Rows:
+        return self._connection.run(query, values)
+
+
+# What a process keeps in memory of one conversation: its messages, and its index once it was asked for.
+
+_OVERHEAD = 800
+
+# Of so few new messages the words are read sooner than the records.
+_FEW = 20
+
+
+class Talk:
+    """One conversation as of one snapshot; hold `lock` from before the transaction as long as it is used."""
+
+    def __init__(self, agent: str, session: str) -> None:
+        self.lock = RLock()
+        self._agent = agent
+        self._session = session
+        self._known = Spoken()
+        self._messages: dict[int, Message] = {}
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
+        self._all: Messages | None = None
+        self._visible: Messages | None = None
+        self._index: TalkIndex | None = None
+        self._made: dict[int, Record] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory this takes."""
+        return 2 * self._bytes if self._index else self._bytes
+
+    def catch_up(self, connection: Connection, known: Spoken) -> None:
+        """Become as the snapshot is."""
+        before = self._known
+        if (before.conversation, before.said, before.revision) == (
+            known.conversation,
+            known.said,
+            known.revision,
+        ):
+            return
+        if before.conversation != known.conversation:
+            self._messages, self._sizes, self._bytes = {}, {}, 0
+            self._index, self._made, before = None, {}, Spoken()
+        self._all = self._visible = None
+        self._known = Spoken()
+        if before.revision != known.revision:
+            self._drop_changed(connection, known)
+        new = []
+        for row in connection.run("messages_since", spread(known, above=before.said)):
+            spoken = MessageRow._make(row)
+            message = message_of(spoken, self._agent, self._session)
+            new.append(message)
+            self._messages[message.seq] = message
+            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(spoken.parts)
+            self._bytes += size
+        if self._index is not None:
+            many = len(new) > _FEW
+            stored = self._stored(connection, known, self._index, above=before.said) if many else {}
+            made = self._index.add(new, stored)
+            # Of a few it isn't known whether they are stored; they are, unless an older version said them.
+            self._made |= made if many else {}
+        self._known = known
+
+    def messages(self, *, hidden: bool) -> Messages:
+        """The messages in order, with or without those that are hidden."""
+        if self._all is None or self._visible is None:
+            self._all = Messages(self._messages.values())
+            self._visible = Messages(each for each in self._all if not each.hidden)
+        return self._all if hidden else self._visible
+
+    def match(self, connection: Connection, terms: Sequence[str], language: str) -> GroupScores:
+        """How well each visible group matches the terms."""
+        if self._index is None or self._index.language != language:
+            index = TalkIndex(language)
+            self._made = index.add(self.messages(hidden=False), self._stored(connection, self._known, index))
+            self._index = index
+        return self._index.match(terms)
+
+    def take_made(self, most: int) -> dict[int, Record]:
+        """Some of the records that weren't stored and had to be made, by their messages' numbers; once."""
+        numbers = list(self._made)[:most]
+        return {number: self._made.pop(number) for number in numbers}
+
+    def _stored(
+        self, connection: Connection, known: Spoken, index: TalkIndex, *, above: int = 0
+    ) -> dict[int, Record]:
+        """The stored records of the messages after a number."""
+        values = {**spread(known, above=above), "rules": rules_of(index.language)}
+        rows = connection.run("message_lex", values)
+        return {number_of(num): Record(*record) for num, *record in rows}
+
+    def _drop_changed(self, connection: Connection, known: Spoken) -> None:
+        """Forget what was removed, and note what was hidden or put back."""
+        rows = connection.run("messages_left", spread(known))
+        left = {number_of(num): bool(hidden) for num, hidden in rows}
+        changed = []
+        for seq, message in list(self._messages.items()):
+            if seq not in left:
+                del self._messages[seq]
+                self._bytes -= self._sizes.pop(seq)
+                changed.append(message)
+            elif message.hidden != left[seq]:
+                self._messages[seq] = message.evolve(hidden=left[seq])
+                changed.append(message)
+        if self._index is not None:
+            self._index.renew(changed, self._messages)
+
+
+# BM25 over the visible groups of one conversation, from the forward records of their messages.
+
+_MOST_FREQUENT: Final = 0xFF
+
+# One entry as one number, so that sorting brings together what a group's messages say of a term.
+_GROUP_SHIFT: Final = np.uint64(40)
+_HASH_SHIFT: Final = np.uint64(8)
+_HASH_MASK: Final = np.uint64(0xFFFFFFFF)
+_FREQUENCY_MASK: Final = np.uint64(0xFF)
+
+
+class TalkIndex:
+    """The index of a conversation in one language; what is hidden has no part in its statistics."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self._postings = Postings()
+        self._ordinals: dict[str, int] = {}
+        self._names: list[str] = []
+        self._records: dict[int, Record] = {}
+        self._of_group: dict[str, list[int]] = {}
+
+    def add(self, messages: Iterable[Message], stored: Mapping[int, Record]) -> dict[int, Record]:
+        """Index messages that are new. Returns the records that had to be made, by the message's number.
+
+        `stored` are those that needn't be, by the same.
+        """
+        self._records |= stored
+        made: dict[int, Record] = {}
+        touched: dict[str, None] = {}
+        for message in messages:
+            if message.hidden or not is_indexed(message):
+                continue
+            if message.seq not in self._records:
+                self._records[message.seq] = made[message.seq] = record_of(message, self.language)
+            group = str(message.group)
+            self._of_group.setdefault(group, []).append(message.seq)
+            touched[group] = None
+        self._index(list(touched))
+        return made
+
+    def renew(self, changed: Iterable[Message], messages: Mapping[int, Message]) -> None:
+        """Index the groups of what was hidden, put back or removed anew, from all messages by number."""
+        renewed = set()
+        for message in changed:
+            if message.seq not in messages:
+                self._records.pop(message.seq, None)
+            if message.group is not None:
+                renewed.add(message.group)
+        for group in renewed & self._ordinals.keys():
+            self._of_group.pop(group, None)
+            self._postings.remove(self._ordinals[group])
+        self.add((each for each in messages.values() if each.group in renewed), {})
+
+    def match(self, terms: Sequence[str]) -> GroupScores:
+        """How well each group matches the terms."""
+        found = self._postings.score([term_hash(term) for term in terms])
+        scores = {
+            self._names[ordinal]: score
+            for ordinal, score in zip(found.ordinals.tolist(), found.scores.tolist(), strict=True)
+        }
+        return GroupScores(scores=scores, bound=round(found.bound * UNIT))
+
+    def _index(self, groups: Sequence[str]) -> None:
+        if not groups:
+            return
+        is_first = not self._names
+        for group in groups:
+            if group not in self._ordinals:
+                self._ordinals[group] = len(self._names)
+                self._names.append(group)
+        documents = [[self._records[seq] for seq in self._of_group[group]] for group in groups]
+        ordinals = np.array([self._ordinals[group] for group in groups], dtype=np.int64)
+        lengths, counts, hashes, frequencies = _joined(documents)
+        if is_first:
+            self._postings = Postings.from_arrays(ordinals, lengths, counts, hashes, frequencies)
+            return
+        end = 0
+        for ordinal, length, count in zip(ordinals.tolist(), lengths.tolist(), counts.tolist(), strict=True):
+            own = slice(end, end := end + count)
+            forward = Forward(hashes=hashes[own], frequencies=frequencies[own], length=length)
+            self._postings.add(ordinal, forward)
+
+
+_Arrays: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint8]]
+
+
+def _joined(documents: Sequence[Sequence[Record]]) -> _Arrays:
+    """The records of each document as one: lengths, numbers of terms, and all hashes and frequencies."""
+    records = list(chain.from_iterable(documents))
+    of_record = np.repeat(np.arange(len(documents)), [len(each) for each in documents])
+    lengths = np.zeros(len(documents), dtype=np.int64)
+    np.add.at(lengths, of_record, [each.length for each in records])
+    of_entry = np.repeat(of_record, [len(each.frequencies) for each in records])
+    entries = of_entry.astype(np.uint64) << _GROUP_SHIFT
+    hashes = np.frombuffer(b"".join(each.hashes for each in records), dtype="<u4")
+    entries |= hashes.astype(np.uint64) << _HASH_SHIFT
+    entries |= np.frombuffer(b"".join(each.frequencies for each in records), dtype=np.uint8)
+    entries.sort()
+    terms = entries >> _HASH_SHIFT
+    firsts = np.flatnonzero(np.diff(terms, prepend=~terms[:1]))
+    often = np.add.reduceat((entries & _FREQUENCY_MASK).astype(np.int64), firsts) if len(firsts) else firsts
+    terms = terms[firsts]
+    return (
+        np.minimum(lengths, LONGEST),
+        np.bincount((entries[firsts] >> _GROUP_SHIFT).astype(np.int64), minlength=len(documents)),
+        (terms & _HASH_MASK).astype(np.uint32),
+        np.minimum(often, _MOST_FREQUENT).astype(np.uint8),
+    )
+
+
+# The forward record of a message: what is stored of its words beside it, and by which rules that was made.
+
+
+class Record(NamedTuple):
+    """How many terms a message has, the distinct ones' hashes, and how often each occurs; as in `lex`."""
+
+    length: int
+    hashes: bytes
+    frequencies: bytes
+
+
+def is_indexed(message: Message) -> bool:
+    """Whether a question can find a message. The system speaks in every window: no group is found by it."""
+    return message.group is not None and message.role is not Role.SYSTEM
+
+
+def record_of(message: Message, language: str) -> Record:
+    """The record of a message's words in a language."""
+    forward = index_terms(indexed_words(message), language=language)
+    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
+    return Record(forward.length, hashes, forward.frequencies.tobytes())
+
+
+def row_of(num: int, agent: int, language: str, record: Record) -> tuple[int, int, int, int, bytes, bytes]:
+    """The row of the record of a message."""
+    return (num, agent, rules_of(language), *record)
+
+
+@cache
+def rules_of(language: str) -> int:
+    """A number for all that a record depends on beside its message; other rules have another one."""
+    return term_hash(f"{WORDS_READ} {TOKENIZER} {language}")
+
+
+WORDS_READ = "words-1"
+"""Names what `indexed_words` reads; whoever changes that gives it another name, so that it is read anew."""
+
+_TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
+
+_read = json.JSONDecoder().raw_decode
+
+_MOST_INDEXED = 8000
+"""Characters of one result that the index reads, half from each end: what a result is about shows there."""
+
+
+def packed_parts(parts: tuple[Part, ...]) -> str:
+    """The parts as a JSON list of lists; each begins with what it is."""
+    return json.dumps([_packed(part) for part in parts], ensure_ascii=False, separators=(",", ":"))
+
+
+def unpacked_parts(text: str) -> tuple[Part, ...]:
+    """What `packed_parts` packed."""
+    # A process that reads a long log does this for each message; json.loads would take twice as long.
+    return tuple(map(_unpacked, _read(text)[0]))
+
+
+def indexed_words(message: Message) -> str:
+    """What the index reads of a message: said, called and returned, but for what came from memory."""
+    texts = [message.own_text]
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            texts += [part.name, _ends(part.arguments)]
+        elif isinstance(part, ToolResult):
+            own = (each for each in part.content if isinstance(each, TextPart) and not each.recalled)
+            texts += [_ends(each.text) for each in own]
+    return "\n".join(text for text in texts if text)
+
+
+def _packed(part: Part) -> list[Any]:
+    if isinstance(part, TextPart):
+        packed: list[Any] = [_TEXT, part.text]
+        if part.recalled or part.form or part.extra:
+            packed += [int(part.recalled), part.form, part.extra]
+        return packed
+    if isinstance(part, OpaquePart):
+        return [_OPAQUE, part.json, part.form]
+    if isinstance(part, ToolCall):
+        return [_CALL, part.id, part.name, part.arguments, part.form, part.extra]
+    if isinstance(part, ToolResult):
+        content = [_packed(each) for each in part.content]
+        return [_RESULT, part.call_id, content, part.is_error, part.form, part.extra]
+    raise InvalidInput(f"{part!r} is no part of a message: use TextPart, ToolCall, ToolResult or OpaquePart.")
+
+
+def _unpacked(packed: list[Any]) -> Any:
+    kind, *fields = packed
+    if kind == _TEXT:
+        if len(fields) == 1:
+            return TextPart(text=fields[0])
+        text, recalled, form, extra = fields
+        return TextPart(text=text, recalled=bool(recalled), form=form, extra=extra)
+    if kind == _OPAQUE:
+        return OpaquePart(json=fields[0], form=fields[1])
+    if kind == _CALL:
+        call_id, name, arguments, form, extra = fields
+        return ToolCall(id=call_id, name=name, arguments=arguments, form=form, extra=extra)
+    call_id, content, is_error, form, extra = fields
+    parts = tuple(map(_unpacked, content))
+    return ToolResult(call_id=call_id, content=parts, is_error=is_error, form=form, extra=extra)
+
+
+def _ends(text: str) -> str:
+    half = _MOST_INDEXED // 2
+    return text if len(text) <= _MOST_INDEXED else f"{text[:half]}\n{text[-half:]}"

@@ -1,0 +1,232 @@
+"""New memories with all that they are found by: texts, tags, places, words and vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from germane.errors import InvalidInput, NotFound
+from germane.model.change import Change, Insert, Revise, SetVector
+from germane.model.ledger import EmbeddingIdentity
+from germane.model.memory import NOWHERE, Memory, Status, Vector, day_of
+from germane.retrieval.tokenizer import index_terms
+from germane.scopes import further_places
+from germane.stores.relational.settings import indexed_text
+from germane.stores.relational.tables import Connection, Rows, memory_row, named, texts_row
+from germane.stores.sql.tables import LexRow
+
+__all__ = [
+    "New",
+    "Version",
+    "chain_of",
+    "check_continues",
+    "explain_taken_id",
+    "has_vector",
+    "is_same",
+    "nums_of",
+    "packed_vector",
+    "recognised",
+    "same_texts",
+    "seen_again",
+    "store_new",
+    "versions",
+]
+
+New = tuple[int, Memory, Vector | None]
+"""A memory that isn't stored yet, with its number and its vector, None where that is still to be made."""
+
+_AT_ONCE: Final = 256
+
+
+def store_new(
+    connection: Connection,
+    agent: int,
+    name: str,
+    new: Sequence[New],
+    *,
+    embedding: EmbeddingIdentity | None,
+    language: str,
+) -> int:
+    """Store memories of an agent; returns how many terms they have.
+
+    Raises InvalidInput for an id that another memory has, and for a vector that can't be stored.
+    """
+    terms = 0
+    with connection.attempt(partial(explain_taken_id, agent=agent, name=name, new=new)):
+        # A server stores some of them while the words of the next are counted here.
+        for start in range(0, len(new), _AT_ONCE):
+            some = new[start : start + _AT_ONCE]
+            forward = [_forward_row(num, memory, agent, language) for num, memory, _ in some]
+            _store(connection, agent, some, forward, embedding)
+            terms += sum(row.length for row in forward)
+    return terms
+
+
+def _store(
+    connection: Connection,
+    agent: int,
+    new: Sequence[New],
+    forward: Sequence[LexRow],
+    embedding: EmbeddingIdentity | None,
+) -> None:
+    packed = [(num, packed_vector(each, embedding)) for num, _, each in new if each is not None]
+    rows: dict[str, Sequence[tuple[Any, ...]]] = {
+        "insert_memory": [memory_row(memory, num, agent) for num, memory, _ in new],
+        "insert_texts": [texts_row(memory, num, agent) for num, memory, _ in new],
+        "insert_tag": [(agent, tag, num) for num, memory, _ in new for tag in memory.tags],
+        "insert_place": [(agent, place, num) for num, memory, _ in new for place in further_places(memory)],
+        "insert_lex": forward,
+        "insert_vector": [(num, agent, vector) for num, vector in packed if vector],
+        "insert_unembedded": [(num, agent) for num, _, vector in new if vector is None],
+    }
+    for query, some in rows.items():
+        if some:
+            connection.many(query, some)
+
+
+def _forward_row(num: int, memory: Memory, agent: int, language: str) -> LexRow:
+    text = indexed_text(memory.content, subject=memory.subject, tags=memory.tags, metadata=memory.metadata)
+    forward = index_terms(text, language=language)
+    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
+    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
+
+
+# When two memories are the same one, and when one follows another.
+
+
+def check_continues(memory: Memory, head: Memory) -> None:
+    """Raises InvalidInput unless `memory` is the version after `head`."""
+    if memory.id != head.id:
+        raise InvalidInput(
+            f"Memory {memory.version_id!r} doesn't follow {head.version_id!r}. Keep the id, and count one up."
+        )
+
+
+def explain_taken_id(
+    connection: Connection,
+    error: Exception,
+    *,
+    agent: int,
+    name: str,
+    new: Iterable[tuple[int, Memory, Vector | None]],
+) -> None:
+    """Raises InvalidInput where what the database refused is an id that another memory has."""
+    for num, memory, _ in new:
+        holder = connection.run("num", {"agent": agent, **named(memory.version_id)}).fetchone()
+        if holder and holder[0] != num:
+            raise InvalidInput(
+                f"The id {memory.version_id!r} is taken by another memory of agent {name!r}. "
+                "Give each memory an id of its own."
+            ) from error
+
+
+def is_same(stored: Memory, insert: Insert) -> bool:
+    """Whether a memory of the same content is the same one."""
+    given = insert.memory
+    if stored.id == given.id:
+        # Two versions of one memory may say the same; an import brings both, and both are kept.
+        return stored.version == given.version
+    return not insert.dated or day_of(stored) == day_of(given)
+
+
+def recognised(
+    insert: Insert, known: dict[str, list[tuple[int, Memory]]]
+) -> tuple[Insert, list[tuple[int, Memory]]]:
+    """The insert by the hash under which it is stored, or will be, and what is known by that hash."""
+    same = known.setdefault(insert.memory.content_hash, [])
+    if not insert.dated or not same or any(is_same(stored, insert) for _, stored in same):
+        return insert, same
+    memory = insert.memory.evolve(content_hash=insert.dated)
+    return replace(insert, memory=memory), known.setdefault(insert.dated, [])
+
+
+def seen_again(stored: Memory, insert: Insert) -> Memory:
+    """The stored memory after it was said anew."""
+    return stored.evolve(
+        seen_count=stored.seen_count + 1,
+        updated_at=max(stored.updated_at, insert.memory.updated_at),
+        status=Status.ACTIVE if stored.status is Status.FORGOTTEN else stored.status,
+    )
+
+
+# Asks which versions of memories are stored: those of one chain, and those that say the same.
+#
+# What asks and what looks at the answer stand apart, so that several things can be asked at once.
+
+
+class Version(NamedTuple):
+    """A version of a memory; `id` is that of its row."""
+
+    num: int
+    id: bytes
+    is_head: int
+    number: int
+
+
+def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
+    """Ask for all versions of a memory."""
+    return connection.run("versions", {"agent": agent, **named(memory_id)})
+
+
+def chain_of(asked: Rows, memory_id: str, name: str) -> list[Version]:
+    """The versions that were asked for, in their order. Raises NotFound."""
+    chain = list(map(Version._make, asked))
+    if not chain:
+        raise NotFound(memory_id, name)
+    return chain
+
+
+def same_texts(connection: Connection, agent: int, hashes: set[str]) -> list[Rows]:
+    """Ask which versions have these content hashes, superseded ones before heads."""
+    wanted = {"agent": agent, "hashes": json.dumps(sorted(hashes))}
+    return [connection.run(query, wanted) for query in ("nums_by_past", "nums_by_head")]
+
+
+def nums_of(asked: Iterable[Rows]) -> list[int]:
+    """The numbers that were asked for."""
+    return [num for found in asked for (num,) in found]
+
+
+# Vectors as they are stored.
+
+_UNIT_LENGTH_TOLERANCE = 0.01
+
+
+def packed_vector(vector: Vector, embedding: EmbeddingIdentity | None) -> bytes:
+    """A vector as it is stored: float16, little endian; nothing for NOWHERE.
+
+    Raises InvalidInput for what is no embedding.
+    """
+    if embedding is None:
+        raise InvalidInput(
+            "A vector can't be stored without knowing which model made it. "
+            "Open the store with embedding=EmbeddingIdentity(name=..., dimension=...)."
+        )
+    if vector.shape == NOWHERE.shape:
+        return b""
+    if vector.shape != (embedding.dimension,):
+        raise InvalidInput(
+            f"A vector of shape {vector.shape} is none of {embedding}; "
+            f"its shape has to be ({embedding.dimension},)."
+        )
+    length = float(np.linalg.norm(vector))
+    # Written so that NaN fails as well.
+    if not abs(length - 1.0) <= _UNIT_LENGTH_TOLERANCE:
+        raise InvalidInput(
+            f"A vector of length {length:g} can't be stored: vectors have unit length and finite numbers. "
+            "Divide it by its length, or give no vector for a text that has none."
+        )
+    return vector.astype("<f2").tobytes()
+
+
+def has_vector(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes brings a vector."""
+    return any(
+        isinstance(each, SetVector) or (isinstance(each, Insert | Revise) and each.vector is not None)
+        for each in changes
+    )

@@ -1,0 +1,424 @@
+"""The signals of a search, the columns they are computed from, and filters as conditions in SQL.
+
+Over the arrays of one agent's cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from germane.errors import InvalidInput
+from germane.model.query import Filter, Order
+from germane.retrieval.bm25 import UNIT, Scores, Sessions
+from germane.scopes import covers
+from germane.stores.relational.tables import Connection, Dialect, microseconds
+from germane.stores.sql import queries
+
+__all__ = [
+    "MOST_VALUES",
+    "Columns",
+    "Cosines",
+    "Coverage",
+    "Lexical",
+    "Semantic",
+    "Signal",
+    "WindowSemantic",
+    "filtered",
+    "places_for",
+]
+
+
+class Cosines(Protocol):
+    """The cosines of a question with an agent's memories, by ordinal, as retrieval's `Compared` has them."""
+
+    def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]: ...
+
+    def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]: ...
+
+    def rough(self, count: int) -> NDArray[np.float64]: ...
+
+    def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+
+class Signal(Protocol):
+    """One signal of a search. A value of NaN says that a memory doesn't have it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def nearest(
+        self, admitted: NDArray[np.bool_], limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Admitted ordinals and their values: at least the best `limit`, where there are so many."""
+        ...
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The value of each of these ordinals."""
+        ...
+
+
+class Lexical:
+    """BM25, of memories or of windows. `members` restricts it to those that have the signal."""
+
+    def __init__(self, name: str, scores: Scores, members: NDArray[np.bool_] | None = None) -> None:
+        self.name = name
+        self._scores = scores
+        self._members = members
+
+    def nearest(
+        self,
+        admitted: NDArray[np.bool_],
+        limit: int,  # noqa: ARG002 - What shares a term is given whole; choosing costs as much here as later.
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The admitted memories that share a term with the question, with their scores."""
+        mask = admitted if self._members is None else admitted & self._members
+        kept = mask[self._scores.ordinals]
+        return self._scores.ordinals[kept], self._scores.scores[kept] / UNIT
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The score of each, 0.0 for one that shares no term with the question."""
+        found = np.zeros(len(ordinals))
+        having = self._scores.ordinals
+        if len(having):
+            places = np.searchsorted(having, ordinals)
+            places[places == len(having)] = 0
+            present = having[places] == ordinals
+            found[present] = self._scores.scores[places[present]] / UNIT
+        if self._members is not None:
+            found[~self._members[ordinals]] = np.nan
+        return found
+
+
+class Coverage:
+    """The share of the question's information that stands in a memory. It judges and finds nothing."""
+
+    name = "coverage"
+
+    def __init__(
+        self,
+        shares: NDArray[np.float64],
+        postings: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        count: int,
+    ) -> None:
+        """`shares` has one number for each term's postings; `count` is the number of ordinals."""
+        found = [ordinals for ordinals, _ in postings]
+        together = np.concatenate([np.empty(0, dtype=np.int64), *found])
+        covered = np.bincount(together, np.repeat(shares, list(map(len, found))), minlength=count)
+        # Without any posting numpy counts in integers.
+        self._covered = covered.astype(np.float64, copy=False)
+
+    def nearest(
+        self,
+        admitted: NDArray[np.bool_],  # noqa: ARG002 - It finds nothing by itself.
+        limit: int,  # noqa: ARG002 - As above.
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Nothing: what shares a term is found by the lexical signal."""
+        return np.empty(0, dtype=np.int64), np.empty(0)
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The share of each, from 0 to 1."""
+        return self._covered[ordinals]
+
+
+class Semantic:
+    """The cosine of a memory's own vector with the question's."""
+
+    name = "semantic"
+
+    def __init__(self, compared: Cosines) -> None:
+        self._compared = compared
+
+    def nearest(
+        self, admitted: NDArray[np.bool_], limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The nearest admitted memories, with their cosines."""
+        near = self._compared.nearest(admitted, limit)
+        return near, self._compared.cosines(near)
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each."""
+        return self._compared.cosines(ordinals)
+
+
+class WindowSemantic:
+    """The cosine of the question's vector with the summed vectors of a turn's window."""
+
+    name = "window_semantic"
+
+    def __init__(self, compared: Cosines, sessions: Sessions, members: NDArray[np.bool_]) -> None:
+        self._compared = compared
+        self._sessions = sessions
+        self._members = members
+        self._rough = sessions.smoothed(compared.rough(len(members)))
+
+    def nearest(
+        self, admitted: NDArray[np.bool_], limit: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The admitted turns whose windows are nearest, with their cosines.
+
+        The mean of a window's cosines chooses, with a margin for what it leaves out and for the
+        rounding of its sums; the exact cosine ranks.
+        """
+        kept = np.flatnonzero(admitted & self._members & ~np.isnan(self._rough))
+        if len(kept) > 2 * limit > 0:
+            rough = self._rough[kept]
+            last = np.partition(rough, len(rough) - 2 * limit)[len(rough) - 2 * limit]
+            kept = kept[rough >= np.round(last, 4) - 1e-4]
+        return kept, self.values(kept)
+
+    def values(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The cosine of each turn's window; NaN for what is no turn or has no vector around it."""
+        members, weights = self._sessions.around(ordinals)
+        found = self._compared.mixed(members, weights)
+        found[~self._members[ordinals]] = np.nan
+        return found
+
+
+# Columns of numbers about an agent's memories, one place for each, in the order of their writing.
+
+_FEWEST = 64
+
+
+class Columns:
+    """Grows at its end and never moves: a memory keeps its place, its ordinal, until all is loaded anew.
+
+    Arrays may have room behind `used`; `nums` ascend.
+    """
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.dead = 0
+        self.nums = np.empty(0, dtype=np.int64)
+        self.ids = np.empty(0, dtype="S16")
+        self._kinds = np.empty(0, dtype=np.int32)
+        self.created = np.empty(0, dtype=np.int64)
+        self._importance = np.empty(0, dtype=np.float64)
+        self._alive = np.empty(0, dtype=np.bool_)
+        self._sessions = np.empty(0, dtype=np.int64)
+        self._numbers: dict[str, int] = {}
+        self._codes: dict[str, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the columns take."""
+        arrays = (
+            self.nums,
+            self.ids,
+            self._kinds,
+            self.created,
+            self._importance,
+            self._alive,
+            self._sessions,
+        )
+        return sum(each.nbytes for each in arrays)
+
+    @property
+    def turns(self) -> NDArray[np.bool_]:
+        """By ordinal, which memories belong to a session."""
+        return self._sessions[: self.used] >= 0
+
+    def sessions(self, admitted: NDArray[np.bool_]) -> Sessions | None:
+        """The admitted memories in the order of their sessions; None where no memory belongs to any.
+
+        What was purged counts no more, so that who saw it before finds what somebody new does.
+        """
+        if not self._numbers or not np.any(self.turns & self._alive[: self.used]):
+            return None
+        return Sessions(
+            self._sessions[: self.used], self.created[: self.used], self.ids[: self.used], admitted
+        )
+
+    def append(self, rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
+        """Add rows of num, id, kind, created_at, importance and session; returns their ordinals."""
+        start = self.used
+        if rows:
+            self.append_columns(list(zip(*rows, strict=True)))
+        return np.arange(start, self.used, dtype=np.int64)
+
+    def append_columns(self, given: Sequence[Sequence[Any]]) -> None:
+        """The same from the six columns of the rows."""
+        nums, ids, kinds, created, importance, sessions = given
+        start, stop = self.used, self.used + len(nums)
+        if stop > len(self.nums):
+            self._grow(max(stop, len(self.nums) * 3 // 2, _FEWEST))
+        self._sessions[start:stop] = [
+            -1 if name is None else self._numbers.setdefault(name, len(self._numbers)) for name in sessions
+        ]
+        self.nums[start:stop] = nums
+        self.ids[start:stop] = np.frombuffer(b"".join(ids), dtype="S16")
+        self._kinds[start:stop] = [self._codes.setdefault(kind, len(self._codes)) for kind in kinds]
+        self.created[start:stop] = created
+        self._importance[start:stop] = importance
+        self._alive[start:stop] = True
+        self.used = stop
+
+    def remove(self, ordinal: int) -> None:
+        """Note that a memory is gone; its place stays empty."""
+        if self._alive[ordinal]:
+            self._alive[ordinal] = False
+            self.dead += 1
+
+    def ordinals(self, nums: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ordinals of these nums; a num that isn't here is left out."""
+        places = np.searchsorted(self.nums[: self.used], nums)
+        inside = places < self.used
+        places, nums = places[inside], nums[inside]
+        found: NDArray[np.int64] = places[self.nums[places] == nums]
+        return found
+
+    def of_kinds(self, kinds: Sequence[str]) -> NDArray[np.bool_]:
+        """By ordinal, which memories are of one of these kinds."""
+        wanted = [self._codes[kind] for kind in kinds if kind in self._codes]
+        # A lookup by code is several times faster than np.isin, which sorts.
+        known = np.zeros(max(len(self._codes), 1), dtype=np.bool_)
+        known[wanted] = True
+        found: NDArray[np.bool_] = known[self._kinds[: self.used]]
+        return found
+
+    def best(self, ordinals: NDArray[np.int64], scores: NDArray[Any], limit: int) -> NDArray[np.int64]:
+        """The `limit` ordinals of the highest scores, the newer id where scores tie; in no order."""
+        if limit <= 0:
+            return ordinals[:0]
+        if len(ordinals) <= limit:
+            return ordinals
+        last = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        sure = np.flatnonzero(scores > last)
+        tied = np.flatnonzero(scores == last)
+        newest = np.argsort(self.ids[ordinals[tied]])[len(sure) - limit :]
+        chosen: NDArray[np.int64] = ordinals[np.concatenate([sure, tied[newest]])]
+        return chosen
+
+    def first(self, admitted: NDArray[np.bool_], order: Order, limit: int) -> NDArray[np.int64]:
+        """The first `limit` admitted ordinals by an order; in no order themselves."""
+        ordinals = np.flatnonzero(admitted)
+        if len(ordinals) <= limit:
+            return ordinals
+        if order is Order.OLDEST:
+            # The exact reverse of newest: the older id comes first where times tie.
+            newest = self.best(ordinals, self.created[ordinals], len(ordinals) - limit)
+            rest = np.ones(len(admitted), dtype=np.bool_)
+            rest[newest] = False
+            oldest: NDArray[np.int64] = np.flatnonzero(admitted & rest)
+            return oldest
+        if order is Order.NEWEST:
+            return self.best(ordinals, self.created[ordinals], limit)
+        importance = self._importance[ordinals]
+        last = (
+            np.partition(importance, len(importance) - limit)[len(importance) - limit]
+            if limit > 0
+            else np.inf
+        )
+        sure = ordinals[importance > last]
+        tied = ordinals[importance == last]
+        return np.concatenate([sure, self.best(tied, self.created[tied], limit - len(sure))])
+
+    def _grow(self, size: int) -> None:
+        for name in ("nums", "ids", "_kinds", "created", "_importance", "_alive", "_sessions"):
+            old = getattr(self, name)
+            new = np.zeros(size, dtype=old.dtype)
+            new[: self.used] = old[: self.used]
+            setattr(self, name, new)
+
+
+# Filters as conditions in SQL.
+#
+# The conditions come from the named queries; only placeholders are added.
+
+MOST_VALUES = 1000
+"""How many values a filter may name in one field; SQLite limits the placeholders of a statement."""
+
+
+def filtered(
+    dialect: Dialect, query: str, where: Filter, places: Sequence[str] = ()
+) -> tuple[str, dict[str, Any]]:
+    """The named query with the filter's conditions in place, and the values of their placeholders.
+
+    `places` are those that `places_for` finds for the filter.
+    """
+    known = queries(dialect)
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    for name, given in _lists(where).items():
+        if len(given) > MOST_VALUES:
+            raise InvalidInput(
+                f"The filter names {len(given)} {name}, more than {MOST_VALUES}. Ask in several calls."
+            )
+        if given:
+            rows, bound = _placeholders(dialect, name, given)
+            condition = "tags_of_few" if name == "tags" and query == "admitted_among" else name
+            conditions.append(known[f"where_{condition}"].replace(_mark(dialect, name), rows))
+            values.update(bound)
+    for condition, name, value in _scalars(where):
+        if value is not None:
+            conditions.append(known[f"where_{condition}"])
+            values[name] = value
+    text = known[query]
+    if where.metadata:
+        conditions.append(known["where_metadata"])
+        fields = ", ".join(
+            f"{json.dumps(name, ensure_ascii=False)}: {value}" for name, value in dict(where.metadata).items()
+        )
+        values["metadata"] = f"{{{fields}}}"
+    if where.applies_to:
+        values["places"] = json.dumps(places)
+    if where.embedded is not None:
+        conditions.append(known["where_embedded" if where.embedded else "where_unembedded"])
+    if where.embedded is False and dialect == "sqlite":
+        # Few wait as a rule: the plus leads SQLite to those, not by time through all memories.
+        text = text.replace("WHERE agent =", "WHERE +agent =")
+    return text.replace("{filter}", "\n".join(conditions)), values
+
+
+def places_for(connection: Connection, agent: int, where: Filter) -> list[str]:
+    """The places among those of the agent's memories that a filter's `applies_to` means."""
+    if not where.applies_to:
+        return []
+    rows = connection.run("places", {"agent": agent})
+    return [place for (place,) in rows if covers(place, where.applies_to)]
+
+
+def _lists(where: Filter) -> Mapping[str, Sequence[tuple[str, ...]]]:
+    return {
+        "statuses": [(each.value,) for each in where.statuses],
+        "kinds": [(each,) for each in where.kinds],
+        "scopes": [(each.name, each.value) for each in where.scopes],
+        "applies_to": [(each.name, each.value) for each in where.applies_to],
+        "tags": [(each,) for each in where.tags],
+        "without": [(each.value,) for each in where.without],
+    }
+
+
+def _scalars(where: Filter) -> tuple[tuple[str, str, Any], ...]:
+    since = where.when and where.when.start
+    until = where.when and where.when.end
+    return (
+        ("subject", "subject", where.subject),
+        ("source", "source", where.source),
+        ("since", "since", since and microseconds(since, name="when.since")),
+        ("until", "until", until and microseconds(until, name="when.until")),
+        ("importance", "min_importance", where.min_importance),
+        ("pinned", "pinned", where.pinned),
+    )
+
+
+def _placeholders(
+    dialect: Dialect, name: str, given: Sequence[tuple[str, ...]]
+) -> tuple[str, dict[str, str]]:
+    # One column stands in an IN list or in a list of VALUES, which takes rows in parentheses.
+    bound: dict[str, str] = {}
+    rows: list[str] = []
+    for number, row in enumerate(given):
+        keys = [f"{name}_{number}_{column}" for column in range(len(row))]
+        bound.update(zip(keys, row, strict=True))
+        written = ", ".join(_mark(dialect, key) for key in keys)
+        rows.append(f"({written})" if name in {"scopes", "tags", "applies_to"} else written)
+    return ", ".join(rows), bound
+
+
+def _mark(dialect: Dialect, name: str) -> str:
+    return f":{name}" if dialect == "sqlite" else f"%({name})s"

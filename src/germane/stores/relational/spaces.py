@@ -1,0 +1,348 @@
+"""Spaces in tables: who is in them, with which rights, and the log of what happens there.
+
+A space's memories and working sets are those of an agent of its own; `entering` lets members in to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from germane.errors import InvalidInput, UnknownSpace
+from germane.model.change import Purge
+from germane.model.space import Disband, Happening, Member, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.spaces import admit, decide, space_of, tenant_of
+from germane.stores.relational.tables import (
+    Connection,
+    Connections,
+    Purged,
+    former_ref,
+    id_text,
+    microseconds,
+    moment,
+    row_id,
+)
+from germane.stores.relational.writes import Writing
+
+__all__ = [
+    "Entrance",
+    "EventLog",
+    "KeptSpace",
+    "SharedIn",
+    "events_of",
+    "keep_members",
+    "kept_space",
+    "required_space",
+]
+
+
+class SharedIn:
+    """The spaces of one store, by these connections, each as `Spaces` says."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def settle_space(self, space: str, act: SpaceAct) -> SpaceInfo | None:
+        """Do one act to a space in one transaction, if its rules allow it."""
+        with self._connections.writing(tenant_of(space)) as connection:
+            known = kept_space(connection, space)
+            decided = decide(space, known.info if known else None, act)
+            if decided.space is not None:
+                keep_members(connection, known.info if known else None, decided.space)
+                now = required_space(connection, space)
+                log = EventLog(connection, now, by=act.by)
+                for what, agent in decided.events:
+                    log.note(what, member=agent, at=microseconds(act.at, name="at"))
+                log.finish()
+            elif known is not None and isinstance(act, Disband):
+                _end(connection, known, act)
+                self._connections.note_purge(connection, "agent")
+        if decided.space is None:
+            self._connections.erase()
+        return decided.space
+
+    def space(self, name: str) -> SpaceInfo | None:
+        """A space as it is now; None where there is none of the name."""
+        with self._connections.reading(tenant_of(name)) as connection:
+            known = kept_space(connection, name)
+        return known.info if known else None
+
+    def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
+        """The spaces that an agent is in, by name."""
+        with self._connections.reading(agent) as connection:
+            names = connection.run("spaces_of", {"name": agent}).fetchall()
+            return tuple(required_space(connection, space_of(tenant)).info for (tenant,) in names)
+
+    def events(
+        self, space: str, agent: str, *, since: int = 0, limit: int | None = None
+    ) -> tuple[SpaceEvent, ...]:
+        """What happened in a space after the event numbered `since`, in order, for a member."""
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
+        with self._connections.reading(tenant_of(space)) as connection:
+            known = required_space(connection, space)
+            admit(known.info, agent, Right.READ)
+            return events_of(connection, known, since=since, limit=limit)
+
+    def happened(self, space: str) -> int:
+        """The number of a space's latest event; 0 where there never was one."""
+        with self._connections.reading(tenant_of(space)) as connection:
+            return _latest(connection, space)
+
+
+def _latest(connection: Connection, space: str) -> int:
+    row = connection.run("happened", {"name": tenant_of(space)}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _end(connection: Connection, space: KeptSpace, act: Disband) -> None:
+    """Leave nothing of a space but its name and the number of its latest event."""
+    tenant = tenant_of(space.info.name)
+    seq, _ = connection.run("written", {"agent": space.number}).fetchone()
+    ids = connection.run("one_of_each_chain", {"agent": space.number}).fetchall()
+    writing = Writing(connection, space.number, tenant, seq, None)
+    writing.apply([Purge(memory_id=id_text(raw), at=act.at) for (raw,) in ids])
+    connection.run("remove_working_sets", {"agent": space.number})
+    connection.run("remove_events", {"space": space.number})
+    connection.run("remove_members", {"space": space.number})
+    # Whoever follows it sees that something happened, looks, and finds that it is gone.
+    values = {"space": space.number, "happened": space.happened + 1}
+    connection.run("set_happened", values)
+
+
+# Lets a member in to a space's memories: every transaction asks the rules first, and tells what it did.
+
+
+class Entrance(Connections):
+    """The connections of a store, as a member of a space uses them.
+
+    The right is looked up in the transaction that it is for. So whoever left can't write or read any
+    more, whatever the process believes; and what is written is in the log, or not at all.
+    """
+
+    def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
+        self._inner = inner
+        self._space = space
+        self._agent = agent
+        self.gate = inner.gate
+        self.location = inner.location
+        self.read_only = inner.read_only
+        self.timeout = inner.timeout
+        self.acting = agent
+
+    @contextmanager
+    def reading(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[Connection]:  # noqa: ARG002 - The member it is.
+        """A read transaction of a member's. Raises UnknownSpace or NotAllowed."""
+        with self._inner.reading(agent, acting=self.acting) as connection:
+            self._admitted(connection, Right.READ)
+            yield connection
+
+    @contextmanager
+    def writing(self, agent: str | None = None, *, acting: str | None = None) -> Iterator[Connection]:  # noqa: ARG002 - The member it is.
+        """A write transaction of a member's, with its events. Raises UnknownSpace or NotAllowed."""
+        with self._inner.writing(agent, acting=self.acting) as connection:
+            space = self._admitted(connection, Right.WRITE)
+            log = EventLog(connection, space, by=self._agent)
+            yield connection
+            log.note_written()
+            log.finish()
+
+    def note_purge(self, connection: Connection, what: Purged = "memories") -> None:
+        """Note what has to be erased, as after every purge."""
+        self._inner.note_purge(connection, what)
+
+    def erase(self) -> None:
+        """Leave nothing of what was purged."""
+        self._inner.erase()
+
+    def size(self) -> int:
+        """How many bytes the store takes; 0 in memory."""
+        return self._inner.size()
+
+    def close(self) -> None:
+        """Nothing: the connections belong to the store that was opened."""
+
+    def _admitted(self, connection: Connection, right: Right) -> KeptSpace:
+        space = required_space(connection, self._space)
+        admit(space.info, self._agent, right)
+        return space
+
+
+# Who is in a space, as rows: read whole, and written as the rules have decided.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSpace:
+    """A space with the number that stands for it, and the number of its latest event.
+
+    `seq` and `moved` say how far its memories and working sets have come, where it is the agent entered.
+    """
+
+    number: int
+    happened: int
+    info: SpaceInfo
+    seq: int = 0
+    moved: int = 0
+
+
+def kept_space(connection: Connection, name: str) -> KeptSpace | None:
+    """The space of that name; None where there is none, or none any more."""
+    asked = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
+    row, rows = asked[0].fetchone(), asked[1].fetchall()
+    if row is None or not rows:
+        return None
+    number, admits, created_at, joined, happened, seq, moved = row
+    info = SpaceInfo(
+        name=name,
+        created_at=moment(created_at),
+        admits=Right(admits) if admits else None,
+        members=tuple(_member(each) for each in rows),
+        joined=joined,
+    )
+    return KeptSpace(number=number, happened=happened, info=info, seq=seq or 0, moved=moved or 0)
+
+
+def required_space(connection: Connection, name: str) -> KeptSpace:
+    """The space of that name. Raises UnknownSpace."""
+    known = kept_space(connection, name)
+    if known is None:
+        raise UnknownSpace(name)
+    return known
+
+
+def keep_members(connection: Connection, before: SpaceInfo | None, after: SpaceInfo) -> None:
+    """Store what differs between a space as it was, None for a new one, and as it is now."""
+    tenant = tenant_of(after.name)
+    for name in (tenant, *(one.agent for one in after.members)):
+        connection.run("add_agent", {"name": name})
+    values = {
+        "name": tenant,
+        "admits": after.admits,
+        "created_at": microseconds(after.created_at, name="created_at"),
+        "joined": after.joined,
+    }
+    connection.run("set_space", values)
+    (number, *_) = connection.run("space", {"name": tenant}).fetchone()
+    known = set(before.members) if before else set()
+    for gone in {one.agent for one in known} - {one.agent for one in after.members}:
+        connection.run("remove_member", {"space": number, "name": gone})
+    for one in after.members:
+        if one not in known:
+            connection.run("set_member", {"space": number, **_values(one)})
+
+
+def _member(row: tuple[str, str, str, int, int]) -> Member:
+    agent, rights, role, joined_at, place = row
+    return Member(
+        agent=agent, rights=Right(rights), role=Role(role), joined_at=moment(joined_at), order=place
+    )
+
+
+def _values(member: Member) -> dict[str, str | int]:
+    return {
+        "name": member.agent,
+        "rights": member.rights,
+        "role": member.role,
+        "joined_at": microseconds(member.joined_at, name="joined_at"),
+        "place": member.order,
+    }
+
+
+# The log of what happens in a space, written inside the transaction in which it happens.
+#
+# It holds ids, names, numbers and times, and no text of any memory.
+
+# What a change of a memory is told as; the others change nothing that a member could see. That a
+# version was superseded is told by the one that came in its place.
+_TOLD_BY_STATUS = {
+    "active": Happening.RESTORE,
+    "superseded": Happening.RESTORE,
+    "archived": Happening.ARCHIVE,
+    "forgotten": Happening.FORGET,
+}
+# Moves of working sets that aren't told: a touch changes nothing that a set holds, and the others
+# follow from what became of the memory, which is told.
+_UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
+
+
+class EventLog:
+    """The events of one transaction in one space, all by one agent."""
+
+    def __init__(self, connection: Connection, space: KeptSpace, *, by: str) -> None:
+        self._connection = connection
+        self._space = space.number
+        self._happened = space.happened
+        self._by = by
+        self._seq, self._moved = space.seq, space.moved
+        self._purged: set[bytes | None] = set()
+
+    def note(self, what: Happening, **of: Any) -> None:
+        """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
+        self._happened += 1
+        absent = dict.fromkeys(("num", "id", "former", "member", "held_in", "at"))
+        values = {"space": self._space, "number": self._happened, "what": what, "by": self._by}
+        self._connection.run("insert_event", {**absent, **values, **of})
+
+    def note_written(self) -> None:
+        """Add what became of memories and working sets since the space was looked up."""
+        changes = self._connection.run("changes_to_tell", {"agent": self._space, "seq": self._seq})
+        moves = self._connection.run("moves_to_tell", {"agent": self._space, "number": self._moved})
+        for row in changes.fetchall():
+            self._note_change(*row)
+        for what, raw, held_in, at in moves.fetchall():
+            if what not in _UNTOLD_MOVES:
+                self.note(Happening(what), id=raw, held_in=held_in, at=at)
+
+    def finish(self) -> None:
+        """Note how far the log goes, by which others see that something happened."""
+        values = {"space": self._space, "happened": self._happened}
+        self._connection.run("set_happened", values)
+
+    def _note_change(self, num: int, what: str, raw: bytes | None, version: int | None, status: str) -> None:
+        if what == "purge":
+            memory_id = self._told_id(num)
+            # The versions of a memory go together.
+            if memory_id is None or memory_id not in self._purged:
+                self._purged.add(memory_id)
+                self.note(Happening.PURGE, num=num, id=memory_id)
+        elif raw is None:
+            # It came and was purged in this very transaction: nobody ever saw it.
+            return
+        elif what == "insert":
+            former = row_id(id_text(raw), version - 1) if version and version > 1 else None
+            what_new = Happening.REMEMBER if former is None else Happening.REVISE
+            self.note(what_new, num=num, id=raw, former=former)
+        elif what == "see" and status != "superseded":
+            # What happens to a former version is part of the revision, which is told.
+            self.note(Happening.REPEAT, num=num, id=raw)
+        elif what == "status":
+            self.note(_TOLD_BY_STATUS[status], num=num, id=raw)
+
+    def _told_id(self, num: int) -> bytes | None:
+        values = {"space": self._space, "num": num}
+        row = self._connection.run("told_id", values).fetchone()
+        return None if row is None else bytes(row[0])
+
+
+def events_of(
+    connection: Connection, space: KeptSpace, *, since: int, limit: int | None
+) -> tuple[SpaceEvent, ...]:
+    """What happened in a space after an event, in order."""
+    values = {"space": space.number, "since": since, "limit": -1 if limit is None else limit}
+    return tuple(_event(row) for row in connection.run("events", values))
+
+
+def _event(row: tuple[Any, ...]) -> SpaceEvent:
+    number, what, by, raw, former, member, held_in, at = row
+    return SpaceEvent(
+        number=number,
+        what=Happening(what),
+        by=by,
+        memory_id=None if raw is None else id_text(raw),
+        former_id=None if former is None else former_ref(raw, former),
+        agent=member,
+        working_set=held_in,
+        at=None if at is None else moment(at),
+    )

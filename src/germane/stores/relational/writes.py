@@ -1,0 +1,430 @@
+"""Changes to memories, applied inside one write transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from germane.errors import InvalidInput, NotFound, StaleRevision
+from germane.model.change import (
+    Adopt,
+    Applied,
+    Attest,
+    Change,
+    Insert,
+    Judge,
+    Live,
+    Merge,
+    Purge,
+    Revise,
+    Reword,
+    SetStatus,
+    SetVector,
+    version_of,
+)
+from germane.model.ledger import EmbeddingIdentity
+from germane.model.memory import Cause, Memory, Sign, Stage, Status, split_id
+from germane.stores.relational.inserts import (
+    New,
+    Version,
+    chain_of,
+    check_continues,
+    is_same,
+    nums_of,
+    packed_vector,
+    recognised,
+    same_texts,
+    seen_again,
+    store_new,
+    versions,
+)
+from germane.stores.relational.lifecycle import (
+    adopt,
+    attest,
+    gone_from_sets,
+    judge,
+    keep_counts,
+    live,
+    lived_by,
+    revised_in_sets,
+    sets_holding,
+    sign_of_repetition,
+)
+from germane.stores.relational.tables import (
+    AGENT_SHIFT,
+    Connection,
+    Rows,
+    memory_row,
+    microseconds,
+    named,
+    numbered_memory,
+    row_id,
+    texts_row,
+)
+
+__all__ = ["Writing", "purges"]
+
+_Followed = tuple[int, int, Memory, Rows]
+"""A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
+
+
+def purges(changes: Sequence[Change]) -> bool:
+    """Whether any of the changes is a purge, after which what is gone has to be erased."""
+    return any(isinstance(each, Purge) for each in changes)
+
+
+@dataclass(slots=True)
+class Writing:
+    """One transaction's work for one agent: the change number moves with every change."""
+
+    connection: Connection
+    agent: int
+    name: str
+    seq: int
+    embedding: EmbeddingIdentity | None
+    language: str = "english"
+    by: str = ""
+    memories: int = 0
+    terms: int = 0
+    gone: set[bytes] = field(default_factory=set)
+    """The ids of what this transaction has purged."""
+    changes: list[tuple[int, int, int, str]] = field(default_factory=list)
+
+    def apply(self, changes: Sequence[Change]) -> tuple[Applied, ...]:
+        """Apply all changes in order, and note them."""
+        applied: list[Applied] = []
+        for kind, group in groupby(changes, type):
+            if kind is Insert:
+                applied += self._insert([each for each in group if isinstance(each, Insert)])
+            else:
+                applied += [self._apply_one(each) for each in group]
+        self._many("insert_change", self.changes)
+        counters = {"agent": self.agent, "seq": self.seq, "memories": self.memories, "terms": self.terms}
+        self._run("advance_agent", counters)
+        return tuple(applied)
+
+    def _apply_one(self, change: Change) -> Applied:
+        how: dict[type, Callable[[Any], Applied]] = {
+            Revise: self._revise,
+            SetStatus: self._set_status,
+            SetVector: self._set_vector,
+            Purge: self._purge,
+            Judge: self._judge,
+            Attest: self._attest,
+            Adopt: self._adopt,
+            Live: self._live,
+            Merge: self._merge,
+            Reword: self._reword,
+        }
+        if type(change) not in how:
+            raise InvalidInput(f"{change!r} is no change. germane.model.change.Change names all there are.")
+        return how[type(change)](change)
+
+    def _insert(self, inserts: list[Insert]) -> list[Applied]:
+        self.connection.expect(len(inserts))
+        hashes = {each.memory.content_hash for each in inserts}
+        known = self._by_hash(hashes | {each.dated for each in inserts if each.dated})
+        new: list[tuple[int, Insert]] = []
+        seen: set[int] = set()
+        now: dict[int, Memory] = {}
+        applied: list[Applied] = []
+        again: list[tuple[int, int, Insert]] = []
+        followed: list[_Followed] = []
+        for insert in inserts:
+            self._check_owner(insert.memory)
+            each, same = recognised(insert, known)
+            num = next((num for num, stored in reversed(same) if is_same(stored, each)), None)
+            if num is None:
+                num = self._note_new()
+                each = self._following(num, each, followed)
+                new.append((num, each))
+                same.append((num, each.memory))
+                now[num] = each.memory
+                applied.append(Applied(memory=each.memory, created=True))
+            elif not each.revive:
+                applied.append(Applied(memory=now.get(num) or dict(same)[num]))
+            else:
+                self._note(num, "see")
+                seen.add(num)
+                again.append((len(applied), num, each))
+                now[num] = seen_again(now.get(num) or dict(same)[num], each)
+                applied.append(Applied(memory=now[num]))
+        self._store([(num, each.memory, each.vector) for num, each in new])
+        for former, num, memory, holding in followed:
+            self._follow_in_sets(former, num, memory, holding, at=memory.updated_at)
+        for num, each in new:
+            if each.standing is not None:
+                keep_counts(self.connection, self.agent, num, each.standing)
+        for num in sorted(seen):
+            self._see(num, now[num])
+        for place, num, each in again:
+            applied[place] = self._repeat(num, each) or applied[place]
+        return applied
+
+    def _following(self, num: int, insert: Insert, followed: list[_Followed]) -> Insert:
+        """Supersede the current version where an import brings a later one; what was forgotten stays so."""
+        memory = insert.memory
+        if memory.version == 1 or memory.superseded_by is not None:
+            return insert
+        for former in map(Version._make, versions(self.connection, self.agent, memory.id).fetchall()):
+            if former.is_head and former.number < memory.version:
+                if self._load(former.num).status is Status.FORGOTTEN:
+                    memory = memory.evolve(status=Status.FORGOTTEN)
+                followed.append(
+                    (former.num, num, memory, self._supersede(former.num, memory, at=memory.updated_at))
+                )
+        return replace(insert, memory=memory)
+
+    def _supersede(self, former: int, memory: Memory, *, at: datetime) -> Rows:
+        """Let a memory's next version replace the row `former`; the working sets that hold that one.
+
+        It goes first: two heads of one content would break the index.
+        """
+        holding = sets_holding(self.connection, self.agent, former)
+        values = {
+            "superseded_by": row_id(memory.id, memory.version),
+            "updated_at": microseconds(at, name="at"),
+        }
+        self._note(former, "supersede")
+        self._run("supersede_memory", {"agent": self.agent, "num": former, **values})
+        return holding
+
+    def _follow_in_sets(self, former: int, num: int, memory: Memory, holding: Rows, *, at: datetime) -> None:
+        before = row_id(memory.id, memory.version - 1)
+        revised_in_sets(self.connection, self.agent, former, num, former=before, holding=holding, at=at)
+
+    def _repeat(self, num: int, insert: Insert) -> Applied | None:
+        """What it means to the life of a memory that it was said again."""
+        if not insert.lifecycle:
+            return None
+        memory = self._load(num)
+        sign = sign_of_repetition(insert.lifecycle, memory)
+        if sign is None:
+            return None
+        return self._live(
+            Live(
+                memory_id=memory.id,
+                lifecycle=insert.lifecycle,
+                sign=sign,
+                cause=Cause.REPEATED,
+                at=insert.at or insert.memory.updated_at,
+            )
+        )
+
+    def _revise(self, change: Revise) -> Applied:
+        memory = change.memory
+        self._check_owner(memory)
+        if memory.supersedes is None:
+            raise InvalidInput(
+                f"Memory {memory.id!r} is a first version, which revises none. Count `version` one up."
+            )
+        asked = versions(self.connection, self.agent, memory.id)
+        same_text = same_texts(self.connection, self.agent, {memory.content_hash})
+        chain = chain_of(asked, memory.id, self.name)
+        self._check_head(memory.supersedes, chain)
+        before_num = chain[-1].num
+        if chain[0].id != row_id(memory.id, 1):
+            check_continues(memory, self._load(before_num))
+        alike = [num for num in nums_of(same_text) if num != before_num]
+        for _, same in self._records(alike) if alike else ():
+            if same.id != memory.id:
+                raise InvalidInput(
+                    f"The revised text of {memory.id!r} is what memory {same.id!r} says already. "
+                    "Forget the one, and keep the other."
+                )
+        num = self._note_new()
+        at = change.at or memory.updated_at
+        holding = self._supersede(before_num, memory, at=at)
+        self._store([(num, memory, change.vector)])
+        if change.carries:
+            self._run("carry_life", {"agent": self.agent, "num": before_num, "new": num})
+        self._follow_in_sets(before_num, num, memory, holding, at=at)
+        return Applied(memory=memory, created=True)
+
+    def _set_status(self, change: SetStatus) -> Applied:
+        num = self._num(change.memory_id)
+        self._note(num, "status")
+        holding = sets_holding(self.connection, self.agent, num)
+        values = {"status": change.status.value, "updated_at": microseconds(change.at, name="at")}
+        self._run("set_status", {"agent": self.agent, "num": num, **values})
+        now = self._load(num)
+        if change.status is Status.FORGOTTEN:
+            gone_from_sets(self.connection, self.agent, num, "forget", at=change.at, holding=holding)
+        return Applied(memory=now)
+
+    def _set_vector(self, change: SetVector) -> Applied:
+        num = self._num(change.memory_id)
+        self._note(num, "vector")
+        vector = packed_vector(change.vector, self.embedding)
+        if vector:
+            self._many("insert_vector", [(num, self.agent, vector)])
+        else:
+            self._run("remove_vector", {"num": num, "agent": self.agent})
+        self._run("remove_unembedded", {"num": num, "agent": self.agent})
+        return Applied(memory=self._load(num))
+
+    def _purge(self, change: Purge) -> Applied:
+        try:
+            chain = self._chain(change.memory_id)
+        except NotFound:
+            if named(change.memory_id)["id"] in self.gone:
+                return Applied(memory=None)
+            raise
+        for num, raw, *_ in chain:
+            merged = self._run("merged_into", {"agent": self.agent, "id": raw})
+            length = self._run("length", {"agent": self.agent, "num": num})
+            holding = sets_holding(self.connection, self.agent, num)
+            # What was merged into it says the same. The list grows while it is gone through.
+            chain += [Version._make(row) for row in merged]
+            found = length.fetchone()
+            self.terms -= found[0] if found else 0
+            self.memories -= 1
+            self._note(num, "purge")
+            gone_from_sets(self.connection, self.agent, num, "purge", at=change.at, holding=holding)
+            self._run("purge_memory", {"agent": self.agent, "num": num})
+        self.gone |= {each.id for each in chain}
+        # What was learned from it is gone as well.
+        self._run("count_judgement", {"agent": self.agent, "by": 1})
+        self._run("count_outcome", {"agent": self.agent})
+        return Applied(memory=None, purged=len(chain))
+
+    def _judge(self, change: Judge) -> Applied:
+        num = self._num(change.memory_id)
+        counted = judge(self.connection, self.agent, num, change)
+        if counted:
+            self._note(num, "see")
+        return Applied(memory=self._load(num), created=counted)
+
+    def _adopt(self, change: Adopt) -> Applied:
+        num = self._num(version_of(change.kept))
+        return Applied(created=adopt(self.connection, self.agent, num, change), memory=self._load(num))
+
+    def _live(self, change: Live) -> Applied:
+        num = self._num(change.memory_id)
+        other = None if change.other is None else self._num(change.other)
+        before = self._load(num)
+        after = live(
+            self.connection, self.agent, num, before, change, by=self.by or self.name, other=other
+        ).stage
+        now = self._load(num)
+        self._note(num, "see" if now.status is before.status else "status")
+        if after is Stage.ESCALATED and before.stage is not after and change.escalated is not None:
+            memory = change.escalated.evolve(stage=after)
+            return self._revise(Revise(memory=memory, vector=change.vector, carries=True))
+        return Applied(memory=now)
+
+    def _merge(self, change: Merge) -> Applied:
+        num, into = self._num(change.memory_id), self._num(change.into)
+        for memory_id in (change.memory_id, change.into):
+            self._check_head(memory_id, self._chain(memory_id))
+        (head,) = [each.id for each in self._chain(change.into) if each.num == into]
+        if num == into:
+            raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
+        for one, sign, other in (
+            (change.memory_id, Sign.SUPERSEDE, change.into),
+            (change.into, Sign.CONFIRM, change.memory_id),
+        ):
+            self._live(
+                Live(
+                    memory_id=one,
+                    lifecycle=change.lifecycle,
+                    sign=sign,
+                    cause=Cause.DUPLICATE,
+                    at=change.at,
+                    other=other,
+                )
+            )
+        self._note(num, "supersede")
+        values = {"superseded_by": head, "updated_at": microseconds(change.at, name="at")}
+        self._run("merge_memory", {"agent": self.agent, "num": num, **values})
+        gone_from_sets(self.connection, self.agent, num, "forget", at=change.at)
+        return Applied(memory=self._load(num))
+
+    def _reword(self, change: Reword) -> Applied:
+        num = self._num(change.memory.version_id)
+        self._run("reword_texts", texts_row(change.memory, num, self.agent)._asdict())
+        self._note(num, "see")
+        return Applied(memory=self._load(num))
+
+    def _attest(self, change: Attest) -> Applied:
+        num = self._num(change.memory_id)
+        told = attest(self.connection, self.agent, num, change)
+        # What an outcome counts, it counts in the life of the latest version.
+        heads = (
+            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
+        )
+        for head in heads:
+            lived = lived_by(self.connection, self.agent, head, self._load(head), change=change, told=told)
+            if lived is not None:
+                self._live(lived)
+        return Applied(memory=self._load(num), created=told.news)
+
+    def _store(self, new: Sequence[New]) -> None:
+        self.terms += store_new(
+            self.connection, self.agent, self.name, new, embedding=self.embedding, language=self.language
+        )
+        self.memories += len(new)
+
+    def _see(self, num: int, memory: Memory) -> None:
+        self._run("see_memory", memory_row(memory, num, self.agent)._asdict())
+
+    def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
+        """For each hash that is stored the memories that have it, superseded versions before heads."""
+        nums = nums_of(same_texts(self.connection, self.agent, hashes))
+        loaded = dict(self._records(nums)) if nums else {}
+        found: dict[str, list[tuple[int, Memory]]] = {}
+        for num in nums:
+            found.setdefault(loaded[num].content_hash, []).append((num, loaded[num]))
+        return found
+
+    def _records(self, nums: Iterable[int]) -> list[tuple[int, Memory]]:
+        rows = self._run("records", {"agent": self.agent, "nums": json.dumps(list(nums))})
+        return [numbered_memory(row, self.name) for row in rows]
+
+    def _load(self, num: int) -> Memory:
+        return self._records([num])[0][1]
+
+    def _num(self, memory_id: str) -> int:
+        values = named(memory_id)
+        found = values["id"] and self._run("num", {"agent": self.agent, **values}).fetchone()
+        if not found:
+            raise NotFound(memory_id, self.name)
+        return int(found[0])
+
+    def _chain(self, memory_id: str) -> list[Version]:
+        return chain_of(versions(self.connection, self.agent, memory_id), memory_id, self.name)
+
+    def _note(self, num: int, what: str) -> None:
+        self.seq += 1
+        self.changes.append((self.agent, self.seq, num, what))
+
+    def _note_new(self) -> int:
+        num = (self.agent << AGENT_SHIFT) + self.seq + 1
+        self._note(num, "insert")
+        return num
+
+    def _check_owner(self, memory: Memory) -> None:
+        if memory.agent != self.name:
+            raise InvalidInput(
+                f"Memory {memory.id!r} belongs to agent {memory.agent!r}, not to {self.name!r}. "
+                "Apply it to its own agent."
+            )
+
+    def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
+        # A memory without a head was merged into another one, which stands for it.
+        last = chain[-1]
+        _, version = split_id(memory_id)
+        if not last.is_head or version not in (0, last.number):
+            now = self._load(last.num)
+            raise StaleRevision(memory_id, now.superseded_by or now.version_id)
+
+    def _run(self, query: str, values: dict[str, Any]) -> Rows:
+        return self.connection.run(query, values)
+
+    def _many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            self.connection.many(query, rows)

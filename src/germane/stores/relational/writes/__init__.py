@@ -1,4 +1,0 @@
-"""What is written of memories: every change of a batch, in one transaction.
-
-Level: stores (imports retrieval and what is above it).
-"""
