@@ -21,11 +21,11 @@ from time import perf_counter
 import numpy as np
 
 from germane.model.memory import Memory, Vector
-from germane.model.working_set import Held
+from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import Paragraphs, assemble_list
 from germane.plans.layered import working
 from germane.ranking.eviction import EVICTION_POLICIES, evict
-from germane.ranking.strategies import Known, Strategy, arrange, choose_strategy
+from germane.ranking.strategies import ItemFeatures, Strategy, arrange, choose_strategy
 from germane.testing.fakes import START, make_memories
 from germane.tokens import CachedCounter, get_counter
 
@@ -48,7 +48,9 @@ def main() -> None:
     print(f"{'':44}{'held':>8}{'p50':>10}{'p95':>10}")
     for size in sizes:
         held = [
-            Held(memory=one, entered_at=one.created_at, touched_at=one.created_at, order=place, tokens=tokens)
+            WorkingSetItem(
+                memory=one, entered_at=one.created_at, touched_at=one.created_at, order=place, tokens=tokens
+            )
             for place, one in enumerate(memories[:size])
             for tokens in (one.renditions.full.tokens,)
         ]
@@ -57,9 +59,9 @@ def main() -> None:
 
 
 def _cases(
-    held: Sequence[Held], vectors: dict[str, Vector], budget: int
+    held: Sequence[WorkingSetItem], vectors: dict[str, Vector], budget: int
 ) -> Sequence[tuple[str, Callable[[], object]]]:
-    known, paragraphs = Known(vectors=vectors), Paragraphs(_COUNTER)
+    known, paragraphs = ItemFeatures(vectors=vectors), Paragraphs(_COUNTER)
 
     def assembled(strategy: Strategy, tokens: int, kept: Paragraphs | None = None) -> object:
         kept = kept or Paragraphs(_COUNTER)

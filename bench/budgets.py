@@ -25,10 +25,10 @@ from statistics import mean
 import germane.demo
 from germane import BudgetTooSmall, Context, Item, Level, Reason
 from germane.evaluation import Configuration, Records
-from germane.evaluation.material import Asked, Material, drawn, read_material
+from germane.evaluation.material import EvaluationQuestion, Material, drawn, read_material
 from germane.evaluation.result import Needle
 from germane.evaluation.retrievers import BUNDLED, GermaneReader
-from germane.evaluation.run import held_pieces
+from germane.evaluation.run import contained_pieces
 from germane.tokens import CachedCounter, get_counter
 
 __all__ = ["BUDGETS", "Step", "main", "measured", "report"]
@@ -79,7 +79,7 @@ def measured(material: Material, configuration: Configuration, budgets: Sequence
     """Every question at every budget, the budgets in their order."""
     steps: list[Step] = []
     for place, corpus in enumerate(material.corpora):
-        asked = [each for each in material.asked if each.corpus == place]
+        asked = [each for each in material.questions if each.corpus == place]
         if not asked:
             continue
         reader = GermaneReader(corpus, configuration)
@@ -143,7 +143,7 @@ def _material(name: str) -> Material:
 
 
 def _steps(
-    reader: GermaneReader, asked: Asked, needles: Mapping[str, Needle], budgets: Sequence[int]
+    reader: GermaneReader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> list[Step]:
     steps = []
     before: frozenset[str] = frozenset()
@@ -156,7 +156,7 @@ def _steps(
             continue
         whole = frozenset(item.memory.id for item in context.items if _is_whole(item))
         shown = {item.memory.id for item in context.items}
-        held = held_pieces(context.text, asked, needles)
+        held = contained_pieces(context.text, asked, needles)
         idle_cut, idle_out = _idle(reader, context, asked, held)
         steps.append(
             Step(
@@ -175,7 +175,7 @@ def _steps(
     return steps
 
 
-def _refused(asked: Asked, budget: int, before: frozenset[str]) -> Step:
+def _refused(asked: EvaluationQuestion, budget: int, before: frozenset[str]) -> Step:
     return Step(
         question=asked.number,
         budget=budget,
@@ -190,7 +190,9 @@ def _refused(asked: Asked, budget: int, before: frozenset[str]) -> Step:
     )
 
 
-def _idle(reader: GermaneReader, context: Context, asked: Asked, held: Sequence[bool]) -> tuple[float, float]:
+def _idle(
+    reader: GermaneReader, context: Context, asked: EvaluationQuestion, held: Sequence[bool]
+) -> tuple[float, float]:
     """The share of the budget left empty, where it would hold a shortened memory, or one that is out."""
     budget = context.trace.budget
     left = budget - context.tokens

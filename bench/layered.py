@@ -1,6 +1,6 @@
 """How long the layered plan takes, cold and warm, over a memory as the note on context management has it.
 
-2,000 decisions, 5,000 facts, 1,500 episodes, 200 procedures and 100 censors in a file. The first context
+2,000 decisions, 5,000 facts, 1,500 episodes, 200 procedures and 100 constraints in a file. The first context
 of a process comes with all that has to be imported and read for it, compiled before as in a package that is
 installed; cold is to open the file again in that process and assemble once; warm is the same engine asked
 on, a question at a time. Times are the median of the runs, in milliseconds, each run a process of its own.
@@ -28,7 +28,7 @@ from germane import Draft, Outcome
 __all__ = ["main"]
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-COUNTS = {"decision": 2000, "fact": 5000, "episode": 1500, "procedure": 200, "censor": 100}
+COUNTS = {"decision": 2000, "fact": 5000, "episode": 1500, "procedure": 200, "constraint": 100}
 QUESTIONS = (
     "Should we use Redis for caching in Newton?",
     "Why is the deploy to the staging cluster failing?",
@@ -123,7 +123,7 @@ def _drafts() -> Iterator[Draft]:
                 subject=chance.choice(_WORDS),
                 confidence=chance.uniform(0.5, 1),
                 outcome=chance.choice((None, *Outcome)) if kind == "decision" else None,
-                metadata={"action": "warn" if number % 20 else "block"} if kind == "censor" else {},
+                metadata={"action": "warn" if number % 20 else "block"} if kind == "constraint" else {},
                 created_at=NOW - timedelta(hours=chance.randrange(1, 5000)),
             )
 

@@ -77,7 +77,7 @@ def main() -> None:
 
 def _row(user: _User, engine: Engine, *, contexts: int, seed: int) -> str:
     chance = Random(seed)
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     found = [_recall(user, engine, seed=seed)]
     for number in range(1, contexts + 1):
         recalled = engine.recall(_question(chance), limit=_SHOWN)
@@ -87,7 +87,7 @@ def _row(user: _User, engine: Engine, *, contexts: int, seed: int) -> str:
         engine.feedback(recalled, needed)
         if number in _STEPS:
             found.append(_recall(user, engine, seed=seed))
-    weights = engine.learn().weights
+    weights = engine.set_learning().weights
     named = {} if weights is None else weights.values
     shown = "  ".join(f"{name} {weight:.2f}" for name, weight in sorted(named.items()))
     return f"{user.name:<22}" + "".join(f"{share:8.3f}" for share in found) + f"   {shown}"

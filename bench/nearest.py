@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import germane
 from germane.embedders import StaticEmbedder
 from germane.stores.postgres.connection import ADAPTERS, PostgresConnection
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -78,7 +78,7 @@ def _measured(address: str, asked: NDArray[np.float32], count: int) -> str:
     cache.columns.append(
         [((1 << 40) + place, bytes(16), "note", 0, 1.0, None) for place in range(1, count + 1)]
     )
-    connections = Connections(address)
+    connections = PostgresConnections(address)
     exact, all_times = _asked(connections, ServedCosines, cache, asked)
     start = perf_counter()
     germane.index_vectors(address, "one")
@@ -94,7 +94,7 @@ def _measured(address: str, asked: NDArray[np.float32], count: int) -> str:
 
 
 def _asked(
-    connections: Connections, how: type[ServedCosines], cache: ServedCache, asked: NDArray[np.float32]
+    connections: PostgresConnections, how: type[ServedCosines], cache: ServedCache, asked: NDArray[np.float32]
 ) -> tuple[list[set[int]], list[float]]:
     admitted = np.ones(cache.columns.used, dtype=np.bool_)
     found: list[set[int]] = []

@@ -19,7 +19,7 @@ import germane
 from germane import Engine
 from germane.conversation.compaction import as_json, message_tokens
 from germane.evaluation.result import mean
-from germane.importers.locomo import ADVERSARIAL, Conversation, Question, read_locomo
+from germane.importers.locomo import ADVERSARIAL, LocomoConversation, LocomoQuestion, read_locomo
 from germane.model.conversation import Provider
 
 TURNS = 50
@@ -93,8 +93,8 @@ def ranked(window: int) -> Callable[[Engine], list[dict[str, Any]]]:
 
 
 def turns_of(
-    conversation: Conversation,
-    questions: Sequence[Question],
+    conversation: LocomoConversation,
+    questions: Sequence[LocomoQuestion],
     prompt: Callable[[Engine], list[dict[str, Any]]],
 ) -> list[Turn]:
     """The prompts of all questions about one conversation."""

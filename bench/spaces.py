@@ -23,7 +23,7 @@ from threading import Event
 from typing import Protocol, TypedDict
 
 import germane
-from germane import Engine, Happening, Space, SpaceEvent
+from germane import Engine, Space, SpaceEvent, SpaceEventKind
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from support.postgres_server import Server  # The tests' own server.
@@ -128,7 +128,7 @@ def followed(path: str, space: Space, moves: int) -> list[float]:
 
     def hear(event: SpaceEvent) -> None:
         heard[event.number] = time.monotonic()
-        if event.what is Happening.CLEAR:
+        if event.what is SpaceEventKind.CLEAR:
             ended.set()
 
     with space.follow(hear):

@@ -68,7 +68,7 @@ def main() -> None:
                 "steps": [f"{number}. {step}" for number, step in enumerate(STEPS, 1)],
             },
         )
-        engine.remember("Refunds above 500 euro need a second person.", kind="censor", trust="owner")
+        engine.remember("Refunds above 500 euro need a second person.", kind="constraint", trust="owner")
         model = ScriptedModel()
         turn(engine, model, "How do I refund an order?")
         clock.advance(timedelta(days=1))

@@ -10,7 +10,7 @@ MEMORIES = [
     ),
     germane.Draft(
         content="Never deploy on a Friday.",
-        kind="censor",
+        kind="constraint",
         metadata={"action": "block", "reason": "nobody is on call at the weekend"},
     ),
     germane.Draft(

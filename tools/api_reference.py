@@ -25,7 +25,7 @@ import germane
 from germane import aio
 from germane.kinds import BUILT_IN, Kind, Template
 from germane.plans.frames import FRAMES, frame_named
-from germane.plans.layered import layered, newton_exact, relevance
+from germane.plans.layered import layered, layered_strict, relevance
 
 __all__ = ["GROUPS", "ROOMS", "outdated"]
 
@@ -40,39 +40,47 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "distribute_store", "remove_agent", "Removal",
     ),
     "What you hand in": (
-        "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Shown",
+        "Draft", "Scope", "GLOBAL", "Filter", "TimeRange", "Order", "Outcome", "Trust", "Impressions",
     ),
     "What you get back": (
-        "Memory", "Renditions", "Rendition", "Level", "Status", "Remembered", "Recalled", "Ranked", "Context",
-        "Item", "Feedback", "Lessons", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
-        "LargeMemory", "Validation", "diff",
+        "Memory", "Renditions", "Rendition", "Level", "Status", "RememberResult", "RecallResult", "Ranked",
+        "Context",
+        "Item", "Feedback", "LearningReport", "Weights", "StoreStats", "EmbeddingIdentity", "Finding",
+        "LargeMemory", "OutcomeResult", "diff",
     ),
     "How memories live": (
-        "Stage", "Standing", "Sign", "Cause", "LifeEvent", "Upkeep", "UpkeepStep", "UpkeepTask", "Reconcile",
-        "Doubt", "Judgement",
+        "Stage", "LifecycleState", "LifecycleSignal", "Cause", "LifecycleEvent", "Upkeep", "UpkeepStep",
+        "UpkeepTask", "Reconcile",
+        "QualityFlag", "DecisionCalibration",
     ),
-    "The account of an assembly": ("Trace", "Question", "Entry", "Reason", "Emptiness", "SectionUse", "Note"),
+    "The account of an assembly": (
+        "Trace", "Question", "Entry", "Reason", "EmptyReason", "SectionUsage", "TraceNote",
+    ),
     "Working sets": (
-        "WorkingSet", "Held", "Added", "Eviction", "Evicted", "Decay", "AgeBasis", "Move", "MoveKind",
+        "WorkingSet", "WorkingSetItem", "AddResult", "Eviction", "Evicted", "Decay", "AgeBasis",
+        "WorkingSetEvent", "WorkingSetEventKind",
     ),
     "The ledger and figures": (
-        "Ledger", "Assembly", "LedgerEntry", "Difference", "Changed", "Replay", "Alteration", "Altered",
-        "Observed", "Metrics", "Day",
+        "Ledger", "Assembly", "LedgerEntry", "AssemblyDiff", "ValueChange", "Replay", "MemoryChange",
+        "MemoryChangeKind",
+        "ObserveResult", "Metrics", "Day",
     ),
     "Conversations": (
         "Conversation", "Message", "MessageRole", "Group", "TextPart", "ToolCall", "ToolResult", "OpaquePart",
         "Provider", "Payload", "Selection", "LeftOut", "Anchored", "DerivedQuery", "RecallLimits", "Tiers",
-        "ConversationInfo", "Request", "PartUse", "RequestShares", "Calibration", "Compaction",
+        "ConversationInfo", "Request", "PartUsage", "RequestShares", "TokenCalibration", "Compaction",
     ),
-    "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "Happening"),
+    "Spaces": ("Space", "SpaceInfo", "Member", "Right", "Role", "SpaceEvent", "SpaceEventKind"),
     "Plans, frames and kinds": (
-        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "Refreshed",
-        "RefreshReason", "Kind", "Piece",
-        "Scoped", "Profile", "KindsFirst", "Work",
+        "Plan", "Section", "Share", "Style", "Overflow", "RollOver", "Frame", "FrameChoice", "RefreshResult",
+        "RefreshReason", "Kind", "TemplatePart",
+        "ScopedPlan", "Profile", "KindPriority", "TaskContext",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "Recording", "Conversing", "Holding", "Learning", "LearningState", "Example",
-        "Validating", "Attested", "Evidence", "Living", "Experience", "Multilingual", "Sharing",
+        "Store", "Checkable", "LedgerStore", "ConversationStore", "WorkingSetStore", "FeedbackStore",
+        "LearningStatus", "Example",
+        "OutcomeStore", "OutcomeRecord", "OutcomeHistory", "LifecycleStore", "UsageHistory",
+        "MultilingualStore", "SpaceStore",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
     "Rankings of your own": ("fuse_ranks", "fuse_scores", "Fused"),
@@ -348,7 +356,7 @@ _PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("rooms.md", "rooms", _rooms),
     ("kinds.md", "kinds", _kinds),
     ("plans.md", "layered", lambda: _sections(layered(BUILT_IN, frame_named("task")))),
-    ("plans.md", "newton_exact", lambda: _sections(newton_exact(BUILT_IN, frame_named("task")))),
+    ("plans.md", "layered_strict", lambda: _sections(layered_strict(BUILT_IN, frame_named("task")))),
     ("plans.md", "relevance", lambda: _sections(relevance(BUILT_IN))),
     ("plans.md", "frames", _frames),
 )

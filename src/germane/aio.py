@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from germane.engine import Engine, open_engine
 from germane.engine.space import Space
-from germane.model.working_set import Held
+from germane.model.working_set import WorkingSetItem
 from germane.operations.conversation import Conversation
 from germane.operations.ledger import Ledger
 from germane.operations.working_set import WorkingSet, Wrapping
@@ -176,12 +176,12 @@ class _Verbs:
 
     remember = _awaited(Engine.remember)
     remember_many = _awaited(Engine.remember_many)
-    adopt = _awaited(Engine.adopt)
+    import_memories = _awaited(Engine.import_memories)
     get = _awaited(Engine.get)
     history = _awaited(Engine.history)
     memories = _awaited(Engine.memories)
     count = _awaited(Engine.count)
-    notes_on = _awaited(Engine.notes_on)
+    filter_warnings = _awaited(Engine.filter_warnings)
     revise = _awaited(Engine.revise)
     supersede = _awaited(Engine.supersede)
     forget = _awaited(Engine.forget)
@@ -192,10 +192,10 @@ class _Verbs:
     confirm = _awaited(Engine.confirm)
     contradict = _awaited(Engine.contradict)
     review = _awaited(Engine.review)
-    triggered = _awaited(Engine.triggered)
+    record_trigger = _awaited(Engine.record_trigger)
     retire = _awaited(Engine.retire)
-    standing = _awaited(Engine.standing)
-    standings = _awaited(Engine.standings)
+    lifecycle_state = _awaited(Engine.lifecycle_state)
+    lifecycle_states = _awaited(Engine.lifecycle_states)
     maintain = _awaited(Engine.maintain)
     calibration = _awaited(Engine.calibration)
     recall = _awaited(Engine.recall)
@@ -208,10 +208,10 @@ class _Verbs:
     metrics = _awaited(Engine.metrics)
     ledger = _awaited_ledger(Engine.ledger)
     outcome = _awaited(Engine.outcome)
-    learn = _awaited(Engine.learn)
-    unlearn = _awaited(Engine.unlearn)
-    experience = _awaited(Engine.experience)
-    adopt_experience = _awaited(Engine.adopt_experience)
+    set_learning = _awaited(Engine.set_learning)
+    reset_learning = _awaited(Engine.reset_learning)
+    usage_history = _awaited(Engine.usage_history)
+    import_usage_history = _awaited(Engine.import_usage_history)
     expand = _awaited(Engine.expand)
     embed_pending = _awaited(Engine.embed_pending)
     stats = _awaited(Engine.stats)
@@ -261,7 +261,7 @@ class AsyncWorkingSet(Wrapping):
     changes = _awaited(WorkingSet.changes)
     follow = _awaited(WorkingSet.follow)
 
-    async def __aiter__(self) -> AsyncIterator[Held]:
+    async def __aiter__(self) -> AsyncIterator[WorkingSetItem]:
         for held in await self.items():
             yield held
 

@@ -6,9 +6,9 @@ GermaneError
     │   ├── NotWorthKeeping     what the caller asked to refuse; names the reason
     │   └── InvalidPlan         a plan's sections, shares or levels don't add up
     ├── NotFound                no memory of that id belongs to this agent              (also LookupError)
-    ├── NotHeld                 a working set doesn't hold that memory                  (also LookupError)
-    ├── NotSaid                 a conversation has no such message or group             (also LookupError)
-    ├── NotRecorded             the ledger has no such assembly                         (also LookupError)
+    ├── NotInWorkingSet         a working set doesn't hold that memory                  (also LookupError)
+    ├── MessageNotFound         a conversation has no such message or group             (also LookupError)
+    ├── AssemblyNotFound        the ledger has no such assembly                         (also LookupError)
     ├── StaleRevision           somebody else revised the memory first; names the head
     ├── BudgetTooSmall          what is required doesn't fit; names the shortfall
     │   └── RequestTooLarge     the required parts of a request don't fit its window; names each
@@ -38,6 +38,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 __all__ = [
+    "AssemblyNotFound",
     "BudgetTooSmall",
     "DuplicateMember",
     "EmbedderMismatch",
@@ -46,13 +47,12 @@ __all__ = [
     "InvalidInput",
     "InvalidPlan",
     "LastActive",
+    "MessageNotFound",
     "MissingExtra",
     "NotAMember",
     "NotAllowed",
     "NotFound",
-    "NotHeld",
-    "NotRecorded",
-    "NotSaid",
+    "NotInWorkingSet",
     "NotWorthKeeping",
     "PurgeNotConfirmed",
     "RequestTooLarge",
@@ -136,7 +136,7 @@ class NotFound(GermaneError, LookupError):
         )
 
 
-class NotHeld(GermaneError, LookupError):
+class NotInWorkingSet(GermaneError, LookupError):
     """A working set doesn't hold that memory."""
 
     def __init__(self, memory_id: str, working_set: str, owner: str) -> None:
@@ -149,7 +149,7 @@ class NotHeld(GermaneError, LookupError):
         )
 
 
-class NotRecorded(GermaneError, LookupError):
+class AssemblyNotFound(GermaneError, LookupError):
     """An agent's ledger has no assembly of that id."""
 
     def __init__(self, assembly_id: str, agent: str) -> None:
@@ -161,7 +161,7 @@ class NotRecorded(GermaneError, LookupError):
         )
 
 
-class NotSaid(GermaneError, LookupError):
+class MessageNotFound(GermaneError, LookupError):
     """A conversation has no such message or group; `what` is which of the two, or the conversation itself."""
 
     def __init__(self, what: str, name: str, session: str) -> None:

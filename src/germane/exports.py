@@ -15,52 +15,57 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.engine": "Engine open",
         "germane.engine.space": "Space",
         "germane.errors": """
-            BudgetTooSmall DuplicateMember EmbedderMismatch EmbeddingFailed GermaneError InvalidInput
-            InvalidPlan LastActive MissingExtra NotAMember NotAllowed NotFound NotHeld NotRecorded NotSaid
-            NotWorthKeeping PurgeNotConfirmed RequestTooLarge SchemaTooNew SpaceError SpaceTaken StaleRevision
-            StoreBusy StoreError StoreUnavailable UnknownKind UnknownSpace UnreadableSource
+            AssemblyNotFound BudgetTooSmall DuplicateMember EmbedderMismatch EmbeddingFailed GermaneError
+            InvalidInput InvalidPlan LastActive MessageNotFound MissingExtra NotAMember NotAllowed NotFound
+            NotInWorkingSet NotWorthKeeping PurgeNotConfirmed RequestTooLarge SchemaTooNew SpaceError
+            SpaceTaken StaleRevision StoreBusy StoreError StoreUnavailable UnknownKind UnknownSpace
+            UnreadableSource
         """,
-        "germane.kinds": "Kind Piece",
-        "germane.model.change": "Experience",
+        "germane.kinds": "Kind TemplatePart",
+        "germane.model.change": "UsageHistory",
         "germane.model.context": """
-            Context Emptiness Entry Fused Item Note Question Ranked Reason RefreshReason Refreshed SectionUse
-            Trace
+            Context EmptyReason Entry Fused Item Question Ranked Reason RefreshReason RefreshResult
+            SectionUsage Trace TraceNote
         """,
         "germane.model.conversation": """
             Anchored Compaction ConversationInfo DerivedQuery Group LeftOut Message MessageRole OpaquePart
             Provider Selection TextPart ToolCall ToolResult
         """,
         "germane.model.learning": """
-            Attested Evidence Example Feedback Judgement LearningState Lessons Observed Shown Validation
-            Weights
+            DecisionCalibration Example Feedback Impressions LearningReport LearningStatus ObserveResult
+            OutcomeHistory OutcomeRecord OutcomeResult Weights
         """,
         "germane.model.ledger": """
-            AgentFigures Alteration Altered Assembly Changed DatabaseStatus Day Difference EmbeddingIdentity
-            Erasure Finding LargeMemory LedgerEntry Metrics Reconcile Replay StoreStats Upkeep UpkeepStep
-            UpkeepTask VectorIndex
+            AgentFigures Assembly AssemblyDiff DatabaseStatus Day EmbeddingIdentity Erasure Finding
+            LargeMemory LedgerEntry MemoryChange MemoryChangeKind Metrics Reconcile Replay StoreStats Upkeep
+            UpkeepStep UpkeepTask ValueChange VectorIndex
         """,
         "germane.model.memory": """
-            Cause Doubt Draft GLOBAL Level LifeEvent Memory Outcome Remembered Rendition Renditions Scope Sign
-            Stage Standing Status Trust diff
+            Cause Draft GLOBAL Level LifecycleEvent LifecycleSignal LifecycleState Memory Outcome QualityFlag
+            RememberResult Rendition Renditions Scope Stage Status Trust diff
         """,
-        "germane.model.plan": "Frame FrameChoice KindsFirst Overflow Plan RollOver Section Share Style Work",
+        "germane.model.plan": """
+            Frame FrameChoice KindPriority Overflow Plan RollOver Section Share Style TaskContext
+        """,
         "germane.model.query": "Candidate Filter Order Query TimeRange",
-        "germane.model.request": "Calibration PartUse Request",
-        "germane.model.space": "Happening Member Right Role SpaceEvent SpaceInfo",
-        "germane.model.working_set": "Added AgeBasis Evicted Eviction Held Move MoveKind",
+        "germane.model.request": "PartUsage Request TokenCalibration",
+        "germane.model.space": "Member Right Role SpaceEvent SpaceEventKind SpaceInfo",
+        "germane.model.working_set": """
+            AddResult AgeBasis Evicted Eviction WorkingSetEvent WorkingSetEventKind WorkingSetItem
+        """,
         "germane.operations.conversation": "Conversation",
         "germane.operations.ledger": "Ledger",
-        "germane.operations.search": "Recalled",
+        "germane.operations.search": "RecallResult",
         "germane.operations.setup": "reembed",
         "germane.operations.stores": """
             CopyReport Removal copy_store distribute_store erase_purged index_vectors migrate_store
             reindex_store remove_agent store_agents store_status vacuum_store
         """,
         "germane.operations.working_set": "WorkingSet",
-        "germane.plans.scoped": "Profile Scoped",
+        "germane.plans.scoped": "Profile ScopedPlan",
         "germane.protocols": """
-            Checkable Clock Conversing Embedder FrameSelector Holding Learning Living Multilingual Recording
-            Scorer Sharing Store Summarizer TokenCounter Validating
+            Checkable Clock ConversationStore Embedder FeedbackStore FrameSelector LedgerStore LifecycleStore
+            MultilingualStore OutcomeStore Scorer SpaceStore Store Summarizer TokenCounter WorkingSetStore
         """,
         "germane.ranking.eviction": "Decay",
         "germane.ranking.signals": "fuse_ranks fuse_scores",

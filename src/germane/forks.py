@@ -172,7 +172,7 @@ def _file_at(location: str) -> tuple[int, int]:
 class _Fork(local):
     """What this thread holds while it forks: gates, each with whether it is clear, and awaited locks."""
 
-    held: dict[Gate, bool] | None = None
+    gates: dict[Gate, bool] | None = None
     locks: tuple[Any, ...] = ()
 
 
@@ -207,7 +207,7 @@ def _is_importing() -> bool:
 
 def _before() -> None:
     deadline = time.monotonic() + _PATIENCE
-    held = _fork.held = {}
+    held = _fork.gates = {}
     while True:
         # A module that is imported may register locks, so imports end before registering does.
         _fork.locks = _taken(deadline)
@@ -241,13 +241,13 @@ def _let_in() -> None:
 
 def _after_in_parent() -> None:
     _let_in()
-    held, _fork.held = _fork.held or {}, None
+    held, _fork.gates = _fork.gates or {}, None
     for gate in held:
         gate.release()
 
 
 def _after_in_child() -> None:
-    held, _fork.held, _fork.locks = _fork.held, None, ()
+    held, _fork.gates, _fork.locks = _fork.gates, None, ()
     if held is None:
         _GUARD._at_fork_reinit()  # type: ignore[attr-defined]  # noqa: SLF001 - As the standard library does.
     else:

@@ -26,8 +26,8 @@ __all__ = [
     "USER",
     "Kind",
     "Kinds",
-    "Piece",
     "Template",
+    "TemplatePart",
     "constraint_label",
     "subject_of",
 ]
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 @checked_fields(least=(0, inf))
-class Piece:
+class TemplatePart:
     """A part of a rendition, with fields in braces.
 
     A piece one of whose fields is empty is left out. A `fixed` piece is kept whole when the
@@ -48,10 +48,10 @@ class Piece:
     least: int = 0
 
 
-Template = tuple[Piece, ...]
+Template = tuple[TemplatePart, ...]
 
-_STANDING = Piece(" [{standing}]", fixed=True)
-_PLAIN: Template = (Piece("{content}"),)
+_ASSESSMENT = TemplatePart(" [{standing}]", fixed=True)
+_PLAIN: Template = (TemplatePart("{content}"),)
 
 
 _LABELS = {
@@ -69,7 +69,7 @@ def _anywhere(_: Memory) -> int:
 
 
 def _stops_the_agent(memory: Memory) -> bool:
-    """Whether a censor forbids rather than warns: such a one is never left out."""
+    """Whether a constraint forbids rather than warns: such a one is never left out."""
     return memory.metadata.get("action") in ("block", "absolute")
 
 
@@ -110,7 +110,7 @@ class Kind:
     micro: Template = _PLAIN
     summary: Template = _PLAIN
     full: Template = _PLAIN
-    title: Template = (Piece("{subject}"),)
+    title: Template = (TemplatePart("{subject}"),)
     lifecycle: str = "permanent"
     requires: Callable[[Memory], bool] = _never
     place: Callable[[Memory], int] = _anywhere
@@ -175,9 +175,13 @@ class Kinds:
         return Kinds({**self.by_name, **{kind.name: kind for kind in kinds}})
 
 
-_CENSOR: Template = (Piece("**{constraint}:** ", fixed=True), Piece("{content}"), Piece(" — {reason}"))
-_FACT: Template = (Piece("{about}: ", fixed=True), Piece("{content}"))
-_PROCEDURE_STEPS = Piece("\n{steps_lines}")
+_CONSTRAINT: Template = (
+    TemplatePart("**{constraint}:** ", fixed=True),
+    TemplatePart("{content}"),
+    TemplatePart(" — {reason}"),
+)
+_FACT: Template = (TemplatePart("{about}: ", fixed=True), TemplatePart("{content}"))
+_PROCEDURE_STEPS = TemplatePart("\n{steps_lines}")
 
 CHANGELOG = "changelog"
 """What one release changed."""
@@ -226,17 +230,17 @@ def subject_of(kind: Kind, content: str) -> str | None:
 BUILT_IN = Kinds().with_kinds(
     [
         Kind(name="identity", section="identity", priority=0),
-        _fact("rule", section="censors", priority=1, place=lambda _: 3),
+        _fact("rule", section="constraints", priority=1, place=lambda _: 3),
         _fact("person", section="user", priority=2, place=lambda _: 1),
         _fact("preference", section="user", priority=3),
         Kind(
-            name="censor",
-            section="censors",
+            name="constraint",
+            section="constraints",
             priority=0,
-            micro=_CENSOR,
-            summary=_CENSOR,
-            full=_CENSOR,
-            lifecycle="censor",
+            micro=_CONSTRAINT,
+            summary=_CONSTRAINT,
+            full=_CONSTRAINT,
+            lifecycle="constraint",
             requires=_stops_the_agent,
             place=_by_action,
         ),
@@ -245,13 +249,17 @@ BUILT_IN = Kinds().with_kinds(
             name="adr",
             section="decisions",
             priority=1,
-            micro=(Piece("{headline}"), Piece(" [{status}]", fixed=True), Piece(": {decision}")),
+            micro=(
+                TemplatePart("{headline}"),
+                TemplatePart(" [{status}]", fixed=True),
+                TemplatePart(": {decision}"),
+            ),
             summary=(
-                Piece("{headline}"),
-                Piece(" [{status}]", fixed=True),
-                Piece(": {decision}", least=40),
-                Piece(" — {reason}", least=35),
-                Piece(" → {consequence}"),
+                TemplatePart("{headline}"),
+                TemplatePart(" [{status}]", fixed=True),
+                TemplatePart(": {decision}", least=40),
+                TemplatePart(" — {reason}", least=35),
+                TemplatePart(" → {consequence}"),
             ),
             lifecycle="decision",
         ),
@@ -261,10 +269,10 @@ BUILT_IN = Kinds().with_kinds(
             name="procedure",
             section="procedures",
             priority=3,
-            micro=(Piece("{content}"), Piece(" ({steps})")),
-            summary=(Piece("{content}"), _PROCEDURE_STEPS),
-            full=(Piece("{content}"), _PROCEDURE_STEPS),
-            title=(Piece("{name}"),),
+            micro=(TemplatePart("{content}"), TemplatePart(" ({steps})")),
+            summary=(TemplatePart("{content}"), _PROCEDURE_STEPS),
+            full=(TemplatePart("{content}"), _PROCEDURE_STEPS),
+            title=(TemplatePart("{name}"),),
             lifecycle="procedure",
         ),
         Kind(name="module", section="facts", priority=4),
@@ -272,14 +280,19 @@ BUILT_IN = Kinds().with_kinds(
             name="decision",
             section="decisions",
             priority=5,
-            micro=(Piece("{content}"), _STANDING),
+            micro=(TemplatePart("{content}"), _ASSESSMENT),
             summary=(
-                Piece("{content}"),
-                _STANDING,
-                Piece(" — {reasons}", least=35),
-                Piece(" → {result}", least=20),
+                TemplatePart("{content}"),
+                _ASSESSMENT,
+                TemplatePart(" — {reasons}", least=35),
+                TemplatePart(" → {result}", least=20),
             ),
-            full=(Piece("{content}"), _STANDING, Piece("\nReasons: {reasons}"), Piece("\nResult: {result}")),
+            full=(
+                TemplatePart("{content}"),
+                _ASSESSMENT,
+                TemplatePart("\nReasons: {reasons}"),
+                TemplatePart("\nResult: {result}"),
+            ),
             lifecycle="decision",
         ),
         _fact("fact", section="facts", priority=5),
@@ -289,8 +302,12 @@ BUILT_IN = Kinds().with_kinds(
             name="episode",
             section="episodes",
             priority=7,
-            micro=(Piece("{title} — "), Piece("{content}")),
-            summary=(Piece("{title} — "), Piece("{content}"), Piece(" ({duration})", fixed=True)),
+            micro=(TemplatePart("{title} — "), TemplatePart("{content}")),
+            summary=(
+                TemplatePart("{title} — "),
+                TemplatePart("{content}"),
+                TemplatePart(" ({duration})", fixed=True),
+            ),
             lifecycle="episode",
         ),
         Kind(name="calibration", section="calibration", priority=7),
@@ -298,9 +315,9 @@ BUILT_IN = Kinds().with_kinds(
             name=COMMIT,
             section="history",
             priority=9,
-            micro=(Piece("{headline}"), Piece(" ({day})", fixed=True)),
-            summary=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
-            full=(Piece("{content}"), Piece(" ({day}, {author}, {short})", fixed=True)),
+            micro=(TemplatePart("{headline}"), TemplatePart(" ({day})", fixed=True)),
+            summary=(TemplatePart("{content}"), TemplatePart(" ({day}, {author}, {short})", fixed=True)),
+            full=(TemplatePart("{content}"), TemplatePart(" ({day}, {author}, {short})", fixed=True)),
         ),
         Kind(name="note", section="facts", priority=8),
     ]

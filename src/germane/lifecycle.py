@@ -15,29 +15,38 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from germane.errors import InvalidInput
-from germane.model.memory import Memory, Outcome, Sign, Stage, Standing, Status, counted, uncounted
+from germane.model.memory import (
+    LifecycleSignal,
+    LifecycleState,
+    Memory,
+    Outcome,
+    Stage,
+    Status,
+    counted,
+    uncounted,
+)
 
 __all__ = [
     "ARCHIVED_AFTER",
     "CONTRADICTED",
     "CORE_AT",
     "ESCALATES_AT",
-    "JUDGED_AT",
     "LIFECYCLES",
     "NEARLY_IDENTICAL",
+    "OUTCOMES_NEEDED",
     "RETIRES_AT",
     "SAME_SUBJECT",
     "SUMMARIZED_AFTER",
     "UNSTAGED",
     "Lifecycle",
-    "Move",
-    "Weighed",
+    "Transition",
+    "TransitionInputs",
     "carries",
     "effectiveness",
     "first_stage",
     "is_obsolete",
     "is_withdrawn",
-    "next_standing",
+    "next_state",
     "obsolete_label",
     "replaces",
     "stage_of",
@@ -57,34 +66,34 @@ SUMMARIZED_AFTER: Final = timedelta(days=30)
 """The age from which an episode isn't recent any more."""
 ARCHIVED_AFTER: Final = timedelta(days=90)
 """The age beyond which an episode is archived."""
-JUDGED_AT: Final = 5
+OUTCOMES_NEEDED: Final = 5
 """Outcomes from which a procedure is judged."""
 ESCALATES_AT: Final = 3
-"""The trigger at which a censor that warns begins to block."""
+"""The trigger at which a constraint that warns begins to block."""
 RETIRES_AT: Final = 5
-"""Triggers from which a censor is retired whose triggers were false alarms for more than a half."""
+"""Triggers from which a constraint is retired whose triggers were false alarms for more than a half."""
 
 
-class Weighed(NamedTuple):
+class TransitionInputs(NamedTuple):
     """What the condition of a move may look at: all that is counted, the sign's own count included."""
 
-    standing: Standing
+    state: LifecycleState
     age: timedelta
     warns: bool
     replaced: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Transition:
     """A row of a table: the sign, the stages that it is for, the stage that it leads to, and if what.
 
     `to` None leaves the stage as it is. The first row that fits counts. `says` words the condition.
     """
 
-    on: Sign
+    on: LifecycleSignal
     of: tuple[Stage, ...]
     to: Stage | None
-    when: Callable[[Weighed], bool] | None = None
+    when: Callable[[TransitionInputs], bool] | None = None
     says: str = ""
 
 
@@ -95,20 +104,20 @@ class Lifecycle:
     name: str
     start: Stage
     stages: tuple[Stage, ...]
-    moves: tuple[Move, ...]
+    moves: tuple[Transition, ...]
 
 
 def step(
     lifecycle: str,
-    standing: Standing,
-    sign: Sign,
+    state: LifecycleState,
+    sign: LifecycleSignal,
     *,
     memory: Memory,
     at: datetime,
-    instead_of: Sign | None = None,
-) -> Standing:
+    instead_of: LifecycleSignal | None = None,
+) -> LifecycleState:
     """How the memory stands after a sign. Raises InvalidInput where the lifecycle has no such move."""
-    after = next_standing(lifecycle, standing, sign, memory=memory, at=at, instead_of=instead_of)
+    after = next_state(lifecycle, state, sign, memory=memory, at=at, instead_of=instead_of)
     if after is None:
         known = LIFECYCLES.get(lifecycle)
         if known is None:
@@ -117,39 +126,39 @@ def step(
                 f"by {sign.value!r}. Give its kind a lifecycle: germane.Kind(..., lifecycle='fact')."
             )
         raise InvalidInput(
-            f"Memory {memory.id!r} is {standing.stage}, and a {lifecycle} has no move from there by "
-            f"{sign.value!r}. It can be moved by {', '.join(_signs_at(known, standing.stage))}."
+            f"Memory {memory.id!r} is {state.stage}, and a {lifecycle} has no move from there by "
+            f"{sign.value!r}. It can be moved by {', '.join(_signs_at(known, state.stage))}."
         )
     return after
 
 
-def next_standing(
+def next_state(
     lifecycle: str,
-    standing: Standing,
-    sign: Sign,
+    state: LifecycleState,
+    sign: LifecycleSignal,
     *,
     memory: Memory,
     at: datetime,
-    instead_of: Sign | None = None,
-) -> Standing | None:
+    instead_of: LifecycleSignal | None = None,
+) -> LifecycleState | None:
     """How the memory stands after a sign; None where the lifecycle has no such move.
 
     `instead_of` is an outcome told before that this one corrects: its count is taken back.
     """
     known = LIFECYCLES.get(lifecycle)
-    if known is None or standing.stage is None:
+    if known is None or state.stage is None:
         return None
-    now = counted(uncounted(standing, instead_of), sign, at=at)
-    weighed = Weighed(
-        standing=now,
+    now = counted(uncounted(state, instead_of), sign, at=at)
+    weighed = TransitionInputs(
+        state=now,
         age=at - max(memory.created_at, now.renewed_at or memory.created_at),
         warns=memory.metadata.get("action", "warn") not in ("block", "absolute"),
         replaced=memory.superseded_by is not None,
     )
     for move in known.moves:
-        fits = move.on is sign and standing.stage in move.of
+        fits = move.on is sign and state.stage in move.of
         if fits and (move.when is None or move.when(weighed)):
-            return replace(now, stage=move.to or standing.stage)
+            return replace(now, stage=move.to or state.stage)
     return None
 
 
@@ -222,10 +231,10 @@ def replaces(newer: Memory, older: Memory) -> bool:
     return named is not None and isinstance(number, int) and int(named[1]) == number
 
 
-def effectiveness(standing: Standing) -> float | None:
+def effectiveness(state: LifecycleState) -> float | None:
     """How well a procedure works, from 0 to 1, by Laplace's rule: (s + 1) / (s + f + 2); None untried."""
-    tried = standing.successes + standing.failures
-    return (standing.successes + 1) / (tried + 2) if tried else None
+    tried = state.successes + state.failures
+    return (state.successes + 1) / (tried + 2) if tried else None
 
 
 def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> list[str]:
@@ -233,45 +242,45 @@ def _signs_at(lifecycle: Lifecycle, stage: Stage | None) -> list[str]:
     return [repr(each) for each in found] or ["nothing"]
 
 
-def _is_core(weighed: Weighed) -> bool:
-    return weighed.standing.confirmations >= CORE_AT
+def _is_core(weighed: TransitionInputs) -> bool:
+    return weighed.state.confirmations >= CORE_AT
 
 
-def _was_confirmed(weighed: Weighed) -> bool:
-    return weighed.standing.confirmations > 0
+def _was_confirmed(weighed: TransitionInputs) -> bool:
+    return weighed.state.confirmations > 0
 
 
-def _is_replaced(weighed: Weighed) -> bool:
+def _is_replaced(weighed: TransitionInputs) -> bool:
     return weighed.replaced
 
 
 # Whole numbers, so that exactly 0.4 and exactly 0.6 lie between: (s + 1) / (n + 2) > 3/5, < 2/5.
-def _works(weighed: Weighed) -> bool:
-    tried = weighed.standing.successes + weighed.standing.failures
-    return tried >= JUDGED_AT and 5 * (weighed.standing.successes + 1) > 3 * (tried + 2)
+def _works(weighed: TransitionInputs) -> bool:
+    tried = weighed.state.successes + weighed.state.failures
+    return tried >= OUTCOMES_NEEDED and 5 * (weighed.state.successes + 1) > 3 * (tried + 2)
 
 
-def _fails(weighed: Weighed) -> bool:
-    tried = weighed.standing.successes + weighed.standing.failures
-    return tried >= JUDGED_AT and 5 * (weighed.standing.successes + 1) < 2 * (tried + 2)
+def _fails(weighed: TransitionInputs) -> bool:
+    tried = weighed.state.successes + weighed.state.failures
+    return tried >= OUTCOMES_NEEDED and 5 * (weighed.state.successes + 1) < 2 * (tried + 2)
 
 
-def _is_wrong_too_often(weighed: Weighed) -> bool:
-    standing = weighed.standing
+def _is_wrong_too_often(weighed: TransitionInputs) -> bool:
+    standing = weighed.state
     return standing.triggers >= RETIRES_AT and 2 * standing.false_alarms > standing.triggers
 
 
-def _escalates(weighed: Weighed) -> bool:
+def _escalates(weighed: TransitionInputs) -> bool:
     # A false alarm is no reason to be stricter.
-    standing = weighed.standing
+    standing = weighed.state
     return weighed.warns and standing.triggers - standing.false_alarms >= ESCALATES_AT
 
 
-def _is_old(weighed: Weighed) -> bool:
+def _is_old(weighed: TransitionInputs) -> bool:
     return weighed.age > ARCHIVED_AFTER
 
 
-def _is_not_recent(weighed: Weighed) -> bool:
+def _is_not_recent(weighed: TransitionInputs) -> bool:
     return weighed.age >= SUMMARIZED_AFTER
 
 
@@ -279,38 +288,42 @@ _KNOWN = (Stage.NEW, Stage.CONFIRMED, Stage.CORE)
 _CORE_SAYS = f"at {CORE_AT} confirmations or more"
 _OUT_SAYS = f"false alarms are more than half of {RETIRES_AT} triggers or more"
 _HARDENS_SAYS = f"it warns, and was triggered {ESCALATES_AT} times without false alarm"
-_WORKS_SAYS = f"above 0.6 after {JUDGED_AT} outcomes or more"
-_FAILS_SAYS = f"below 0.4 after {JUDGED_AT} outcomes or more"
+_WORKS_SAYS = f"above 0.6 after {OUTCOMES_NEEDED} outcomes or more"
+_FAILS_SAYS = f"below 0.4 after {OUTCOMES_NEEDED} outcomes or more"
 
 FACT: Final = Lifecycle(
     name="fact",
     start=Stage.NEW,
     stages=(Stage.NEW, Stage.CONFIRMED, Stage.CORE, Stage.SUPERSEDED, Stage.INACTIVE),
     moves=(
-        Move(on=Sign.CONFIRM, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
-        Move(on=Sign.CONFIRM, of=_KNOWN[:2], to=Stage.CONFIRMED),
-        Move(on=Sign.CONFIRM, of=(Stage.CORE,), to=None),
-        Move(on=Sign.PROMOTE, of=_KNOWN, to=Stage.CORE),
-        Move(on=Sign.CONTRADICT, of=_KNOWN, to=None, says=f"confidence falls by {CONTRADICTED}"),
-        Move(on=Sign.SUPERSEDE, of=(*_KNOWN, Stage.INACTIVE), to=Stage.SUPERSEDED),
-        Move(on=Sign.SETTLE, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
-        Move(on=Sign.RETIRE, of=(*_KNOWN, Stage.SUPERSEDED), to=Stage.INACTIVE),
-        Move(
-            on=Sign.RESTORE,
+        Transition(on=LifecycleSignal.CONFIRM, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
+        Transition(on=LifecycleSignal.CONFIRM, of=_KNOWN[:2], to=Stage.CONFIRMED),
+        Transition(on=LifecycleSignal.CONFIRM, of=(Stage.CORE,), to=None),
+        Transition(on=LifecycleSignal.PROMOTE, of=_KNOWN, to=Stage.CORE),
+        Transition(
+            on=LifecycleSignal.CONTRADICT, of=_KNOWN, to=None, says=f"confidence falls by {CONTRADICTED}"
+        ),
+        Transition(on=LifecycleSignal.SUPERSEDE, of=(*_KNOWN, Stage.INACTIVE), to=Stage.SUPERSEDED),
+        Transition(on=LifecycleSignal.SETTLE, of=_KNOWN[:2], to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
+        Transition(on=LifecycleSignal.RETIRE, of=(*_KNOWN, Stage.SUPERSEDED), to=Stage.INACTIVE),
+        Transition(
+            on=LifecycleSignal.RESTORE,
             of=(Stage.INACTIVE,),
             to=Stage.SUPERSEDED,
             when=_is_replaced,
             says="a newer one replaces it",
         ),
-        Move(on=Sign.RESTORE, of=(Stage.INACTIVE,), to=Stage.CORE, when=_is_core, says=_CORE_SAYS),
-        Move(
-            on=Sign.RESTORE,
+        Transition(
+            on=LifecycleSignal.RESTORE, of=(Stage.INACTIVE,), to=Stage.CORE, when=_is_core, says=_CORE_SAYS
+        ),
+        Transition(
+            on=LifecycleSignal.RESTORE,
             of=(Stage.INACTIVE,),
             to=Stage.CONFIRMED,
             when=_was_confirmed,
             says="it was confirmed before",
         ),
-        Move(on=Sign.RESTORE, of=(Stage.INACTIVE,), to=Stage.NEW),
+        Transition(on=LifecycleSignal.RESTORE, of=(Stage.INACTIVE,), to=Stage.NEW),
     ),
 )
 
@@ -319,33 +332,33 @@ EPISODE: Final = Lifecycle(
     start=Stage.ACTIVE,
     stages=(Stage.ACTIVE, Stage.SUMMARIZED, Stage.ARCHIVED),
     moves=(
-        Move(
-            on=Sign.AGE,
+        Transition(
+            on=LifecycleSignal.AGE,
             of=(Stage.ACTIVE, Stage.SUMMARIZED),
             to=Stage.ARCHIVED,
             when=_is_old,
             says=f"older than {ARCHIVED_AFTER.days} days",
         ),
-        Move(
-            on=Sign.AGE,
+        Transition(
+            on=LifecycleSignal.AGE,
             of=(Stage.ACTIVE,),
             to=Stage.SUMMARIZED,
             when=_is_not_recent,
             says=f"{SUMMARIZED_AFTER.days} days old",
         ),
-        Move(on=Sign.RETIRE, of=(Stage.ACTIVE, Stage.SUMMARIZED), to=Stage.ARCHIVED),
-        Move(on=Sign.RESTORE, of=(Stage.ARCHIVED,), to=Stage.ACTIVE),
+        Transition(on=LifecycleSignal.RETIRE, of=(Stage.ACTIVE, Stage.SUMMARIZED), to=Stage.ARCHIVED),
+        Transition(on=LifecycleSignal.RESTORE, of=(Stage.ARCHIVED,), to=Stage.ACTIVE),
     ),
 )
 
 _IN_USE = (Stage.ACTIVE, Stage.EFFECTIVE, Stage.INEFFECTIVE)
 
 
-def _judged(sign: Sign, of: tuple[Stage, ...]) -> tuple[Move, ...]:
+def _outcome_moves(sign: LifecycleSignal, of: tuple[Stage, ...]) -> tuple[Transition, ...]:
     return (
-        Move(on=sign, of=of, to=Stage.EFFECTIVE, when=_works, says=_WORKS_SAYS),
-        Move(on=sign, of=of, to=Stage.INEFFECTIVE, when=_fails, says=_FAILS_SAYS),
-        Move(on=sign, of=of, to=Stage.ACTIVE),
+        Transition(on=sign, of=of, to=Stage.EFFECTIVE, when=_works, says=_WORKS_SAYS),
+        Transition(on=sign, of=of, to=Stage.INEFFECTIVE, when=_fails, says=_FAILS_SAYS),
+        Transition(on=sign, of=of, to=Stage.ACTIVE),
     )
 
 
@@ -354,41 +367,41 @@ PROCEDURE: Final = Lifecycle(
     start=Stage.ACTIVE,
     stages=(*_IN_USE, Stage.RETIRED),
     moves=(
-        *_judged(Sign.SUCCEED, _IN_USE),
-        *_judged(Sign.FAIL, _IN_USE),
-        *_judged(Sign.SETTLE, _IN_USE),
-        *_judged(Sign.RESTORE, (Stage.RETIRED,)),
-        Move(on=Sign.RETIRE, of=_IN_USE, to=Stage.RETIRED),
+        *_outcome_moves(LifecycleSignal.SUCCEED, _IN_USE),
+        *_outcome_moves(LifecycleSignal.FAIL, _IN_USE),
+        *_outcome_moves(LifecycleSignal.SETTLE, _IN_USE),
+        *_outcome_moves(LifecycleSignal.RESTORE, (Stage.RETIRED,)),
+        Transition(on=LifecycleSignal.RETIRE, of=_IN_USE, to=Stage.RETIRED),
     ),
 )
 
 _WATCHING = (Stage.CREATED, Stage.ACTIVE)
-_STANDING = (*_WATCHING, Stage.ESCALATED)
+_STATE_PARTS = (*_WATCHING, Stage.ESCALATED)
 
 
 _RETIRES = tuple(
-    Move(on=sign, of=_STANDING, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS)
-    for sign in (Sign.TRIGGER, Sign.FALSE_ALARM, Sign.SETTLE)
+    Transition(on=sign, of=_STATE_PARTS, to=Stage.RETIRED, when=_is_wrong_too_often, says=_OUT_SAYS)
+    for sign in (LifecycleSignal.TRIGGER, LifecycleSignal.FALSE_ALARM, LifecycleSignal.SETTLE)
 )
 # A false alarm lets nothing escalate.
 _HARDENS = tuple(
-    Move(on=sign, of=_WATCHING, to=Stage.ESCALATED, when=_escalates, says=_HARDENS_SAYS)
-    for sign in (Sign.TRIGGER, Sign.SETTLE)
+    Transition(on=sign, of=_WATCHING, to=Stage.ESCALATED, when=_escalates, says=_HARDENS_SAYS)
+    for sign in (LifecycleSignal.TRIGGER, LifecycleSignal.SETTLE)
 )
 
-CENSOR: Final = Lifecycle(
-    name="censor",
+CONSTRAINT: Final = Lifecycle(
+    name="constraint",
     start=Stage.CREATED,
-    stages=(*_STANDING, Stage.RETIRED),
+    stages=(*_STATE_PARTS, Stage.RETIRED),
     moves=(
         *_RETIRES,
         *_HARDENS,
-        Move(on=Sign.TRIGGER, of=_WATCHING, to=Stage.ACTIVE),
-        Move(on=Sign.TRIGGER, of=(Stage.ESCALATED,), to=None),
-        Move(on=Sign.FALSE_ALARM, of=_WATCHING, to=Stage.ACTIVE),
-        Move(on=Sign.FALSE_ALARM, of=(Stage.ESCALATED,), to=None),
-        Move(on=Sign.RETIRE, of=_STANDING, to=Stage.RETIRED),
-        Move(on=Sign.RESTORE, of=(Stage.RETIRED,), to=Stage.CREATED),
+        Transition(on=LifecycleSignal.TRIGGER, of=_WATCHING, to=Stage.ACTIVE),
+        Transition(on=LifecycleSignal.TRIGGER, of=(Stage.ESCALATED,), to=None),
+        Transition(on=LifecycleSignal.FALSE_ALARM, of=_WATCHING, to=Stage.ACTIVE),
+        Transition(on=LifecycleSignal.FALSE_ALARM, of=(Stage.ESCALATED,), to=None),
+        Transition(on=LifecycleSignal.RETIRE, of=_STATE_PARTS, to=Stage.RETIRED),
+        Transition(on=LifecycleSignal.RESTORE, of=(Stage.RETIRED,), to=Stage.CREATED),
     ),
 )
 
@@ -399,13 +412,13 @@ DECISION: Final = Lifecycle(
     start=Stage.RECORDED,
     stages=_ANY_DECISION,
     moves=(
-        Move(on=Sign.AWAIT, of=_ANY_DECISION, to=Stage.PENDING),
-        Move(on=Sign.REVIEW, of=_ANY_DECISION, to=Stage.REVIEWED),
+        Transition(on=LifecycleSignal.AWAIT, of=_ANY_DECISION, to=Stage.PENDING),
+        Transition(on=LifecycleSignal.REVIEW, of=_ANY_DECISION, to=Stage.REVIEWED),
     ),
 )
 
 LIFECYCLES: Mapping[str, Lifecycle] = MappingProxyType(
-    {each.name: each for each in (FACT, EPISODE, PROCEDURE, CENSOR, DECISION)}
+    {each.name: each for each in (FACT, EPISODE, PROCEDURE, CONSTRAINT, DECISION)}
 )
 """The lifecycles that have stages, by name."""
 

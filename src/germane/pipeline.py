@@ -18,26 +18,26 @@ from typing import Any
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
-from germane.model.context import Context, Note, Question, Ranked, Reason, Trace, short_id
+from germane.model.context import Context, Question, Ranked, Reason, Trace, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory
-from germane.model.plan import FrameChoice, KindsFirst, Plan, RollOver, Section, Work
-from germane.model.query import Candidate, Found, Order, Query, Slate, TimeRange
+from germane.model.plan import FrameChoice, KindPriority, Plan, RollOver, Section, TaskContext
+from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
 from germane.packing.fit import fit
 from germane.packing.layout import blocks_of, entries_of, items_of, lines_of, uses_of
 from germane.packing.lines import ContentCosts, Costs, RememberedLines, RenditionCosts
 from germane.packing.render import written_lines
-from germane.packing.sections import Choice, Fitted, LeftOut
+from germane.packing.sections import Choice, ExcludedCandidates, Fitted
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.by_kind import by_kind, in_precedence, kinds_first_notes
 from germane.ranking.by_relevance import Scoring, by_relevance
 from germane.ranking.learning import learned_note
 from germane.ranking.relevance import LOW_CONFIDENCE, Gated, rank
 from germane.ranking.scores import Boosts
-from germane.ranking.similarity import RECENCY, emptiness_of, in_order, memories_of, of_each
+from germane.ranking.similarity import RECENCY, empty_reason_of, in_order, memories_of, of_each
 from germane.tokens import spendable
 
-__all__ = ["Request", "assemble", "large_notes", "notes_of_kinds", "pack", "text_left_out"]
+__all__ = ["AssembleRequest", "assemble", "large_notes", "notes_of_kinds", "pack", "text_left_out"]
 
 _SHORTEST = 5
 """Tokens that hardly any memory's line stays below."""
@@ -45,7 +45,7 @@ _MEMORY: Callable[[Candidate], Memory] = attrgetter("memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class AssembleRequest:
     """What one assembly was asked for.
 
     `gated` has the gate judge what has to do with the question; `gate` is what the caller said of it, if
@@ -69,17 +69,17 @@ class Request:
     gated: bool = False
     gate: bool | None = None
     weights: Weights | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     domain: tuple[str, ...] = ()
     usefulness: Mapping[str, float] = field(default_factory=dict)
     associated: Mapping[str, float] = field(default_factory=dict)
     left_out: Mapping[str, Reason] = field(default_factory=dict)
     frame: FrameChoice | None = None
-    work: Work = field(default_factory=Work)
+    work: TaskContext = field(default_factory=TaskContext)
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
 
 
-def assemble(request: Request, found: Found) -> Context:
+def assemble(request: AssembleRequest, found: SearchResult) -> Context:
     """The context for a request from what the store found.
 
     `found` holds one slice per section that shows memories, in the plan's order. Raises
@@ -91,11 +91,15 @@ def assemble(request: Request, found: Found) -> Context:
     return pack(request, found, _rank(request, found, required), required)
 
 
-def pack(request: Request, found: Found, sections: Sequence[Gated], required: frozenset[str]) -> Context:
+def pack(
+    request: AssembleRequest, found: SearchResult, sections: Sequence[Gated], required: frozenset[str]
+) -> Context:
     """The context of what was ranked, per section of the plan. Raises BudgetTooSmall."""
     limit = spendable(request.budget, request.counter)
     if _might_all_fit(request, found, sections, limit):
-        everything = [Gated(kept=(*gated.kept, *gated.dropped), unsure=gated.unsure) for gated in sections]
+        everything = [
+            Gated(passed=(*gated.passed, *gated.dropped), unsure=gated.unsure) for gated in sections
+        ]
         out = frozenset(one.memory.ref for gated in sections for one in gated.dropped)
         context, whole = _packed(request, found, everything, required, limit=limit, late=out)
         if whole:
@@ -104,8 +108,8 @@ def pack(request: Request, found: Found, sections: Sequence[Gated], required: fr
 
 
 def _packed(
-    request: Request,
-    found: Found,
+    request: AssembleRequest,
+    found: SearchResult,
     sections: Sequence[Gated],
     required: frozenset[str],
     *,
@@ -115,7 +119,7 @@ def _packed(
     """The context, and whether every candidate stands in it at full length; those in `late` come last."""
     last = set(late)
     parted = [
-        _parted(request, section, gated, required, last)
+        _split_section(request, section, gated, required, last)
         for section, gated in zip(request.plan.sections, sections, strict=True)
     ]
     ranked = [kept for kept, _ in parted]
@@ -133,7 +137,7 @@ def _packed(
             _notes(request, found, fitted, limit=limit, unsure=any(each.unsure for each in sections))
             + notes_of_kinds(request.plan, fitted, ranked, work=request.work, now=request.now)
         ),
-        emptiness=None if any(block.shown for block in fitted.blocks) else emptiness_of(found, ranked),
+        empty_reason=None if any(block.shown for block in fitted.blocks) else empty_reason_of(found, ranked),
         weights={} if request.weights is None else request.weights.values,
         frame=None if request.frame is None else request.frame.frame.name,
         frame_confidence=None if request.frame is None else request.frame.confidence,
@@ -142,7 +146,7 @@ def _packed(
     return context, fitted.shows_all
 
 
-def _required(request: Request, found: Found) -> frozenset[str]:
+def _required(request: AssembleRequest, found: SearchResult) -> frozenset[str]:
     """The ids of what has to stand in the context: by its section, by its kind, or because it is pinned."""
     # Few kinds have any that must stand, and most candidates are of another.
     strict = {kind.name: kind.requires for kind in request.kinds if kind.strict}
@@ -152,7 +156,9 @@ def _required(request: Request, found: Found) -> frozenset[str]:
     return frozenset(
         memory.ref
         for section, candidates in _gathered(request.plan, found)
-        for memory in (candidates.memories if isinstance(candidates, Slate) else map(_MEMORY, candidates))
+        for memory in (
+            candidates.memories if isinstance(candidates, CandidateTable) else map(_MEMORY, candidates)
+        )
         if section.required
         or memory.kind in section.required_kinds
         or memory.ref in request.pinned
@@ -160,14 +166,14 @@ def _required(request: Request, found: Found) -> frozenset[str]:
     )
 
 
-def _gathered(plan: Plan, found: Found) -> Iterator[tuple[Section, Sequence[Candidate]]]:
+def _gathered(plan: Plan, found: SearchResult) -> Iterator[tuple[Section, Sequence[Candidate]]]:
     """Each section with what was found for it; a section of text alone has nothing."""
     slices = iter(found.slices)
     for section in plan.sections:
         yield section, next(slices) if section.gathers else ()
 
 
-def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gated]:
+def _rank(request: AssembleRequest, found: SearchResult, required: frozenset[str]) -> list[Gated]:
     """The candidates of each section in rank order, and those that have nothing to do with the question.
 
     All that relevance found is ranked together, so that scores compare across sections; what a section shows
@@ -202,15 +208,15 @@ def _rank(request: Request, found: Found, required: frozenset[str]) -> list[Gate
         gated
         if section.order is None
         else Gated(
-            kept=tuple(_always_shown(request, found, section, candidates, order=section.order, gated=gated))
+            passed=tuple(_always_shown(request, found, section, candidates, order=section.order, gated=gated))
         )
         for (section, candidates), gated in zip(gathered, ranked, strict=True)
     ]
 
 
 def _by_relevance(
-    request: Request,
-    found: Found,
+    request: AssembleRequest,
+    found: SearchResult,
     parts: Sequence[Sequence[Candidate]],
     scoring: Scoring,
     required: frozenset[str],
@@ -229,15 +235,15 @@ def _by_relevance(
         return ranked
     others = [part if later else () for later, part in zip(last, parts, strict=True)]
     apart = by_relevance(others, scoring, exempt=required, **asked)
-    if any(gated.kept for gated, section in zip(ranked, sections, strict=True) if section.order is None):
+    if any(gated.passed for gated, section in zip(ranked, sections, strict=True) if section.order is None):
         apart = [
-            Gated(kept=(), dropped=(*gated.kept, *gated.dropped)) if gated.unsure else gated
+            Gated(passed=(), dropped=(*gated.passed, *gated.dropped)) if gated.unsure else gated
             for gated in apart
         ]
     return [two if later else one for later, one, two in zip(last, ranked, apart, strict=True)]
 
 
-def _rank_by_kind(request: Request, found: Found, how: KindsFirst) -> list[Gated]:
+def _rank_by_kind(request: AssembleRequest, found: SearchResult, how: KindPriority) -> list[Gated]:
     """The same for a plan whose kinds come first; having little to do with the task drops nothing."""
     return by_kind(
         [candidates for _, candidates in _gathered(request.plan, found)],
@@ -252,10 +258,10 @@ def _rank_by_kind(request: Request, found: Found, how: KindsFirst) -> list[Gated
     )
 
 
-def _boosts(request: Request) -> Boosts | None:
+def _boosts(request: AssembleRequest) -> Boosts | None:
     """What multiplies into scores, where the plan wants it or scores by priorities."""
     plan = request.plan
-    if not plan.boosts and plan.fusion not in ("newton", "newton_v1"):
+    if not plan.boosts and plan.fusion not in ("weighted_sum", "weighted_sum_v1"):
         return None
     priorities = {
         kind: min(section.priority, 1.0)
@@ -267,8 +273,8 @@ def _boosts(request: Request) -> Boosts | None:
 
 
 def _always_shown(
-    request: Request,
-    found: Found,
+    request: AssembleRequest,
+    found: SearchResult,
     section: Section,
     candidates: Sequence[Candidate],
     *,
@@ -296,11 +302,13 @@ def _always_shown(
         best = sorted(shown, key=lambda one: -scores[one.memory.ref])
         stay = {one.memory.ref for one in best[: section.items]}
         shown = [*(one for one in shown if one.memory.ref in stay), *best[section.items :]]
-    matching = {} if gated.unsure else {one.memory.ref: one for one in gated.kept}
+    matching = {} if gated.unsure else {one.memory.ref: one for one in gated.passed}
     return [matching.get(one.memory.ref) or Ranked(candidate=one, score=0.0) for one in shown]
 
 
-def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], limit: int) -> bool:
+def _might_all_fit(
+    request: AssembleRequest, found: SearchResult, sections: Sequence[Gated], limit: int
+) -> bool:
     """Whether a gate dropped some of so few memories that all of them may fit whole, and none would compete.
 
     All current memories have to be gathered for it. A gate that the caller asked for drops all the same.
@@ -314,26 +322,26 @@ def _might_all_fit(request: Request, found: Found, sections: Sequence[Gated], li
     memories = {
         memory.ref: memory.renditions.full.tokens
         for gated in sections
-        for part in (gated.kept, gated.dropped)
+        for part in (gated.passed, gated.dropped)
         for memory in memories_of(part)
     }
     return len(memories) >= found.admitted and sum(memories.values()) <= limit
 
 
-def _parted(
-    request: Request, section: Section, gated: Gated, required: frozenset[str], late: set[str]
-) -> tuple[Sequence[Ranked], Sequence[LeftOut]]:
+def _split_section(
+    request: AssembleRequest, section: Section, gated: Gated, required: frozenset[str], late: set[str]
+) -> tuple[Sequence[Ranked], Sequence[ExcludedCandidates]]:
     """What of a section may stand in the context, and what may not, each with its reason.
 
     What is left out, and what a subject has too many of, only leaves a section that relevance fills. Where
     left-over tokens go to the best, the latter come late instead.
     """
-    kept, dropped = gated.kept, [LeftOut(gated.dropped, Reason.NOT_RELEVANT)]
+    kept, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
         return kept, dropped
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
-        dropped += [LeftOut((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
+        dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
         kept = tuple(one for one in kept if one.memory.ref not in out)
     if section.alike is not None:
         fewer, over = of_each(kept, alike=section.alike, most=section.each, exempt=required)
@@ -341,12 +349,12 @@ def _parted(
             late.update(one.memory.ref for one in over)
         else:
             kept = fewer
-            dropped.append(LeftOut(over, Reason.ALIKE))
+            dropped.append(ExcludedCandidates(over, Reason.ALIKE))
     return kept, dropped
 
 
 def _fit_to(
-    request: Request,
+    request: AssembleRequest,
     ranked: Sequence[Sequence[Ranked]],
     required: frozenset[str],
     limit: int,
@@ -373,7 +381,7 @@ def _fit_to(
                 heading_cost=costs.heading,
                 text_cost=costs.text,
                 at_least=costs.at_least,
-                ladder_of=costs.ladder,
+                line_cache_of=costs.line_cache,
                 precedence=None if how is None else lambda several: in_precedence(several, how),
                 excerpt_of=costs.excerpt,
                 whole=whole,
@@ -399,12 +407,14 @@ def _costs_of(plan: Plan) -> type[Costs]:
     return RenditionCosts if plan.counts_renditions else Costs
 
 
-def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure: bool) -> list[Note]:
+def _notes(
+    request: AssembleRequest, found: SearchResult, fitted: Fitted, *, limit: int, unsure: bool
+) -> list[TraceNote]:
     """What a reader of the trace should know about how this context came to be."""
     notes = list(request.notes)
     if limit < request.budget:
         notes.append(
-            Note(
+            TraceNote(
                 code="margin",
                 text=f"The counter {request.counter.name} is exact to {request.counter.margin:.0%}, "
                 f"so {request.budget - limit} of {request.budget} tokens are kept as a margin.",
@@ -418,7 +428,7 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
         notes.append(learned_note(request.weights))
     if fitted.lent:
         notes.append(
-            Note(
+            TraceNote(
                 code="lent",
                 text=f"Required memories needed {fitted.lent} tokens beyond their sections' shares.",
             )
@@ -435,13 +445,13 @@ def _notes(request: Request, found: Found, fitted: Fitted, *, limit: int, unsure
             else "only memories of that time were gathered"
         )
         named = f"The question names a time, {request.question.when}"
-        notes.append(Note(code="when", text=f"{named}; {treated}."))
+        notes.append(TraceNote(code="when", text=f"{named}; {treated}."))
     return notes
 
 
-def text_left_out(section: str) -> Note:
+def text_left_out(section: str) -> TraceNote:
     """The note that a section's own text isn't in the context."""
-    return Note(
+    return TraceNote(
         code="text_left_out", text=f"The text of section {section!r} was left out: too few tokens were left."
     )
 
@@ -449,7 +459,7 @@ def text_left_out(section: str) -> Note:
 # What a reader of a trace should know of memories that are old, moved by outcomes, or too long.
 
 _NAMED = 5
-_CONTENT_COUNTED = Note(
+_CONTENT_COUNTED = TraceNote(
     code="content_counted",
     text="Only the content of memories was counted, and neither headings nor what parts them: the text as "
     "it stands may be longer than the budget.",
@@ -457,8 +467,8 @@ _CONTENT_COUNTED = Note(
 
 
 def notes_of_kinds(
-    plan: Plan, fitted: Fitted, ranked: Sequence[Sequence[Ranked]], *, work: Work, now: datetime
-) -> list[Note]:
+    plan: Plan, fitted: Fitted, ranked: Sequence[Sequence[Ranked]], *, work: TaskContext, now: datetime
+) -> list[TraceNote]:
     """Of a plan that ranks by kind: what may be out of date, what is too long, and how it was counted."""
     if plan.kinds_first is None:
         return []
@@ -468,22 +478,22 @@ def notes_of_kinds(
     return notes
 
 
-def large_notes(fitted: Fitted) -> Iterator[Note]:
+def large_notes(fitted: Fitted) -> Iterator[TraceNote]:
     """A note for each section with memories that are longer than all that the section was given."""
     for block in fitted.blocks:
         given = block.share + block.flowed
         large = [one for one in block.choices if one.memory.renditions.full.tokens > given > 0]
         if large:
-            told = "; ".join(_told(one) for one in large[:_NAMED])
+            told = "; ".join(_choice_line(one) for one in large[:_NAMED])
             more = f"; and {len(large) - _NAMED} more" if len(large) > _NAMED else ""
-            yield Note(
+            yield TraceNote(
                 code="large",
                 text=f"Longer than the {given:,} tokens of section {block.section.name!r}: {told}{more}. "
                 "Revise them to say it shorter, or split them.",
             )
 
 
-def _told(choice: Choice) -> str:
+def _choice_line(choice: Choice) -> str:
     memory = choice.memory
     shown = "left out" if choice.line is None else f"shown at level {choice.line.level}"
     return f"{short_id(memory.ref)} ({memory.kind}, {memory.renditions.full.tokens:,} tokens, {shown})"

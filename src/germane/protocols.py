@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from germane.model.query import Candidate, Filter, Found, Order, Query
+from germane.model.query import Candidate, Filter, Order, Query, SearchResult
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
     from germane.model.change import Applied, Change
     from germane.model.conversation import ConversationChange, ConversationInfo, GroupScores, Message
-    from germane.model.learning import Evidence, Example, LearningState
-    from germane.model.ledger import Alteration, Assembly, Finding, StoreStats
-    from germane.model.memory import LifeEvent, Memory, Standing
+    from germane.model.learning import Example, LearningStatus, OutcomeHistory
+    from germane.model.ledger import Assembly, Finding, MemoryChange, StoreStats
+    from germane.model.memory import LifecycleEvent, LifecycleState, Memory
     from germane.model.plan import Frame
     from germane.model.space import SpaceAct, SpaceEvent, SpaceInfo
-    from germane.model.working_set import Features, HeldChange, HeldSet, Move
+    from germane.model.working_set import Features, HeldChange, StoredWorkingSet, WorkingSetEvent
 
 __all__ = [
     "Checkable",
     "Clock",
-    "Conversing",
+    "ConversationStore",
     "Embedder",
+    "FeedbackStore",
     "FrameSelector",
-    "Holding",
-    "Learning",
-    "Living",
-    "Multilingual",
-    "Recording",
+    "LedgerStore",
+    "LifecycleStore",
+    "MultilingualStore",
+    "OutcomeStore",
     "Scorer",
-    "Sharing",
+    "SpaceStore",
     "Store",
     "Summarizer",
     "TokenCounter",
-    "Validating",
+    "WorkingSetStore",
 ]
 
 
@@ -117,7 +117,7 @@ class Store(Protocol):
         """The memories that pass the filter, in order; `after` is the last id of the page before."""
         ...
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         """The candidates for a query, from one snapshot of the store."""
         ...
 
@@ -140,7 +140,7 @@ class Checkable(Protocol):
 
 
 @runtime_checkable
-class Multilingual(Protocol):
+class MultilingualStore(Protocol):
     """What only some stores can do: index the words of each agent in a language of its own."""
 
     def settle_language(self, agent: str, language: str | None) -> str:
@@ -152,14 +152,14 @@ class Multilingual(Protocol):
 
 
 @runtime_checkable
-class Learning(Protocol):
+class FeedbackStore(Protocol):
     """What only some stores can do: keep what was used, for an agent that wants to learn from it.
 
     Such a store keeps an example of each `Judge` that names parts, while the agent learns. It keeps
     a bounded number for each agent, and the oldest leave; a purged memory takes its own with it.
     """
 
-    def settle_learning(self, agent: str, on: bool | None) -> LearningState:
+    def settle_learning(self, agent: str, on: bool | None) -> LearningStatus:
         """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
         ...
 
@@ -170,39 +170,39 @@ class Learning(Protocol):
         """
         ...
 
-    def unlearn(self, agent: str) -> int:
+    def reset_learning(self, agent: str) -> int:
         """Remove all examples of an agent, and return how many there were; uses stay counted."""
         ...
 
 
 @runtime_checkable
-class Validating(Protocol):
+class OutcomeStore(Protocol):
     """What only some stores can do: keep how work turned out with what contexts showed.
 
     Such a store applies `Attest`. It keeps a bounded number for each agent, and the oldest leave; a
     purged memory takes its own with it.
     """
 
-    def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
+    def outcome_history(self, agent: str, *, known: int | None = None) -> OutcomeHistory | None:
         """What is attested, by context and then by memory; None while its stamp is still `known`."""
         ...
 
 
 @runtime_checkable
-class Living(Protocol):
+class LifecycleStore(Protocol):
     """What only some stores can do: keep how memories stand in their lives, and the log of what moved them.
 
     Such a store applies `Live`, `Merge` and `Reword`, asks the rules of `germane.lifecycle` inside the
     transaction, and writes an event for each in the same. A purged memory takes its own with it.
     """
 
-    def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
+    def lifecycle_states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
         """How memories stand, in the order asked; None where there is no memory of that id."""
         ...
 
     def life_events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
-    ) -> tuple[LifeEvent, ...]:
+    ) -> tuple[LifecycleEvent, ...]:
         """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
 
         Raises NotFound when the agent has no such memory.
@@ -211,7 +211,7 @@ class Living(Protocol):
 
 
 @runtime_checkable
-class Recording(Protocol):
+class LedgerStore(Protocol):
     """What only some stores can do: keep a ledger of assemblies, and look back at what the store was then.
 
     It keeps a bounded number for each agent, and the oldest leave. It keeps no text of a memory; a purged
@@ -240,7 +240,7 @@ class Recording(Protocol):
         """How far the agent's memories have come."""
         ...
 
-    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[Alteration, ...]:
+    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
         """What happened since a point to memories that were there then, and which were added."""
         ...
 
@@ -253,7 +253,7 @@ class Recording(Protocol):
 
 
 @runtime_checkable
-class Holding(Protocol):
+class WorkingSetStore(Protocol):
     """What only some stores can do: keep working sets, by owner and by name, with a log of their moves.
 
     Each method takes the name of the tenant that owns set and memories. A memory that is forgotten or
@@ -263,16 +263,16 @@ class Holding(Protocol):
 
     def hold(
         self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
-    ) -> tuple[Move, ...] | None:
+    ) -> tuple[WorkingSetEvent, ...] | None:
         """Apply all changes to a set in one transaction, in order, or none of them; returns the moves.
 
         With `seen`, only if the set's latest move has that number; else nothing is done, and None
         returned: somebody moved it since, so whoever decides has to look again. `by` is who does it,
-        the owner unless named. Raises NotFound, NotHeld or InvalidInput.
+        the owner unless named. Raises NotFound, NotInWorkingSet or InvalidInput.
         """
         ...
 
-    def held(self, owner: str, name: str) -> HeldSet:
+    def stored_working_set(self, owner: str, name: str) -> StoredWorkingSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
         ...
 
@@ -280,7 +280,7 @@ class Holding(Protocol):
         """The names of the sets of an owner that anything was ever done to, in order."""
         ...
 
-    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
         """What became of the owner's sets after the move numbered `since`, in order, at most `limit`.
 
         Touches may be left out that are older than the latest 10,000 moves.
@@ -297,7 +297,7 @@ class Holding(Protocol):
 
 
 @runtime_checkable
-class Conversing(Protocol):
+class ConversationStore(Protocol):
     """What only some stores can do: keep the log of conversations, each of one agent and one session."""
 
     def converse(
@@ -331,7 +331,7 @@ class Conversing(Protocol):
 
 
 @runtime_checkable
-class Sharing(Protocol):
+class SpaceStore(Protocol):
     """What only some stores can do: keep spaces, memories that agents share by being members.
 
     The rules are those of `germane.spaces`; the store asks them inside the transaction that they are
@@ -372,7 +372,7 @@ class Sharing(Protocol):
         """
         ...
 
-    def happened(self, space: str) -> int:
+    def latest_event(self, space: str) -> int:
         """The number of a space's latest event; cheap enough to ask for many times a second."""
         ...
 

@@ -26,7 +26,6 @@ from germane.model.space import (
     Demote,
     Disband,
     FailOver,
-    Happening,
     Join,
     Leave,
     Member,
@@ -34,6 +33,7 @@ from germane.model.space import (
     Right,
     Role,
     SpaceAct,
+    SpaceEventKind,
     SpaceInfo,
 )
 from germane.model.text import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
@@ -48,7 +48,7 @@ class Decided:
     """What an act comes to: the space as it is afterwards, None when it ended, and what happened to whom."""
 
     space: SpaceInfo | None
-    events: tuple[tuple[Happening, str], ...]
+    events: tuple[tuple[SpaceEventKind, str], ...]
 
 
 def admit(space: SpaceInfo, agent: str, right: Right) -> Member:
@@ -91,7 +91,7 @@ def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
     made = SpaceInfo(
         name=checked_name(name), created_at=act.at, admits=act.admits, members=(first,), joined=1
     )
-    return Decided(space=made, events=((Happening.CREATE, act.by),))
+    return Decided(space=made, events=((SpaceEventKind.CREATE, act.by),))
 
 
 def _moved(space: SpaceInfo, act: Join | Leave | Promote | Demote | FailOver) -> Decided:
@@ -126,7 +126,7 @@ def _join(space: SpaceInfo, act: Join) -> Decided:
     joins = Member(agent=act.agent, rights=act.rights, role=act.role, joined_at=act.at, order=order)
     return Decided(
         space=space.evolve(members=(*space.members, joins), joined=order),
-        events=((Happening.JOIN, act.agent),),
+        events=((SpaceEventKind.JOIN, act.agent),),
     )
 
 
@@ -135,7 +135,7 @@ def _leave(space: SpaceInfo, act: Leave) -> Decided:
         _lead(space, act.by, f"put {act.agent!r} out")
     leaves = _member(space, act.agent)
     left = space.evolve(members=tuple(one for one in space.members if one is not leaves))
-    return _replaced(left, leaves, (Happening.LEAVE, act.agent), wanted="leave")
+    return _replaced(left, leaves, (SpaceEventKind.LEAVE, act.agent), wanted="leave")
 
 
 def _promote(space: SpaceInfo, act: Promote) -> Decided:
@@ -146,7 +146,7 @@ def _promote(space: SpaceInfo, act: Promote) -> Decided:
             f"{act.agent!r} is active in space {space.name!r} already; only a passive member is promoted."
         )
     promoted = _with(space, member.evolve(role=Role.ACTIVE))
-    return Decided(space=promoted, events=((Happening.PROMOTE, act.agent),))
+    return Decided(space=promoted, events=((SpaceEventKind.PROMOTE, act.agent),))
 
 
 def _demote(space: SpaceInfo, act: Demote) -> Decided:
@@ -154,7 +154,7 @@ def _demote(space: SpaceInfo, act: Demote) -> Decided:
         _lead(space, act.by, f"demote {act.agent!r}")
     member = _leading(space, act.agent, "demoted")
     demoted = _with(space, member.evolve(role=Role.PASSIVE))
-    return _replaced(demoted, member, (Happening.DEMOTE, act.agent), wanted="become passive")
+    return _replaced(demoted, member, (SpaceEventKind.DEMOTE, act.agent), wanted="become passive")
 
 
 def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
@@ -167,14 +167,14 @@ def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
     member = _leading(space, act.agent, "failed over from")
     failed = _with(space, member.evolve(role=Role.PASSIVE, order=space.joined + 1))
     failed = failed.evolve(joined=space.joined + 1)
-    happened = (Happening.FAIL_OVER, act.agent)
+    happened = (SpaceEventKind.FAIL_OVER, act.agent)
     return _replaced(failed, member, happened, wanted="fail over", always=True)
 
 
 def _replaced(
     space: SpaceInfo,
     gone: Member,
-    happened: tuple[Happening, str],
+    happened: tuple[SpaceEventKind, str],
     *,
     wanted: str,
     always: bool = False,
@@ -193,7 +193,7 @@ def _replaced(
         raise LastActive(space=space.name, agent=gone.agent, wanted=wanted)
     follows = min(waits, key=lambda one: one.order)
     taken_over = _with(space, follows.evolve(role=Role.ACTIVE))
-    return Decided(space=taken_over, events=(happened, (Happening.PROMOTE, follows.agent)))
+    return Decided(space=taken_over, events=(happened, (SpaceEventKind.PROMOTE, follows.agent)))
 
 
 def _with(space: SpaceInfo, member: Member) -> SpaceInfo:

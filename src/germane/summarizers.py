@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from germane.errors import InvalidInput, MissingExtra
 from germane.forks import renewed
-from germane.model.context import Note
+from germane.model.context import TraceNote
 from germane.protocols import TokenCounter
 from germane.renditions import shorten
 from germane.tokens import get_counter
@@ -79,10 +79,10 @@ class ModelSummarizer:
         self._circuit = circuit or Circuit()
         self._timer = timer
         self._guard = renewed(Lock())
-        self._notes: deque[Note] = deque(maxlen=_MOST_NOTES)
+        self._notes: deque[TraceNote] = deque(maxlen=_MOST_NOTES)
 
     @property
-    def notes(self) -> tuple[Note, ...]:
+    def notes(self) -> tuple[TraceNote, ...]:
         """Why texts were shortened without the model: the latest 20, none of them with any text."""
         return tuple(self._notes)
 
@@ -98,7 +98,7 @@ class ModelSummarizer:
         if self._counter.count(text) <= tokens:
             return text
         with self._guard:
-            asking = self._circuit.asked(self._timer())
+            asking = self._circuit.attempt(self._timer())
             self._circuit = asking or self._circuit
         if asking is None:
             return self._extracted(text, tokens, "it failed too often, and rests")
@@ -120,7 +120,7 @@ class ModelSummarizer:
 
     def _extracted(self, text: str, tokens: int, why: str) -> str:
         self._notes.append(
-            Note(
+            TraceNote(
                 code="summary_extracted",
                 text=f"Shortened without {self._name}: {why}. Its start stands for it.",
             )
@@ -192,7 +192,7 @@ class Circuit:
             return CircuitState.CLOSED
         return CircuitState.HALF_OPEN if now - self.opened_at >= self.rest else CircuitState.OPEN
 
-    def asked(self, now: float) -> Circuit | None:
+    def attempt(self, now: float) -> Circuit | None:
         """The circuit once somebody asks; None where nobody may: it rests, or enough try already."""
         state = self.state(now)
         if state is CircuitState.CLOSED:
@@ -247,7 +247,7 @@ class SdkSummarizer(ModelSummarizer, ABC):
         self._client: Any = None
 
     @abstractmethod
-    def _asked(self, client: Any, request: str, most: int) -> str:
+    def _request(self, client: Any, request: str, most: int) -> str:
         """The model's answer, of `most` tokens at most."""
 
     def _answer(self, request: str, tokens: int) -> str:
@@ -257,7 +257,7 @@ class SdkSummarizer(ModelSummarizer, ABC):
             except ImportError as missing:
                 raise MissingExtra(feature=f"Summaries by {self.client}", extra=self.package) from missing
             self._client = getattr(sdk, self.client)(**self._options)
-        return self._asked(self._client, request, 3 * tokens)
+        return self._request(self._client, request, 3 * tokens)
 
 
 # Summaries by Anthropic's models.
@@ -273,7 +273,7 @@ class AnthropicSummarizer(SdkSummarizer):
     package = "anthropic"
     client = "Anthropic"
 
-    def _asked(self, client: Any, request: str, most: int) -> str:
+    def _request(self, client: Any, request: str, most: int) -> str:
         made = client.messages.create(
             model=self.model,
             max_tokens=most,
@@ -295,7 +295,7 @@ class OpenAISummarizer(SdkSummarizer):
     package = "openai"
     client = "OpenAI"
 
-    def _asked(self, client: Any, request: str, most: int) -> str:
+    def _request(self, client: Any, request: str, most: int) -> str:
         made = client.chat.completions.create(
             model=self.model,
             messages=[{"role": "user", "content": request}],

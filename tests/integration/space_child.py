@@ -47,7 +47,7 @@ def operate(space: Space, chance: random.Random, text: str) -> None:
                 held.remove(chance.choice(memories))
             case "c" if chance.random() < 0.1:
                 held.clear()
-    except (germane.NotFound, germane.NotHeld, germane.StaleRevision, germane.InvalidInput):
+    except (germane.NotFound, germane.NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
         pass
 
 

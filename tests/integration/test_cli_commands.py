@@ -253,7 +253,7 @@ def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Pa
     context = tmp_path / "context.json"
     context.write_text(run("assemble", "Postgres", "--plan", "relevance", "--json", db=db).out, "utf-8")
     used = id_of(db, "ChromaDB")
-    run("learn", "on", db=db)
+    run("learning", "on", db=db)
     assert run("feedback", "--context", str(context), "--used", used, db=db).code == 0
     assert run("outcome", "success", "--context", str(context), db=db).code == 0
 
@@ -269,7 +269,7 @@ def test_what_was_learned_is_exported_unless_memories_alone_are_asked_for(db: Pa
     told = run("import", str(all_of_it), db=other).out
     assert told.endswith(f"0 new, 3 known, 0 left out. Of its use, {len(added) - 1} records are new.\n")
     again = run("import", str(all_of_it), "--json", db=other).json()["sources"][0]
-    assert (again["created"], again["experience"]) == (0, 0)
+    assert (again["created"], again["usage_records"]) == (0, 0)
     assert run("export", db=other).out.encode() == all_of_it.read_bytes()
 
 
@@ -371,17 +371,17 @@ def test_eval_measures_plans_beside_the_default(tmp_path: Path) -> None:
     file.write_text(json.dumps(_dialogue()), encoding="utf-8")
 
     ran = run(
-        "eval", str(file), "--budgets", "100", "--plan", "relevance", "--plan", "newton_exact", "--json"
+        "eval", str(file), "--budgets", "100", "--plan", "relevance", "--plan", "layered_strict", "--json"
     )
 
     assert [one["retriever"] for one in ran.json()["results"]] == [
         "germane",
         "plan=relevance",
-        "plan=newton_exact",
+        "plan=layered_strict",
     ]
     assert [(one["first"], one["second"]) for one in ran.json()["comparisons"]] == [
         ("germane", "plan=relevance"),
-        ("germane", "plan=newton_exact"),
+        ("germane", "plan=layered_strict"),
     ]
 
 

@@ -107,7 +107,7 @@ def test_odd_arguments_end_in_one_line_too(store: Path, arguments: tuple[str, ..
 
 def test_an_error_carries_what_a_program_may_act_on(tmp_path: Path) -> None:
     db = tmp_path / "a.db"
-    run("remember", "Never do it.", "--kind", "censor", "--meta", "action=block", db=db)
+    run("remember", "Never do it.", "--kind", "constraint", "--meta", "action=block", db=db)
 
     error = run("assemble", "x", "--budget", "1", "--json", db=db).json()["error"]
 

@@ -157,11 +157,11 @@ def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
     one, other, file = tmp_path / "one.db", tmp_path / "other.db", tmp_path / "export.jsonl"
     for _ in range(4):
         run("remember", "Ana leads billing.", "--kind", "fact", db=one)
-    censor = run("remember", "No pushing to main", "--kind", "censor", "--json", db=one).json()["memory"][
-        "id"
-    ]
+    constraint = run("remember", "No pushing to main", "--kind", "constraint", "--json", db=one).json()[
+        "memory"
+    ]["id"]
     for _ in range(2):
-        run("triggered", censor, db=one)
+        run("record-trigger", constraint, db=one)
     run("export", "--out", str(file), db=one)
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     lives = [line["life"] for line in lines if "content" in line]
@@ -172,7 +172,7 @@ def test_what_is_counted_of_a_life_moves_house(tmp_path: Path) -> None:
 
     assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
     # The third trigger counts as the third, wherever the first two were counted.
-    assert run("triggered", censor, "--json", db=other).json()["memory"]["stage"] == "escalated"
+    assert run("record-trigger", constraint, "--json", db=other).json()["memory"]["stage"] == "escalated"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there a process can't be interrupted alone")

@@ -1,4 +1,4 @@
-"""`germane feedback` and `germane learn`: what they say of what was shown, in text and in JSON."""
+"""`germane feedback` and `germane learning`: what they say of what was shown, in text and in JSON."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def test_what_was_used_is_counted_once(db: Path, command: str) -> None:
 
 
 def test_learning_is_switched_and_reset(db: Path) -> None:
-    assert run("learn", db=db).out == "Learning is off. Examples kept: 0.\n"
-    assert run("learn", "on", db=db).out.startswith("Learning is on. Examples kept: 0; all parts")
+    assert run("learning", db=db).out == "Learning is off. Examples kept: 0.\n"
+    assert run("learning", "on", db=db).out.startswith("Learning is on. Examples kept: 0; all parts")
     file, ids = shown(db, "assemble")
     told = run("feedback", "--context", str(file), "--used", ids[1], db=db)
     assert told.out == "Uses counted: 1 of 3 memories shown; examples kept to learn from: 3.\n"
     learned = r"Learning is on\. lexical \d\.\d\d, from 3 examples in 1 context\.\n"
-    assert re.fullmatch(learned, run("learn", db=db).out)
+    assert re.fullmatch(learned, run("learning", db=db).out)
     assert "weighed by what was used before" in run("assemble", "redis", db=db).err
-    assert run("learn", "off", db=db).out == "Learning is off. Examples kept: 3.\n"
+    assert run("learning", "off", db=db).out == "Learning is off. Examples kept: 3.\n"
     assert "weighed" not in run("assemble", "redis", db=db).err
-    assert run("learn", "reset", db=db).out.startswith("Removed 3 examples;")
-    assert run("learn", "--json", db=db).json()["examples"] == 0
+    assert run("learning", "reset", db=db).out.startswith("Removed 3 examples;")
+    assert run("learning", "--json", db=db).json()["examples"] == 0
 
 
 def test_an_answer_says_itself_what_was_used(db: Path) -> None:
@@ -96,24 +96,24 @@ def test_only_one_thing_says_what_was_shown(db: Path) -> None:
 
 
 def test_only_some_may_be_named_as_ignored(db: Path) -> None:
-    run("learn", "on", db=db)
+    run("learning", "on", db=db)
     file, ids = shown(db, "recall")
 
     run("feedback", "--context", str(file), "--used", ids[0], "--ignored", ids[1], db=db)
 
-    assert run("learn", "--json", db=db).json()["examples"] == 2
+    assert run("learning", "--json", db=db).json()["examples"] == 2
 
 
 def test_the_objects_that_json_prints(db: Path) -> None:
-    run("learn", "on", db=db)
+    run("learning", "on", db=db)
     file, ids = shown(db, "recall")
 
     given = run("feedback", "--context", str(file), "--used", ids[0], "--json", db=db).json()
-    lessons = run("learn", "--json", db=db).json()
+    lessons = run("learning", "--json", db=db).json()
 
     assert list(given) == fields("`germane feedback`")
     assert list(given["used"][0]) == fields("Memory")
-    assert list(lessons) == fields("`germane learn`")
+    assert list(lessons) == fields("`germane learning`")
     assert lessons.pop("weights").keys() == {"lexical"}
     assert lessons == {"on": True, "contexts": 1, "examples": 3, "removed": 0}
 

@@ -116,7 +116,7 @@ def test_the_help_loads_no_command_and_no_engine(arguments: tuple[str, ...]) -> 
         (("assemble", "Postgres"), TO_WRITE),
         (("explain", "Postgres"), TO_WRITE),
         (("stats",), {"rs_bpe"} | TO_ASK | TO_PACK | TO_WRITE),
-        (("learn",), {"rs_bpe"} | TO_PACK),
+        (("learning",), {"rs_bpe"} | TO_PACK),
         (("remember", "A note."), TO_ASK | TO_PACK),
     ],
 )

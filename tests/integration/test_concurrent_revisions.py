@@ -81,7 +81,7 @@ def test_memories_that_replace_each_other_are_an_error_and_no_endless_loop() -> 
         make_memory("two", id=two, superseded_by=one, status=Status.SUPERSEDED),
     ]
     with germane.open(":memory:", embedder=None) as engine:
-        engine.adopt(circle)
+        engine.import_memories(circle)
         for memory_id in (one, two):
             assert len(engine.history(memory_id)) == 1
             with pytest.raises(NotFound):

@@ -12,7 +12,7 @@ import pytest
 
 import germane
 from germane import EmbedderMismatch, InvalidInput, UnreadableSource
-from germane.evaluation import Configuration, Records, Stage, Stored, evaluate, losses
+from germane.evaluation import Configuration, LossStage, Records, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
 from house.source import ROOT
 from integration import dialogues
@@ -72,7 +72,7 @@ def test_questions_about_a_store_are_found_by_source_and_by_id(stored: Stored, t
     assert report.evidence.missing == ("questions.jsonl:5: nowhere.md",)
     result = report.result("lexical", 200)
     assert {name: each.questions for name, each in result.categories.items()} == {"how": 4, "why": 2}
-    held = {answer.number: answer.held for answer in result.answers}
+    held = {answer.number: answer.contained for answer in result.answers}
     # The forgotten one is not shown and what is stored nowhere can't be: both count as missed.
     assert (held[1], held[2], held[3], held[4], held[6]) == (1, 1, 1, 0, 1)
     assert result.answers[4].evidence == 2
@@ -104,9 +104,9 @@ def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:
     found = losses(path, budget=30, configuration=LEXICAL, stored=stored)
     stages = {each.number: [piece.stage for piece in each.lost] for each in found.questions}
     assert stages[3] == []
-    assert stages[4] == [Stage.NOT_ADMITTED]
-    assert Stage.NOT_STORED in stages[5]
-    assert stages[6] == [Stage.OUTRANKED]
+    assert stages[4] == [LossStage.NOT_ADMITTED]
+    assert LossStage.NOT_STORED in stages[5]
+    assert stages[6] == [LossStage.OUTRANKED]
     (piece,) = found.questions[5].lost
     assert (piece.rank, piece.ranks["lexical"]) == (1, 1)
     assert piece.short_by > 0
@@ -114,7 +114,7 @@ def test_each_stage_names_what_it_lost(stored: Stored, tmp_path: Path) -> None:
     assert sum(found.by_stage.values()) == sum(len(each.lost) for each in found.questions)
     shorter = Configuration(embedder="none", plan="layered")
     cut = losses(path, budget=400, question="migration", configuration=shorter, stored=stored)
-    assert [piece.stage for piece in cut.questions[0].lost] == [Stage.CUT]
+    assert [piece.stage for piece in cut.questions[0].lost] == [LossStage.CUT]
 
 
 def test_what_the_gate_kept_out_is_named_so(stored: Stored, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_the_gate_kept_out_is_named_so(stored: Stored, tmp_path: Path) -> N
     gated = losses(
         path, budget=300, configuration=Configuration(embedder="none", plan="layered"), stored=stored
     )
-    assert [(one.evidence, one.stage) for one in gated.questions[0].lost] == [("adr/1", Stage.GATED)]
+    assert [(one.evidence, one.stage) for one in gated.questions[0].lost] == [("adr/1", LossStage.GATED)]
 
 
 def test_what_no_signal_finds_is_named_with_its_places(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_what_no_signal_finds_is_named_with_its_places(tmp_path: Path) -> None:
         path, budget=500, configuration=LEXICAL, stored=Stored(database=database, agent="a")
     ).questions[0]
     (piece,) = found.lost
-    assert piece.stage is Stage.NOT_GATHERED
+    assert piece.stage is LossStage.NOT_GATHERED
     assert piece.ranks == {"lexical": 451}
     assert piece.rank is None
     assert "gather" in piece.remedy
@@ -216,8 +216,8 @@ def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> N
     assert report.evidence.missing == ("questions.jsonl:3: cut in May",)
     for name in ("plan=relevance", "bm25"):
         result = report.result(name, 1000)
-        assert [(each.held, each.evidence) for each in result.answers] == [(1, 1), (1, 1), (1, 2)]
-        assert [(each.phrases_held, each.phrases) for each in result.answers] == [(1, 1), (0, 0), (1, 2)]
+        assert [(each.contained, each.evidence) for each in result.answers] == [(1, 1), (1, 1), (1, 2)]
+        assert [(each.phrases_contained, each.phrases) for each in result.answers] == [(1, 1), (0, 0), (1, 2)]
         assert result.overall.answer_recall == 0.75
     assert "answer" in report.to_text()
 
@@ -225,7 +225,7 @@ def test_records_are_imported_and_asked_about(folder: Path, tmp_path: Path) -> N
 def test_a_record_that_is_shortened_is_shown_and_not_whole(folder: Path, tmp_path: Path) -> None:
     (folder / "0001-boiler.md").write_text(BOILER + "Nobody may close the door. " * 40, encoding="utf-8")
     path = lines(tmp_path, [{"question": "What heats the cellar?", "evidence": ["records/0001-boiler.md"]}])
-    summarized = Configuration(plan="newton_exact")
+    summarized = Configuration(plan="layered_strict")
     result = evaluate(path, budgets=[8000], retrievers=[summarized], records=Records(source=folder))
     figures = result.results[0].overall
     assert (figures.evidence_recall, figures.shown_recall) == (0.0, 1.0)
@@ -245,15 +245,15 @@ def test_lines_of_records_are_evidence_by_their_number(tmp_path: Path) -> None:
     assert report.turns == 3
     assert report.evidence.missing == ("questions.jsonl:3: line 9",)
     for result in report.results:
-        assert [each.held for each in result.answers] == [1, 1, 0]
+        assert [each.contained for each in result.answers] == [1, 1, 0]
 
 
 def test_losses_name_records(folder: Path, tmp_path: Path) -> None:
     path = lines(tmp_path, [{"question": "How deep is the pond?", "evidence": ["garden.md", "moon.md"]}])
     found = losses(path, budget=1, configuration=RELEVANCE, records=Records(source=folder))
     assert {piece.evidence: piece.stage for piece in found.questions[0].lost} == {
-        "garden.md": Stage.OUTRANKED,
-        "moon.md": Stage.NOT_STORED,
+        "garden.md": LossStage.OUTRANKED,
+        "moon.md": LossStage.NOT_STORED,
     }
 
 

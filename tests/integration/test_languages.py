@@ -119,7 +119,7 @@ def test_another_language_indexes_anew(tmp_path: Path) -> None:
         fresh = SqliteStore(":memory:")
         fresh.settle_language("default", "german")
         with germane.open(fresh) as other:
-            other.adopt(reversed(engine.memories(germane.Filter(statuses=tuple(Status)))))
+            other.import_memories(reversed(engine.memories(germane.Filter(statuses=tuple(Status)))))
             again = [other.recall(question) for question in ("Rechnung Haus Vertrag", "Kunde")]
         for one, two in zip(renewed, again, strict=True):
             assert [(each.memory.id, each.parts["lexical"]) for each in one] == [

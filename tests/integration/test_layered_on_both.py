@@ -15,7 +15,7 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 def told(engine: Engine) -> list[Context]:
     load_demo(engine)
     contexts = [
-        engine.assemble(DEMO_QUESTION, plan=plan, frame="auto") for plan in ("layered", "newton_exact")
+        engine.assemble(DEMO_QUESTION, plan=plan, frame="auto") for plan in ("layered", "layered_strict")
     ]
     engine.remember_many(
         Draft(
@@ -28,7 +28,7 @@ def told(engine: Engine) -> list[Context]:
         for place in range(30)
     )
     contexts.append(engine.assemble(DEMO_QUESTION, frame="auto"))
-    contexts.append(engine.refresh(contexts[0], "Go ahead.", acting=True, room=900).context)
+    contexts.append(engine.refresh(contexts[0], "Go ahead.", acting=True, free_tokens=900).context)
     return contexts
 
 

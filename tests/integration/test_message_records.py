@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import germane
-from germane import NotSaid, StoreBusy, copy_store
+from germane import MessageNotFound, StoreBusy, copy_store
 from germane.model.conversation import Append, ConversationChange, RemoveMessage
 from germane.retrieval.tokenizer import query_terms
 from germane.stores.postgres import PostgresStore
@@ -95,7 +95,7 @@ def test_no_half_of_a_message_is_stored(store: str) -> None:
         Append(messages=(make_message("redis", group="g"),)),
         RemoveMessage(message_id=make_id("not there")),
     ]
-    with closing(opened(store)) as one, pytest.raises(NotSaid):
+    with closing(opened(store)) as one, pytest.raises(MessageNotFound):
         one.converse("ada", "chat", changes)
     assert done(store, RECORDS) == before
 

@@ -241,9 +241,9 @@ def test_no_more_than_three_try_at_once() -> None:
     for _ in range(5):
         circuit = circuit.failure(0.0)
     for _ in range(3):
-        circuit = circuit.asked(60.0)
+        circuit = circuit.attempt(60.0)
         assert circuit is not None
-    assert circuit.asked(60.0) is None
+    assert circuit.attempt(60.0) is None
 
 
 def test_a_success_forgets_failures() -> None:

@@ -19,7 +19,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_what_was_learned_is_not_taken_for_a_namesakes(store: str) -> None:
     def taught(engine: germane.Engine, used: int) -> None:
-        engine.learn(on=True)
+        engine.set_learning(on=True)
         for text in ("Oolong tea in the morning", "Oolong tea in the evening, with milk"):
             engine.remember(text)
         shown = engine.recall("oolong tea", limit=2)
@@ -28,12 +28,12 @@ def test_what_was_learned_is_not_taken_for_a_namesakes(store: str) -> None:
 
     with germane.open(store, agent="ada") as before:
         taught(before, 1)
-        learned = before.learn().weights
+        learned = before.set_learning().weights
         assert before.recall("oolong tea").weights
         germane.remove_agent(store, "ada", confirm=True)
         with germane.open(store, agent="ada") as other:
             # As many judgements and outcomes as the one before was told of, and others.
             taught(other, 0)
-            expected, after = other.recall("oolong tea"), other.learn()
-        assert (before.learn(), before.recall("oolong tea").weights) == (after, expected.weights)
-        assert before.learn().weights != learned
+            expected, after = other.recall("oolong tea"), other.set_learning()
+        assert (before.set_learning(), before.recall("oolong tea").weights) == (after, expected.weights)
+        assert before.set_learning().weights != learned

@@ -96,7 +96,7 @@ def test_what_is_evicted_removed_or_cleared_stays_stored(engine: Engine) -> None
     held = engine.working_set()
     held.add_many(memories)
     evicted = held.evict(1)
-    assert [one.held.memory.id for one in evicted.evicted] == [memories[0].id]
+    assert [one.item.memory.id for one in evicted.evicted] == [memories[0].id]
     held.remove(memories[1])
     held.clear()
     assert {one.memory.id for one in engine.recall("port")} == {one.id for one in memories}

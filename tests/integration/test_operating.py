@@ -21,7 +21,7 @@ from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
 from germane.cli.app import progress_of
 from germane.embedders import StaticEmbedder
 from germane.stores.location import location_of
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.maintenance import _LOCK
 from germane.stores.sql import migrations
 from germane.testing.fakes import HashEmbedder
@@ -245,7 +245,7 @@ def test_without_citus_it_is_said_what_to_do_instead(postgres_store: str, tmp_pa
 def test_a_cluster_without_a_store_says_how_to_make_one(postgres_database: str) -> None:
     with pytest.raises(StoreUnavailable, match="germane db migrate"):
         germane.distribute_store(postgres_database)
-    connections = Connections(postgres_database)
+    connections = PostgresConnections(postgres_database)
     assert connections.size() == 0
     connections.close()
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from germane.errors import GermaneError, InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.failures import retrying, translation
 from germane.stores.postgres.pool import MOST_CONNECTIONS, location_of
 from germane.stores.postgres.store import VERSION, grant, migrate, prepare
@@ -27,7 +27,7 @@ _SECRET = "s3cr:t@%/word"  # noqa: S105 - of a role that only this test has.
 class Asking:
     """Runs what it is told, as a store would."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: PostgresConnections) -> None:
         self.connections = connections
 
     def read(self, statement: str) -> list[tuple[object, ...]]:
@@ -39,8 +39,8 @@ class Asking:
             connection.raw.execute(statement.encode(), values)
 
 
-def _opened(url: str, **how: object) -> Connections:
-    connections = Connections(url, timeout=5, **how)  # type: ignore[arg-type]  # Each test gives what fits.
+def _opened(url: str, **how: object) -> PostgresConnections:
+    connections = PostgresConnections(url, timeout=5, **how)  # type: ignore[arg-type]  # Each test gives what fits.
     try:
         prepare(connections)
     except BaseException:
@@ -61,7 +61,7 @@ def _refused(call: Callable[[], object], kind: type[GermaneError]) -> str:
 
 @pytest.fixture
 def asking(postgres_store_database: str) -> Iterator[Asking]:
-    connections = Connections(postgres_store_database, timeout=5)
+    connections = PostgresConnections(postgres_store_database, timeout=5)
     yield Asking(connections)
     connections.close()
 
@@ -130,7 +130,7 @@ def test_where_no_server_is_nobody_waits_long(place: str) -> None:
 
 @pytest.mark.parametrize("url", [f"postgresql://app:{'s3cr'}@[host/x", "postgresql://h/d?s3cr=1", "s3cr x"])
 def test_what_is_no_address_is_not_repeated(url: str) -> None:
-    assert "can't be read" in _refused(lambda: Connections(url), InvalidInput)
+    assert "can't be read" in _refused(lambda: PostgresConnections(url), InvalidInput)
 
 
 def test_an_address_is_shown_without_its_password() -> None:
@@ -169,7 +169,7 @@ def test_a_missing_right_names_the_command_that_gives_it(
     postgres_server.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     url = postgres_server.url(database_of(postgres_store_database), user="reader")
     assert "germane db migrate --grant" in _refused(lambda: _opened(url), StoreUnavailable)
-    owner = Connections(postgres_store_database)
+    owner = PostgresConnections(postgres_store_database)
     grant(owner, "reader")
     owner.close()
     _opened(url).close()
@@ -207,7 +207,7 @@ def test_other_programs_tables_are_left_alone(postgres_server: Server, postgres_
 
 
 def test_a_full_pool_says_how_many_are_in_use(asking: Asking) -> None:
-    connections = Connections(asking.connections._primary._target, timeout=0.3)
+    connections = PostgresConnections(asking.connections._primary._target, timeout=0.3)
     full, done = Barrier(MOST_CONNECTIONS + 1), Barrier(MOST_CONNECTIONS + 1)
 
     def hold() -> None:
@@ -252,7 +252,9 @@ def test_a_cancelled_query_says_so(postgres_server: Server, asking: Asking) -> N
 
 
 def test_who_waits_too_long_for_a_lock_is_told(asking: Asking) -> None:
-    waiting = Connections(asking.connections._primary._target + " options='-c lock_timeout=200'", timeout=5)
+    waiting = PostgresConnections(
+        asking.connections._primary._target + " options='-c lock_timeout=200'", timeout=5
+    )
     with asking.connections.writing() as connection:
         connection.raw.execute("LOCK TABLE settings")
         said = _refused(lambda: Asking(waiting).write("LOCK TABLE settings"), StoreBusy)
@@ -261,7 +263,7 @@ def test_who_waits_too_long_for_a_lock_is_told(asking: Asking) -> None:
 
 
 def test_a_server_that_goes_down_and_stays_down_is_named(postgres_server: Server, asking: Asking) -> None:
-    connections = Connections(asking.connections._primary._target, timeout=1)
+    connections = PostgresConnections(asking.connections._primary._target, timeout=1)
     assert Asking(connections).read("SELECT 1") == [(1,)]
     postgres_server.kill()
     try:
@@ -359,7 +361,7 @@ def test_a_child_process_uses_connections_of_its_own(asking: Asking) -> None:
 
 def test_many_open_an_empty_database_at_once(postgres_server: Server, postgres_database: str) -> None:
     def opened(_: int) -> tuple[str, ...]:
-        connections = Connections(postgres_database)
+        connections = PostgresConnections(postgres_database)
         applied = migrate(connections)
         connections.close()
         return applied
@@ -374,7 +376,7 @@ def test_many_open_an_empty_database_at_once(postgres_server: Server, postgres_d
 def test_partitions_are_made_where_they_are_asked_for(
     postgres_server: Server, postgres_database: str
 ) -> None:
-    connections = Connections(postgres_database)
+    connections = PostgresConnections(postgres_database)
     migrate(connections, partitions=3)
     assert migrate(connections) == ()
     parts = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'memories'::regclass"
@@ -385,10 +387,10 @@ def test_partitions_are_made_where_they_are_asked_for(
 
 @pytest.mark.parametrize("wrong", [{"timeout": -1}, {"durability": "none"}])
 def test_odd_settings_are_refused(wrong: dict[str, object]) -> None:
-    _refused(lambda: Connections("postgresql://h/d", **wrong), InvalidInput)  # type: ignore[arg-type]  # That is the point.
+    _refused(lambda: PostgresConnections("postgresql://h/d", **wrong), InvalidInput)  # type: ignore[arg-type]  # That is the point.
 
 
 def test_relaxed_durability_does_not_wait_for_the_disk(postgres_store_database: str) -> None:
-    relaxed = Asking(Connections(postgres_store_database, durability="relaxed"))
+    relaxed = Asking(PostgresConnections(postgres_store_database, durability="relaxed"))
     assert relaxed.read("SHOW synchronous_commit") == [("off",)]
     relaxed.connections.close()

@@ -13,7 +13,7 @@ from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
 from germane.operations.stores import copy_store
 from germane.stores.postgres import PostgresStore
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
 from germane.testing.fakes import HashEmbedder
 from support.postgres_server import Server, database_of
@@ -28,7 +28,7 @@ def application(postgres_store_database: str, postgres_server: Server) -> Iterat
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE plain LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    owner = Connections(postgres_store_database)
+    owner = PostgresConnections(postgres_store_database)
     grant(owner, "plain")
     owner.close()
     yield postgres_server.url(database_of(postgres_store_database), user="plain")

@@ -11,7 +11,7 @@ import germane
 from germane.model.ledger import EmbeddingIdentity
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connection import PostgresConnection
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import IndexedCosines, ServedCache, ServedCosines
 from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.tables import span
@@ -69,7 +69,7 @@ def best(compared: ServedCosines, admitted: NDArray[np.bool_], limit: int) -> li
 @pytest.mark.parametrize("limit", [1, 10, 60])
 @pytest.mark.parametrize("share", [1, 2, 50])
 def test_the_nearest_by_the_index_are_the_exact_ones(address: str, limit: int, share: int) -> None:
-    connections = Connections(address)
+    connections = PostgresConnections(address)
     with connections.reading("ada") as connection:
         cache = loaded(connection)
         admitted = np.arange(cache.columns.used) % share == 0
@@ -82,7 +82,7 @@ def test_the_nearest_by_the_index_are_the_exact_ones(address: str, limit: int, s
 
 
 def test_the_index_is_asked_and_nothing_else(address: str) -> None:
-    connections = Connections(address)
+    connections = PostgresConnections(address)
     with connections.reading("ada") as connection:
         cache = loaded(connection)
         indexed = cache.compared(connection, vectors_of("3 tea"))
@@ -95,7 +95,7 @@ def test_the_index_is_asked_and_nothing_else(address: str) -> None:
 
 
 def test_a_few_vectors_or_no_index_are_compared_exactly(address: str) -> None:
-    connections = Connections(address)
+    connections = PostgresConnections(address)
     with connections.reading("ada") as connection:
         few = ServedCache("ada")
         number, seq, *_ = connection.run("agent", {"name": "ada"}).fetchone() or (0, 0)

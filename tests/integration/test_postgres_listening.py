@@ -9,29 +9,29 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, Happening, Move, SpaceEvent
-from germane.stores.postgres.connections import Connections
+from germane import Engine, SpaceEvent, SpaceEventKind, WorkingSetEvent
+from germane.stores.postgres.connections import PostgresConnections
 from support.postgres_server import Server, database_of
 
 _PATIENCE = 20
 
 
 @pytest.fixture
-def pair(postgres_store_database: str) -> Iterator[tuple[Connections, Connections]]:
+def pair(postgres_store_database: str) -> Iterator[tuple[PostgresConnections, PostgresConnections]]:
     """Two processes' worth of connections."""
     with ExitStack() as opened:
-        one, other = (Connections(postgres_store_database, timeout=20) for _ in range(2))
+        one, other = (PostgresConnections(postgres_store_database, timeout=20) for _ in range(2))
         opened.callback(one.close)
         opened.callback(other.close)
         yield one, other
 
 
-def _write(connections: Connections, agent: str) -> None:
+def _write(connections: PostgresConnections, agent: str) -> None:
     with connections.writing(agent) as connection:
         connection.run("add_agent", {"name": agent})
 
 
-def _listener(connections: Connections, agent: str) -> Event:
+def _listener(connections: PostgresConnections, agent: str) -> Event:
     """An event that is set whenever the agent's listener is woken, once it hears."""
     woken = Event()
     connections.awake(agent, woken.set)
@@ -40,7 +40,9 @@ def _listener(connections: Connections, agent: str) -> Event:
     return woken
 
 
-def test_a_write_wakes_who_listens_for_its_agent(pair: tuple[Connections, Connections]) -> None:
+def test_a_write_wakes_who_listens_for_its_agent(
+    pair: tuple[PostgresConnections, PostgresConnections],
+) -> None:
     one, other = pair
     woken = _listener(one, "newton")
     assert one.hears
@@ -48,7 +50,9 @@ def test_a_write_wakes_who_listens_for_its_agent(pair: tuple[Connections, Connec
     assert woken.wait(_PATIENCE)
 
 
-def test_what_is_written_is_there_when_the_call_comes(pair: tuple[Connections, Connections]) -> None:
+def test_what_is_written_is_there_when_the_call_comes(
+    pair: tuple[PostgresConnections, PostgresConnections],
+) -> None:
     one, other = pair
     seen: list[int] = []
     done = Event()
@@ -64,7 +68,7 @@ def test_what_is_written_is_there_when_the_call_comes(pair: tuple[Connections, C
     assert done.wait(_PATIENCE)
 
 
-def test_another_agents_write_wakes_nobody(pair: tuple[Connections, Connections]) -> None:
+def test_another_agents_write_wakes_nobody(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
     _write(other, "hooke")
@@ -72,7 +76,7 @@ def test_another_agents_write_wakes_nobody(pair: tuple[Connections, Connections]
     assert not newton.is_set()
 
 
-def test_what_is_rolled_back_wakes_nobody(pair: tuple[Connections, Connections]) -> None:
+def test_what_is_rolled_back_wakes_nobody(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
     with pytest.raises(ZeroDivisionError), other.writing("newton"):
@@ -83,7 +87,7 @@ def test_what_is_rolled_back_wakes_nobody(pair: tuple[Connections, Connections])
 
 
 def test_after_a_broken_connection_everybody_is_woken(
-    postgres_server: Server, pair: tuple[Connections, Connections]
+    postgres_server: Server, pair: tuple[PostgresConnections, PostgresConnections]
 ) -> None:
     one, other = pair
     newton, hooke = _listener(one, "newton"), _listener(one, "hooke")
@@ -96,7 +100,9 @@ def test_after_a_broken_connection_everybody_is_woken(
 
 
 def test_who_no_longer_listens_costs_no_connection(
-    postgres_server: Server, postgres_store_database: str, pair: tuple[Connections, Connections]
+    postgres_server: Server,
+    postgres_store_database: str,
+    pair: tuple[PostgresConnections, PostgresConnections],
 ) -> None:
     one, _ = pair
     woken = Event()
@@ -117,7 +123,7 @@ def test_who_no_longer_listens_costs_no_connection(
     assert postgres_server.run(listeners) == [(0,)]
 
 
-def test_closing_wakes_who_waits(pair: tuple[Connections, Connections]) -> None:
+def test_closing_wakes_who_waits(pair: tuple[PostgresConnections, PostgresConnections]) -> None:
     one, _ = pair
     woken = _listener(one, "newton")
     one.close()
@@ -129,10 +135,10 @@ def _opened(url: str, agent: str) -> Engine:
 
 
 def test_who_follows_a_working_set_hears_of_another_process_at_once(postgres_store_database: str) -> None:
-    told: list[Move] = []
+    told: list[WorkingSetEvent] = []
     heard = Event()
 
-    def tell(move: Move) -> None:
+    def tell(move: WorkingSetEvent) -> None:
         told.append(move)
         heard.set()
 
@@ -154,7 +160,7 @@ def test_who_follows_a_space_hears_of_members_on_other_machines(postgres_store_d
 
     def tell(event: SpaceEvent) -> None:
         told.append(event)
-        if event.what is Happening.REMEMBER:
+        if event.what is SpaceEventKind.REMEMBER:
             heard.set()
 
     with (

@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import SchemaTooNew, StoreUnavailable
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import VERSION, migrate
 from germane.stores.sql import Migration, migrations
 from support.postgres_schema import PARTITIONS
@@ -53,7 +53,7 @@ def database(postgres_server: Server, partitions: int) -> Iterator[str]:
 def brought_up_to_date(
     server: Server, database: str, *steps: Migration, partitions: int = 0
 ) -> tuple[str, ...]:
-    with closing(Connections(server.url(database))) as connections:
+    with closing(PostgresConnections(server.url(database))) as connections:
         return migrate(connections, partitions=partitions, steps=(*BASELINE, *steps))
 
 

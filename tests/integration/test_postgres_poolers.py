@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import germane
-from germane import Move, StoreUnavailable
-from germane.stores.postgres.connections import Connections
+from germane import StoreUnavailable, WorkingSetEvent
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
 from germane.stores.postgres.store import migrate
 from support.pooler import Mode, Pooler, no_pooler
@@ -53,14 +53,14 @@ def pooler(request: pytest.FixtureRequest) -> Pooler:
     return found
 
 
-def _shown(connections: Connections, *names: str) -> list[str]:
+def _shown(connections: PostgresConnections, *names: str) -> list[str]:
     with connections.reading() as connection:
         return [connection.raw.execute(f"SHOW {name}".encode()).fetchall()[0][0] for name in names]
 
 
 def test_the_settings_hold_in_every_transaction(pooler: Pooler, postgres_store: str) -> None:
     url = pooler.url(database_of(postgres_store))
-    with closing(Connections(url, timeout=7, durability="relaxed")) as connections:
+    with closing(PostgresConnections(url, timeout=7, durability="relaxed")) as connections:
         limits = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
         assert _shown(connections, *limits) == ["7s", "5min", "2min"]
         with connections.writing() as connection:
@@ -71,14 +71,17 @@ def test_the_settings_hold_in_every_transaction(pooler: Pooler, postgres_store: 
 def test_what_the_address_sets_stands(pooler: Pooler, postgres_store: str) -> None:
     options = r"-cstatement_timeout=9s -c search_path=\ nowhere\ ,public --work-mem=5MB"
     url = pooler.url(database_of(postgres_store), options=options)
-    with closing(Connections(url)) as connections:
+    with closing(PostgresConnections(url)) as connections:
         found = _shown(connections, "statement_timeout", "search_path", "work_mem")
     assert found == ["9s", "nowhere, public", "5MB"]
 
 
 def test_what_is_no_setting_is_refused(pooler: Pooler, postgres_store: str) -> None:
     url = pooler.url(database_of(postgres_store), options="-e")
-    with closing(Connections(url)) as connections, pytest.raises(germane.InvalidInput, match="pooler"):
+    with (
+        closing(PostgresConnections(url)) as connections,
+        pytest.raises(germane.InvalidInput, match="pooler"),
+    ):
         _shown(connections, "work_mem")
 
 
@@ -133,7 +136,7 @@ def test_the_schema_is_made_once_by_many_and_no_lock_stays(pooler: Pooler, postg
     database = postgres_server.fresh()
 
     def make(_: int) -> tuple[str, ...]:
-        with closing(Connections(pooler.url(database))) as connections:
+        with closing(PostgresConnections(pooler.url(database))) as connections:
             return migrate(connections)
 
     with ThreadPoolExecutor(4) as threads:
@@ -146,10 +149,10 @@ def test_the_schema_is_made_once_by_many_and_no_lock_stays(pooler: Pooler, postg
 def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_store: str) -> None:
     url = pooler.url(database_of(postgres_store))
     with germane.open(url, agent="ada") as engine, germane.open(url, agent="ada") as other:
-        seen: list[Move] = []
+        seen: list[WorkingSetEvent] = []
         done = Event()
 
-        def heard(move: Move) -> None:
+        def heard(move: WorkingSetEvent) -> None:
             seen.append(move)
             done.set()
 
@@ -157,7 +160,7 @@ def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_s
         with working.follow(heard, every=0.05):
             other.working_set().add(other.remember("Tea is ready"))
             assert done.wait(_PATIENCE)
-    with closing(Connections(url)) as connections:
+    with closing(PostgresConnections(url)) as connections:
         woken = Event()
         connections.awake("ada", woken.set)
         thread = connections._listening._thread
@@ -201,7 +204,7 @@ def test_a_role_of_applications_sees_its_own_agent_alone(
             engine.remember(f"{name} likes tea")
     with germane.open(url, agent="ada") as engine:
         assert [each.memory.content for each in engine.recall("tea")] == ["ada likes tea"]
-    with closing(Connections(url)) as connections, connections.reading("bob") as connection:
+    with closing(PostgresConnections(url)) as connections, connections.reading("bob") as connection:
         assert connection.raw.execute("SELECT content FROM texts").fetchall() == [("bob likes tea",)]
     with psycopg.connect(url) as raw:
         assert raw.execute("SELECT FROM texts").fetchall() == []
@@ -230,7 +233,7 @@ def test_a_pooler_without_a_place_left_says_so(postgres_server: Server, postgres
     for pooler in _started(postgres_server, "transaction", max_client_conn="1"):
         url = pooler.url(database_of(postgres_store))
         with psycopg.connect(url), pytest.raises(germane.StoreBusy, match="no more connections"):
-            Connections(url, timeout=1).size()
+            PostgresConnections(url, timeout=1).size()
 
 
 def test_a_pooler_whose_server_is_gone_says_so() -> None:
@@ -241,7 +244,7 @@ def test_a_pooler_whose_server_is_gone_says_so() -> None:
         for pooler in _started(server, "transaction", server_login_retry="0.1", query_wait_timeout="2"):
             server.kill()
             with pytest.raises(StoreUnavailable):
-                Connections(pooler.url("postgres"), timeout=1).size()
+                PostgresConnections(pooler.url("postgres"), timeout=1).size()
     finally:
         server.stop()
 
@@ -252,7 +255,7 @@ def test_a_pooler_of_single_statements_is_refused_at_once(
     for pooler in _started(postgres_server, "statement"):
         url = pooler.url(database_of(postgres_store))
         with pytest.raises(StoreUnavailable, match="pool_mode to transaction or session"):
-            Connections(url, timeout=3600).size()
+            PostgresConnections(url, timeout=3600).size()
 
 
 def test_a_pooler_that_keeps_statements_is_given_them(postgres_server: Server, postgres_store: str) -> None:

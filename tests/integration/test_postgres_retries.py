@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from germane.errors import StoreBusy, StoreError, StoreUnavailable
-from germane.stores.postgres.connections import Connections
-from germane.stores.postgres.failures import ATTEMPTS, Again, retrying
+from germane.stores.postgres.connections import PostgresConnections
+from germane.stores.postgres.failures import ATTEMPTS, TransientFailure, retrying
 from support.postgres_server import Server, database_of
 from support.proxy import Broken, Way
 
@@ -23,7 +23,7 @@ from support.proxy import Broken, Way
 class Notes:
     """The smallest store: each note is a row, so that one written twice shows."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: PostgresConnections) -> None:
         self.connections = connections
         self.tried = 0
 
@@ -73,14 +73,14 @@ def database(postgres_server: Server, postgres_store_database: str) -> str:
 
 @pytest.fixture
 def notes(postgres_server: Server, database: str) -> Iterator[Notes]:
-    connections = Connections(postgres_server.url(database), timeout=20)
+    connections = PostgresConnections(postgres_server.url(database), timeout=20)
     yield Notes(connections)
     connections.close()
 
 
 @pytest.fixture
 def by_way(way: Way, database: str) -> Iterator[Notes]:
-    connections = Connections(way.url(database), timeout=20)
+    connections = PostgresConnections(way.url(database), timeout=20)
     yield Notes(connections)
     connections.close()
 
@@ -224,7 +224,7 @@ def test_of_two_that_wait_for_each_other_both_succeed(
 
 def test_outside_a_store_the_reason_shows(postgres_server: Server, database: str, notes: Notes) -> None:
     read = Notes.read.__wrapped__  # type: ignore[attr-defined]  # The decorator leaves it there.
-    with pytest.raises(Again) as raised:
+    with pytest.raises(TransientFailure) as raised:
         read(notes, lambda: _end_sessions(postgres_server, database))
     assert isinstance(raised.value.error, StoreUnavailable)
 

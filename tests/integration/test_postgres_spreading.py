@@ -13,7 +13,7 @@ import germane
 from commandline import run
 from germane import StoreUnavailable
 from germane.stores.postgres.connection import numbered
-from germane.stores.postgres.connections import _SIZE, Connections
+from germane.stores.postgres.connections import _SIZE, PostgresConnections
 from germane.stores.postgres.servers import steps
 from germane.stores.postgres.store import VERSION, migrate
 from germane.stores.sql import Migration, migrations, queries
@@ -114,9 +114,9 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
     status = germane.store_status(coordinator)
     assert (status.agents, status.memories, status.distributed) == (2, 3, True)
     elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))
-    with closing(Connections(coordinator)) as connections, connections.reading() as connection:
+    with closing(PostgresConnections(coordinator)) as connections, connections.reading() as connection:
         (here,) = connection.raw.execute(_SIZE).fetchall()[0]
-    with closing(Connections(coordinator)) as connections:
+    with closing(PostgresConnections(coordinator)) as connections:
         assert connections.size() == here + elsewhere
 
 
@@ -130,7 +130,7 @@ CREATE TABLE colours (
 ) {partitioned};
 """
     step = Migration(number=VERSION + 1, name="colours.sql", script=script)
-    with closing(Connections(coordinator)) as connections:
+    with closing(PostgresConnections(coordinator)) as connections:
         assert migrate(connections, steps=(*migrations("postgres"), step)) == ("colours.sql",)
     assert _spread(coordinator, "hash") == {*DISTRIBUTED, "space_events", "colours"}
 

@@ -10,8 +10,8 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Move, StoreUnavailable
-from germane.stores.postgres.connections import Connections
+from germane import StoreUnavailable, WorkingSetEvent
+from germane.stores.postgres.connections import PostgresConnections
 from support.postgres_server import Server, database_of
 from support.tls import Encrypted, certificates, no_certificates
 
@@ -35,7 +35,10 @@ def way(postgres_server: Server, made: tuple[Path, Path, Path]) -> Iterator[Encr
 
 
 def _refused(url: str) -> str:
-    with closing(Connections(url, timeout=5)) as connections, pytest.raises(StoreUnavailable) as raised:
+    with (
+        closing(PostgresConnections(url, timeout=5)) as connections,
+        pytest.raises(StoreUnavailable) as raised,
+    ):
         connections.size()
     return str(raised.value)
 
@@ -47,7 +50,7 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
     url = way.url(database_of(postgres_store), sslmode=mode, sslrootcert=str(made[0]))
     heard = Event()
 
-    def hear(_: Move) -> None:
+    def hear(_: WorkingSetEvent) -> None:
         heard.set()
 
     with germane.open(url, agent="ada") as engine, germane.open(url, agent="ada") as other:
@@ -56,13 +59,13 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
             assert heard.wait(_PATIENCE)
         assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
     assert germane.store_status(url).memories == 1
-    with closing(Connections(url)) as connections, connections.reading() as connection:
+    with closing(PostgresConnections(url)) as connections, connections.reading() as connection:
         assert connection.raw.pgconn.ssl_in_use
 
 
 def test_who_asks_for_it_gets_no_other(way: Encrypted, postgres_store: str) -> None:
     before = way.encrypted
-    with closing(Connections(way.url(database_of(postgres_store), sslmode="require"))) as connections:
+    with closing(PostgresConnections(way.url(database_of(postgres_store), sslmode="require"))) as connections:
         connections.size()
     assert way.encrypted > before
 
@@ -98,5 +101,5 @@ def test_a_server_without_it_is_refused_where_it_is_asked_for(
     with closing(Encrypted(postgres_server.folder)) as plain:
         said = _refused(plain.url(database_of(postgres_store), sslmode="require"))
         assert "isn't encrypted" in said
-        with closing(Connections(plain.url(database_of(postgres_store)))) as connections:
+        with closing(PostgresConnections(plain.url(database_of(postgres_store)))) as connections:
             assert connections.size() > 0

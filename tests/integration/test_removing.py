@@ -17,7 +17,7 @@ import germane
 from commandline import run
 from germane import InvalidInput, LastActive, PurgeNotConfirmed, StoreBusy, StoreUnavailable
 from germane.model.text import removed_name
-from germane.stores.location import Waking, location_of, open_store
+from germane.stores.location import NotifyingStore, location_of, open_store
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces
@@ -133,7 +133,7 @@ def test_who_waits_is_woken(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")
     listens = open_store(postgres_store, embedding=None)
-    assert isinstance(listens, Waking)
+    assert isinstance(listens, NotifyingStore)
     heard, told = Event(), Event()
     forget = listens.awake("ada", lambda: told.set() if heard.is_set() else heard.set())
     try:

@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Happening, SpaceEvent
+from germane import SpaceEvent, SpaceEventKind
 from integration.space_child import looks
 
 ROOT = Path(__file__).parents[2]
@@ -60,18 +60,18 @@ def replayed(events: tuple[SpaceEvent, ...]) -> tuple[set[str], set[str]]:
     held: set[str] = set()
     for event in events:
         memory_id = event.memory_id or ""
-        if event.what in (Happening.REMEMBER, Happening.REPEAT, Happening.RESTORE):
+        if event.what in (SpaceEventKind.REMEMBER, SpaceEventKind.REPEAT, SpaceEventKind.RESTORE):
             active.add(memory_id)
-        elif event.what is Happening.REVISE:
+        elif event.what is SpaceEventKind.REVISE:
             active -= {event.former_id or ""}
             active.add(memory_id)
             if event.former_id in held:
                 held = held - {event.former_id} | {memory_id}
-        elif event.what is Happening.ADD:
+        elif event.what is SpaceEventKind.ADD:
             held.add(memory_id)
-        elif event.what in (Happening.EVICT, Happening.REMOVE, Happening.CLEAR):
+        elif event.what in (SpaceEventKind.EVICT, SpaceEventKind.REMOVE, SpaceEventKind.CLEAR):
             held.discard(memory_id)
-        elif event.what in (Happening.FORGET, Happening.PURGE):
+        elif event.what in (SpaceEventKind.FORGET, SpaceEventKind.PURGE):
             active.discard(memory_id)
             held.discard(memory_id)
     return active, held
@@ -120,7 +120,7 @@ def test_every_add_evict_forget_and_clear_reaches_another_process(tmp_path: Path
 
     def hear_of(event: SpaceEvent) -> None:
         told.append(event)
-        if event.what is Happening.CLEAR:
+        if event.what is SpaceEventKind.CLEAR:
             cleared.set()
 
     with germane.open(path, agent="ada", embedder=None, counter=COUNTER, durability="relaxed") as engine:
@@ -131,17 +131,17 @@ def test_every_add_evict_forget_and_clear_reaches_another_process(tmp_path: Path
             assert child.wait(SURELY) == 0
 
     assert [(event.what, event.by, event.memory_id) for event in told] == [
-        (Happening.JOIN, "ben", None),
-        (Happening.REMEMBER, "ben", one),
-        (Happening.REMEMBER, "ben", two),
-        (Happening.REMEMBER, "ben", three),
-        (Happening.RESIZE, "ben", None),
-        (Happening.ADD, "ben", one),
-        (Happening.ADD, "ben", two),
-        (Happening.EVICT, "ben", one),
-        (Happening.ADD, "ben", three),
-        (Happening.FORGET, "ben", two),
-        (Happening.CLEAR, "ben", three),
+        (SpaceEventKind.JOIN, "ben", None),
+        (SpaceEventKind.REMEMBER, "ben", one),
+        (SpaceEventKind.REMEMBER, "ben", two),
+        (SpaceEventKind.REMEMBER, "ben", three),
+        (SpaceEventKind.RESIZE, "ben", None),
+        (SpaceEventKind.ADD, "ben", one),
+        (SpaceEventKind.ADD, "ben", two),
+        (SpaceEventKind.EVICT, "ben", one),
+        (SpaceEventKind.ADD, "ben", three),
+        (SpaceEventKind.FORGET, "ben", two),
+        (SpaceEventKind.CLEAR, "ben", three),
     ]
 
 
@@ -162,6 +162,8 @@ def test_a_process_whose_agent_was_put_out_writes_no_more(tmp_path: Path) -> Non
         stored = space.stats().memories
 
     for agent in ("ben", "cleo"):
-        out = next(event.number for event in events if (event.what, event.agent) == (Happening.LEAVE, agent))
+        out = next(
+            event.number for event in events if (event.what, event.agent) == (SpaceEventKind.LEAVE, agent)
+        )
         assert all(event.number < out for event in events if event.by == agent)
     assert stored == sum(counts)

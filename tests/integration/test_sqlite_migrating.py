@@ -11,7 +11,7 @@ import pytest
 import germane
 from germane import SchemaTooNew, StoreError, StoreUnavailable
 from germane.stores.sql import Migration, migrations
-from germane.stores.sqlite.connections import Connections
+from germane.stores.sqlite.connections import SqliteConnections
 from germane.stores.sqlite.store import VERSION, prepare, version_of
 
 BASELINE = migrations("sqlite")
@@ -47,7 +47,9 @@ def path(tmp_path: Path) -> Path:
 
 def brought_up_to_date(path: Path, *steps: Migration, read_only: bool = False) -> int:
     """The version of a file after these steps."""
-    with closing(Connections(str(path), durability="full", timeout=5, read_only=read_only)) as connections:
+    with closing(
+        SqliteConnections(str(path), durability="full", timeout=5, read_only=read_only)
+    ) as connections:
         prepare(connections, (*BASELINE, *steps))
         with connections.reading() as connection:
             return version_of(connection)

@@ -10,7 +10,7 @@ import pytest
 import germane
 from commandline import run
 from germane import AgentFigures, StoreUnavailable
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
 from germane.testing.fakes import FixedClock
 from support.postgres_server import Server, database_of
@@ -88,7 +88,7 @@ def test_who_may_see_one_agent_at_a_time_is_told_so(
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE listing LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    owner = Connections(postgres_store_database)
+    owner = PostgresConnections(postgres_store_database)
     grant(owner, "listing")
     owner.close()
     database = database_of(postgres_store_database)

@@ -15,7 +15,7 @@ from queue import Queue
 import pytest
 
 import germane
-from germane import Engine, Move
+from germane import Engine, WorkingSetEvent
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("working_child.py")
@@ -118,7 +118,7 @@ def test_a_follower_hears_of_what_another_process_does(tmp_path: Path) -> None:
     with opened(path) as engine:
         memories = [engine.remember(f"Note number {n}") for n in range(10)]
         held = engine.working_set()
-        heard: Queue[Move] = Queue()
+        heard: Queue[WorkingSetEvent] = Queue()
         child = start("echo", path)
         assert hear(child) == "ready"
         with held.follow(heard.put):

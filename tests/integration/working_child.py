@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import germane
-from germane import NotHeld
+from germane import NotInWorkingSet
 
 
 def hold(path: Path, seed: str) -> None:
@@ -40,7 +40,7 @@ def work(path: Path, seed: str) -> None:
         for _ in range(250):
             memory_id = chance.choice(memories)
             # Another process may have taken it out.
-            with suppress(NotHeld):
+            with suppress(NotInWorkingSet):
                 action: Callable[[str], object] = chance.choice((held.add, held.add, held.touch, held.remove))
                 action(memory_id)
             assert held.tokens <= held.max_tokens, held.tokens

@@ -65,8 +65,8 @@ BAD: Mapping[str, Any] = {
     "last moment": datetime.max.replace(tzinfo=UTC),
     "after year 9999": datetime.max.replace(tzinfo=timezone(-timedelta(hours=12))),
     "filter": germane.Filter(),
-    "scoped": germane.Scoped(),
-    "calibration": germane.Calibration(counter="x", provider="y"),
+    "scoped": germane.ScopedPlan(),
+    "calibration": germane.TokenCalibration(counter="x", provider="y"),
 }
 
 
@@ -77,7 +77,7 @@ class World:
         self.engine = engine
         self.fact = engine.remember("The pump of hall 4 hums.", kind="fact")
         self.decision = engine.remember("Chose Postgres.", kind="decision", confidence=0.8)
-        self.censor = engine.remember("Never deploy on Fridays.", kind="censor")
+        self.constraint = engine.remember("Never deploy on Fridays.", kind="constraint")
         self.conversation = engine.conversation("standup")
         self.message = self.conversation.append("user", "Does the pump hum?")
         self.conversation.append("assistant", "It does.")
@@ -113,7 +113,7 @@ class World:
             "memory_id": self.fact.id if of is Space else fact.id,
             "memory_ids": [fact.id],
             "decision_id": self.decision.id,
-            "censor_id": self.censor.id,
+            "constraint_id": self.constraint.id,
             "draft": {"content": "The pump howls."},
             "where": germane.Filter(),
             "query": "Which pump hums?",
@@ -122,7 +122,7 @@ class World:
             "response": "The pump hums.",
             "used": [],
             "outcome": "success",
-            "experience": self.engine.experience(),
+            "usage_history": self.engine.usage_history(),
             "budget": 1000,
             "proposed": self.compaction,
             "done": self.compaction,
@@ -276,13 +276,14 @@ def test_what_is_done_to_a_store_refuses_a_bad_argument_as_well(
 _RESULTS = tuple(
     word
     for line in (
-        "Added AgentCopy AgentFigures Alteration Anchored Assembly Attested Candidate Changed Compaction",
-        "Context ConversationInfo CopyReport DatabaseStatus Day DerivedQuery Difference EmbeddingIdentity",
-        "Entry Erasure Evicted Eviction Evidence Example Experience Feedback Finding FrameChoice Fused",
-        "Held Item Judgement LargeMemory LearningState LedgerEntry LeftOut Lessons LifeEvent Member",
-        "Memory Metrics Move Note Observed PartUse Payload Question Ranked Recalled Refreshed Remembered",
-        "Removal Rendition Renditions Replay Request SectionUse Selection Shown SpaceEvent SpaceInfo",
-        "Standing StoreStats Trace Upkeep UpkeepStep Validation VectorIndex Weights",
+        "AddResult AgentCopy AgentFigures Anchored Assembly AssemblyDiff Candidate Compaction Context",
+        "ConversationInfo CopyReport DatabaseStatus Day DecisionCalibration DerivedQuery EmbeddingIdentity",
+        "Entry Erasure Evicted Eviction Example Feedback Finding FrameChoice Fused Impressions Item",
+        "LargeMemory LearningReport LearningStatus LedgerEntry LeftOut LifecycleEvent LifecycleState Member",
+        "Memory MemoryChange Metrics ObserveResult OutcomeHistory OutcomeRecord OutcomeResult PartUsage",
+        "Payload Question Ranked RecallResult RefreshResult RememberResult Removal Rendition Renditions",
+        "Replay Request SectionUsage Selection SpaceEvent SpaceInfo StoreStats Trace TraceNote Upkeep",
+        "UpkeepStep UsageHistory ValueChange VectorIndex Weights WorkingSetEvent WorkingSetItem",
     )
     for word in line.split()
 )
@@ -331,7 +332,7 @@ def test_a_value_refuses_a_bad_field_with_an_error_that_names_it(made: Any, fiel
         except Exception as error:  # noqa: BLE001 - What is looked for.
             failures.append(f"{what}: {type(error).__name__}: {str(error)[:100]}")
     assert failures == []
-    wrong: list[Any] = [object(), germane.Calibration(counter="x", provider="y")]
+    wrong: list[Any] = [object(), germane.TokenCalibration(counter="x", provider="y")]
     if made is not germane.Draft or field not in ("importance", "confidence"):
         # These limits are a memory's, so that an import goes on with the drafts that keep within them.
         wrong.append(float("nan"))
@@ -360,9 +361,9 @@ def test_a_value_refuses_a_bad_field_with_an_error_that_names_it(made: Any, fiel
         (germane.Kind, "lifecycle", "x"),
         (germane.Message, "role", "x"),
         (germane.Message, "provider", "x"),
-        (germane.Piece, "least", -1),
+        (germane.TemplatePart, "least", -1),
         (germane.Query, "least_cosine", 2),
-        (germane.Work, "leanings", {"x": 2}),
+        (germane.TaskContext, "leanings", {"x": 2}),
     ],
 )
 def test_a_value_refuses_what_lies_outside_its_limits(made: Any, field: str, bad: object) -> None:

@@ -14,7 +14,7 @@ import germane
 from germane import BudgetTooSmall, Selection
 from germane.conversation.views import Tiers
 from germane.model.conversation import Message
-from germane.stores.location import Glancing
+from germane.stores.location import RecentGroupsStore
 from germane.stores.sqlite import SqliteStore
 from requests_of import conversations
 
@@ -63,7 +63,7 @@ def test_only_the_end_is_read_until_all_is_in_memory(tmp_path: Path) -> None:
     with germane.open(tmp_path / "talks.db", embedder=None) as engine:
         engine.conversation("chat").extend({"role": "user", "content": str(each)} for each in range(9))
     with closing(SqliteStore(tmp_path / "talks.db")) as store:
-        assert isinstance(store, Glancing)
+        assert isinstance(store, RecentGroupsStore)
         end = store.last_groups("default", "chat", 2)
         assert end is not None
         assert [message.text for message in end.messages] == ["7", "8"]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from germane.kinds import Kinds
 from germane.model.memory import Level
-from germane.packing.lines import Costs, Line, RememberedLines
+from germane.packing.lines import Costs, RememberedLines, RenderedLine
 from germane.packing.render import render, written_lines
 from germane.protocols import TokenCounter
 from germane.testing.fakes import WordCounter
@@ -50,7 +50,7 @@ def test_a_whole_is_counted_by_the_lines_that_are_known(
     counter: TokenCounter, blocks: list[tuple[str, list[str]]]
 ) -> None:
     known = [
-        Line(level=Level.FULL, text=line, tokens=counter.count(f"{line}\n"))
+        RenderedLine(level=Level.FULL, text=line, tokens=counter.count(f"{line}\n"))
         for _, lines in blocks
         for line in lines
     ]
@@ -62,6 +62,6 @@ def test_a_whole_is_counted_by_the_lines_that_are_known(
 
 
 def test_only_an_exact_counter_is_trusted_with_parts() -> None:
-    line = Line(level=Level.FULL, text="- one two", tokens=1000)
+    line = RenderedLine(level=Level.FULL, text="- one two", tokens=1000)
     costs = Costs(WordCounter(), Kinds(), RememberedLines())
     assert costs.whole(["- one two\n", "- three"], [line]) == WordCounter().count("- one two\n- three")

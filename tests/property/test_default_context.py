@@ -108,7 +108,7 @@ def test_what_blocks_is_shown_whole_or_the_shortfall_is_named(
 ) -> None:
     block = Draft(
         content=f"Export customer data {'to another region ' * 12}unless {condition}",
-        kind="censor",
+        kind="constraint",
         metadata={"action": "block"},
     )
     with opened([block, *others]) as engine:

@@ -20,20 +20,20 @@ from germane.errors import UnreadableSource
 from germane.importers.documents import outline, passages
 from germane.importers.records import read_export, read_lines, read_memories
 from germane.importers.transfer import export_jsonl, read
-from germane.model.change import Experience
-from germane.model.learning import Attested, Example
+from germane.model.change import UsageHistory
+from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
     GLOBAL,
     Cause,
-    LifeEvent,
+    LifecycleEvent,
+    LifecycleSignal,
+    LifecycleState,
     Memory,
     Outcome,
     Rendition,
     Renditions,
     Scope,
-    Sign,
     Stage,
-    Standing,
     Status,
     Trust,
 )
@@ -89,7 +89,7 @@ memories = st.builds(
 )
 
 standings = st.builds(
-    lambda false_alarms, others, **counted: Standing(
+    lambda false_alarms, others, **counted: LifecycleState(
         triggers=false_alarms + others, false_alarms=false_alarms, **counted
     ),
     stage=st.none(),
@@ -133,23 +133,23 @@ def test_an_export_read_back_is_the_same_memories_and_the_same_bytes(kept: list[
 
 @given(memories, standings)
 @settings(max_examples=60)
-def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Standing) -> None:
+def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: LifecycleState) -> None:
     standing = replace(counted, stage=memory.stage)
     out = io.StringIO()
-    export_jsonl([memory], out, standings={memory.ref: standing})
+    export_jsonl([memory], out, lifecycle_states={memory.ref: standing})
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
         ((back, found),) = read_export(path, agent="ann")
     assert back == memory
-    assert found == (None if standing == Standing(stage=memory.stage) else standing)
+    assert found == (None if standing == LifecycleState(stage=memory.stage) else standing)
 
 
 keys = st.text("0123456789abcdef", min_size=32, max_size=32)
 floats = st.floats(allow_nan=False, allow_infinity=False)
 owners = st.sampled_from(["m1", "m2"])
 experiences = st.builds(
-    Experience,
+    UsageHistory,
     learns=st.booleans(),
     showings=st.lists(
         st.builds(
@@ -163,15 +163,15 @@ experiences = st.builds(
         max_size=4,
     ).map(lambda each: tuple(replace(one, given=3 * place + one.given) for place, one in enumerate(each))),
     outcomes=st.lists(
-        st.builds(Attested, context=keys, memory_id=owners, worth=floats, weight=floats, at=moments),
+        st.builds(OutcomeRecord, context=keys, memory_id=owners, worth=floats, weight=floats, at=moments),
         max_size=4,
     ).map(tuple),
     events=st.lists(
         st.builds(
-            LifeEvent,
+            LifecycleEvent,
             number=st.just(0),
             memory_id=owners,
-            sign=st.sampled_from(Sign),
+            sign=st.sampled_from(LifecycleSignal),
             before=st.sampled_from(Stage),
             after=st.sampled_from(Stage),
             cause=st.sampled_from(Cause),
@@ -186,10 +186,10 @@ experiences = st.builds(
 
 @given(experiences)
 @settings(max_examples=40)
-def test_what_was_gone_through_comes_back_as_it_was(experience: Experience) -> None:
+def test_what_was_gone_through_comes_back_as_it_was(experience: UsageHistory) -> None:
     kept = [make_memory("One of them.", agent="ann", id=name) for name in ("m1", "m2")]
     out = io.StringIO()
-    assert export_jsonl(kept, out, experience=experience, agent="ann") == len(kept)
+    assert export_jsonl(kept, out, usage_history=experience, agent="ann") == len(kept)
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))

@@ -43,7 +43,7 @@ def of_a_user(draw: st.DrawFn) -> Draft:
     kind = draw(st.sampled_from([*KINDS, "fact", "decision", "episode", "identity"]))
     words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=6))
     metadata: dict[str, object] = {"user": user}
-    if kind == "censor":
+    if kind == "constraint":
         metadata["action"] = "block"
     return Draft(
         content=" ".join(words),
@@ -107,7 +107,7 @@ own_plans = st.sampled_from(
         ),
     ]
 )  # fmt: skip
-plans = st.sampled_from(["layered", "newton_exact", "relevance"]) | own_plans
+plans = st.sampled_from(["layered", "layered_strict", "relevance"]) | own_plans
 queries = st.sampled_from(
     ["", "password hint", "should we use redis for the cache?", "what did we decide last week?", "last week",
      "catch me up", "bob password"]
@@ -151,7 +151,7 @@ def account(context: Context) -> object:
         for one in context.trace.entries
     ]
     notes = [(note.code, note.text) for note in context.trace.notes]
-    return context.text, context.tokens, entries, context.trace.sections, notes, context.trace.emptiness
+    return context.text, context.tokens, entries, context.trace.sections, notes, context.trace.empty_reason
 
 
 @settings(max_examples=80)

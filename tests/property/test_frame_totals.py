@@ -11,7 +11,7 @@ import germane
 from germane import BudgetTooSmall, Draft, Filter, Frame, Outcome
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES
-from germane.plans.intent import Aim, Complexity, Intent
+from germane.plans.intent import Complexity, Intent, IntentKind
 from germane.plans.layered import FLEXIBLE, budgeted, layered
 from germane.testing.fakes import FixedClock, HashEmbedder
 
@@ -54,7 +54,7 @@ memories = st.lists(
     max_size=20,
 )
 intents = st.none() | st.builds(
-    Intent, aim=st.sampled_from(Aim), hints=st.lists(st.sampled_from(FLEXIBLE), unique=True).map(tuple)
+    Intent, aim=st.sampled_from(IntentKind), hints=st.lists(st.sampled_from(FLEXIBLE), unique=True).map(tuple)
 )
 
 
@@ -78,7 +78,7 @@ def test_the_shares_of_any_frame_add_up_to_its_total(
     budget=st.none() | st.integers(0, 600),
     conversation=st.none() | texts,
     semantic=st.booleans(),
-    plan=st.sampled_from(["layered", "newton_exact"]),
+    plan=st.sampled_from(["layered", "layered_strict"]),
 )
 def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
     memories: list[Draft],
@@ -97,7 +97,7 @@ def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
             for memory in engine.memories(Filter(without=(Outcome.ABANDONED,)))
             if memory.pinned
             or memory.kind == "identity"
-            or (memory.kind == "censor" and memory.metadata.get("action") in ("absolute", "block"))
+            or (memory.kind == "constraint" and memory.metadata.get("action") in ("absolute", "block"))
         }
         try:
             context = engine.assemble(query, frame=frame, budget=budget, conversation=conversation, plan=plan)
@@ -107,7 +107,7 @@ def test_the_total_holds_and_constraints_are_in_or_the_error_says_so(
             return
         assert context.tokens <= context.trace.budget
         assert must <= {item.memory.id for item in context.items}
-        refreshed = engine.refresh(context, query, frame=frame, room=context.tokens, plan=plan)
+        refreshed = engine.refresh(context, query, frame=frame, free_tokens=context.tokens, plan=plan)
         assert refreshed.context.tokens <= context.tokens
 
 
@@ -121,7 +121,7 @@ def test_under_pressure_nothing_comes_in_and_constraints_stay(
         context = engine.assemble(query)
         room = max(0, context.tokens - cut)
         try:
-            refreshed = engine.refresh(context, "", room=room)
+            refreshed = engine.refresh(context, "", free_tokens=room)
         except BudgetTooSmall:
             return
         assert refreshed.context.tokens <= room or not refreshed.needed

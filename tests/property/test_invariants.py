@@ -27,7 +27,7 @@ from germane import (
 )
 from germane.demo import load_demo
 from germane.kinds import BUILT_IN
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter
 from germane.tokens import get_counter
 
@@ -147,7 +147,7 @@ def opened(memories: Sequence[Draft], *, agent: str = "a", semantic: bool = Fals
     memories=st.lists(drafts, max_size=15),
     query=queries,
     budget=st.integers(0, 400) | st.integers(0, 5000),
-    plan=st.sampled_from(["layered", "newton_exact", "relevance"]) | plans(),
+    plan=st.sampled_from(["layered", "layered_strict", "relevance"]) | plans(),
     counter=st.sampled_from(["o200k", "cl100k", "estimate", "bytes_div_4_floor", "claude", "words"]),
     semantic=st.booleans(),
 )
@@ -182,7 +182,7 @@ def _check_account(context: Context, engine: Engine) -> None:
         assert sum(entry.parts.values()) == pytest.approx(entry.score)
     for item in context.items:
         assert item.text in context.text
-    assert (context.trace.emptiness is None) == bool(context.items)
+    assert (context.trace.empty_reason is None) == bool(context.items)
     assert sum(use.included for use in context.trace.sections) == len(context.items)
     assert context.explain()
 
@@ -231,7 +231,7 @@ def _text(engine: Engine, query: str) -> str:
         return str(error)
 
 
-def _as_agent(engine: Engine, agent: str) -> Session:
+def _as_agent(engine: Engine, agent: str) -> AgentContext:
     return replace(engine._session, agent=agent)
 
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from germane.model.context import Ranked
 from germane.model.learning import Weights
-from germane.model.plan import KindsFirst, Work
-from germane.model.query import Candidate, Found, Query, Slate
-from germane.ranking.by_kind import ByKind, Known, by_kind, in_precedence, kinds_first
+from germane.model.plan import KindPriority, TaskContext
+from germane.model.query import Candidate, CandidateTable, Query, SearchResult
+from germane.ranking.by_kind import ByKind, KnownRelevance, by_kind, in_precedence, kinds_first
 from germane.ranking.relevance import gate, outside, parts_of, rank
 from germane.ranking.scores import OBSOLETE
 from germane.ranking.signals import Signals, signals_of
@@ -19,7 +19,7 @@ from germane.scopes import closeness, closeness_to
 from germane.testing.fakes import make_memory
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOW = KindsFirst(
+HOW = KindPriority(
     priorities={"adr": 1, "module": 4}, others=5, stale_after=timedelta(days=10), obsolete_last=True
 )
 PATHS = ("src/auth/login.py", "lib/a.py")
@@ -48,7 +48,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 
 
 def in_columns(drawn: list[Candidate]) -> Signals:
-    signals = signals_of([Slate.of(drawn)])
+    signals = signals_of([CandidateTable.of(drawn)])
     assert signals is not None
     return signals
 
@@ -65,7 +65,7 @@ def test_parts_in_columns_are_those_of_the_ranking(
     query = Query(information=information)
     ranked = rank(drawn, lexical_bound=3.0, now=NOW, query=query, weights=weights, without=(OBSOLETE,))
     parts = parts_of(in_columns(drawn), lexical_bound=3.0, query=query, weights=weights)
-    known = Known.in_columns(parts)
+    known = KnownRelevance.in_columns(parts)
     by_id = {one.memory.id: one.parts for one in ranked}
     assert [known.parts(place) for place in range(len(drawn))] == [by_id[one.memory.id] for one in drawn]
 
@@ -87,12 +87,12 @@ def test_what_is_outside_is_what_the_gate_leaves_out(
 def test_a_slate_is_ranked_as_its_candidates_are_one_by_one(
     drawn: list[Candidate], others: list[Candidate], information: float
 ) -> None:
-    query, work = Query(information=information), Work(paths=PATHS, leanings={"m01": 0.5})
-    found = Found(slices=(), lexical_bound=3.0)
+    query, work = Query(information=information), TaskContext(paths=PATHS, leanings={"m01": 0.5})
+    found = SearchResult(slices=(), lexical_bound=3.0)
 
     def ranking(*sections: list[Candidate]) -> list[list[Ranked]]:
         ranked = by_kind(sections, HOW, found=found, query=query, work=work, now=NOW)
-        return [list(each.kept) for each in ranked]
+        return [list(each.passed) for each in ranked]
 
     # A turn of dialogue that the task has nothing to do with: then each is ranked by itself.
     turn = Candidate(memory=make_memory("turn").evolve(id="turn"), signals={"window_lexical": 0.0})
@@ -106,11 +106,11 @@ def test_a_slate_is_ranked_as_its_candidates_are_one_by_one(
 def test_the_order_is_that_of_precedence(
     drawn: list[Candidate], relevant: dict[str, dict[str, float]]
 ) -> None:
-    work = Work(paths=PATHS, leanings={"m02": 0.5, "m03": -0.5})
+    work = TaskContext(paths=PATHS, leanings={"m02": 0.5, "m03": -0.5})
 
     def ranking(several: list[Candidate]) -> ByKind:
-        slate = Slate.of(several)
-        return kinds_first(slate, HOW, known=Known.by_id(slate, relevant), work=work, now=NOW)
+        slate = CandidateTable.of(several)
+        return kinds_first(slate, HOW, known=KnownRelevance.by_id(slate, relevant), work=work, now=NOW)
 
     ranked = ranking(drawn)
     assert list(ranked) == in_precedence(reversed(ranked), HOW)

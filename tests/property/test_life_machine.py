@@ -18,7 +18,7 @@ from germane.importers.transfer import export_jsonl, import_source
 from germane.kinds import BUILT_IN
 from germane.lifecycle import LIFECYCLES, status_at
 from germane.model.memory import Memory, Status
-from germane.protocols import Living
+from germane.protocols import LifecycleStore
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
@@ -28,7 +28,7 @@ TEXTS = [
     "The cache lives in memory.",
     "Ana leads billing.",
 ]
-KINDS = ["fact", "episode", "procedure", "censor", "decision", "note"]
+KINDS = ["fact", "episode", "procedure", "constraint", "decision", "note"]
 REFUSED = (InvalidInput, NotFound, StaleRevision)
 
 
@@ -91,9 +91,9 @@ class Lives(RuleBasedStateMachine):
     def everything(self) -> tuple[Memory, ...]:
         return self.engine.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
 
-    def standings(self, memories: Sequence[Memory]) -> dict[str, germane.Standing]:
+    def standings(self, memories: Sequence[Memory]) -> dict[str, germane.LifecycleState]:
         ids = [memory.id for memory in memories]
-        return dict(zip(ids, self.engine.standings(ids), strict=True))
+        return dict(zip(ids, self.engine.lifecycle_states(ids), strict=True))
 
     @rule(
         text=st.sampled_from(TEXTS),
@@ -107,7 +107,7 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.ids)
     @rule(
         data=st.data(),
-        verb=st.sampled_from(["confirm", "contradict", "triggered", "retire", "forget", "restore"]),
+        verb=st.sampled_from(["confirm", "contradict", "record_trigger", "retire", "forget", "restore"]),
     )
     def move(self, data: st.DataObject, verb: str) -> None:
         self.attempt(verb, data.draw(st.sampled_from(self.ids)))
@@ -122,16 +122,16 @@ class Lives(RuleBasedStateMachine):
     def attest(self, data: st.DataObject, outcomes: list[str]) -> None:
         """Work turned out some way with a memory: told of one context, only the last word counts."""
         memory = data.draw(st.sampled_from(self.ids))
-        shown = germane.Shown(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
+        shown = germane.Impressions(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
         for outcome in outcomes:
             self.attempt("outcome", shown, outcome, memories=[memory])
 
     @precondition(lambda self: self.ids)
     @rule(data=st.data(), false=st.booleans(), times=st.integers(1, 4))
     def trigger(self, data: st.DataObject, *, false: bool, times: int) -> None:
-        censor = data.draw(st.sampled_from(self.ids))
+        constraint = data.draw(st.sampled_from(self.ids))
         for _ in range(times):
-            self.attempt("triggered", censor, false_positive=false)
+            self.attempt("record_trigger", constraint, false_positive=false)
 
     @precondition(lambda self: self.ids)
     @rule(
@@ -185,7 +185,7 @@ class Lives(RuleBasedStateMachine):
         if not memories:  # An empty file is no export.
             return
         standings, lines = self.standings(memories), io.StringIO()
-        export_jsonl(memories, lines, standings=standings)
+        export_jsonl(memories, lines, lifecycle_states=standings)
         file = Path(self.folder.name) / "export.jsonl"
         file.write_text(lines.getvalue(), encoding="utf-8")
         with germane.open(":memory:", agent="a", embedder=None) as elsewhere:
@@ -193,7 +193,7 @@ class Lives(RuleBasedStateMachine):
             found = elsewhere.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
             assert found == memories
             ids = [memory.id for memory in memories]
-            assert dict(zip(ids, elsewhere.standings(ids), strict=True)) == standings
+            assert dict(zip(ids, elsewhere.lifecycle_states(ids), strict=True)) == standings
 
     @invariant()
     def every_stage_is_declared_and_agrees_with_its_status(self) -> None:
@@ -221,7 +221,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def the_store_is_whole(self) -> None:
-        assert isinstance(self.store, Living)
+        assert isinstance(self.store, LifecycleStore)
         assert self.engine.doctor() == ()
 
 

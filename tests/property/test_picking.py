@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Draft, Store
-from germane.model.learning import LearningState, Seen, Weights
-from germane.model.query import Candidate, Found, Query, Slate, TimeRange
+from germane.model.learning import LearningStatus, Seen, Weights
+from germane.model.query import Candidate, CandidateTable, Query, SearchResult, TimeRange
 from germane.operations.setup import identity_of
 from germane.ranking.by_relevance import Best
 from germane.ranking.relevance import FEW, gate, rank
@@ -25,7 +25,7 @@ from germane.testing.fakes import HashEmbedder, make_memory
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-STATE = LearningState(on=True, stamp=3)
+STATE = LearningStatus(on=True, stamp=3)
 SIGNALS = st.fixed_dictionaries(
     {},
     optional={
@@ -61,7 +61,7 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 def seen(drawn: list[Candidate], *, bound: float, admitted: int) -> Seen:
     memories = [one.memory for one in drawn]
     return Seen(
-        signals=Slate.of(drawn).signals,
+        signals=CandidateTable.of(drawn).signals,
         created=np.array(
             [(one.created_at - EPOCH) // timedelta(microseconds=1) for one in memories], np.int64
         ),
@@ -95,11 +95,11 @@ def test_the_best_are_those_of_the_whole_ranking(
     places = best(seen(drawn, bound=bound, admitted=FEW + 1))
     ranked = rank(drawn, lexical_bound=bound, now=NOW, query=query, weights=weights, prefer=prefer)
     passed = gate(ranked, information=information, prefer=prefer) if gated else None
-    kept = ranked if passed is None else passed.kept
+    kept = ranked if passed is None else passed.passed
     if places is None:
         # Nothing has relevance, or the gate would leave nothing but what it isn't sure of.
         none = all("lexical" not in one.signals and "semantic" not in one.signals for one in drawn)
-        assert none or (passed is not None and (passed.unsure or not passed.kept))
+        assert none or (passed is not None and (passed.unsure or not passed.passed))
     else:
         assert best.ranked([drawn[place] for place in places]) == tuple(kept[:limit])
         assert best.weights is weights
@@ -110,13 +110,13 @@ def test_the_best_are_those_of_the_whole_ranking(
     [
         pytest.param({"lexical": 2.0, "window_lexical": 1.0}, FEW + 1, STATE, id="a turn of dialogue"),
         pytest.param({"lexical": 2.0}, FEW, STATE, id="few memories"),
-        pytest.param({"lexical": 2.0}, FEW + 1, LearningState(on=True, stamp=4), id="weights not known"),
+        pytest.param({"lexical": 2.0}, FEW + 1, LearningStatus(on=True, stamp=4), id="weights not known"),
         pytest.param({"lexical": 2.0}, FEW + 1, None, id="learning not told"),
         pytest.param({"semantic": float("inf")}, FEW + 1, STATE, id="no number"),
     ],
 )
 def test_what_signals_cannot_decide_is_left_to_the_ranking(
-    signals: dict[str, float], admitted: int, state: LearningState | None
+    signals: dict[str, float], admitted: int, state: LearningStatus | None
 ) -> None:
     best = Best(Query(), limit=3, gated=True, known=lambda each: (None,) if each == STATE else None)
     one = Candidate(memory=make_memory("one"), signals={"lexical": 2.0, "coverage": 1.0})
@@ -132,7 +132,7 @@ class Heedless:
     def __init__(self, inner: SqliteStore) -> None:
         self._inner = inner
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         return self._inner.search(agent, replace(query, pick=None))
 
     def __getattr__(self, name: str) -> object:
@@ -163,7 +163,7 @@ def test_an_answer_is_the_same_whether_a_store_heeds_it(
         ]
     )
     if learns:
-        heeding.learn(on=True)
+        heeding.set_learning(on=True)
     for words in questions:
         question = " ".join(words) + time
         answer = heeding.recall(question, limit=limit, gate=gated)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from germane.model.context import Ranked
 from germane.model.learning import Weights
 from germane.model.memory import Memory, Outcome, Stage, Status
-from germane.model.query import Candidate, Found, Query, Slate, TimeRange
+from germane.model.query import Candidate, CandidateTable, Query, SearchResult, TimeRange
 from germane.ranking.by_relevance import Scoring, by_relevance, ranked_at_once
 from germane.ranking.relevance import FEW, Gated
 from germane.ranking.scores import Boosts, factors_in_columns, factors_of
@@ -102,7 +102,7 @@ def one_by_one(drawn: Sequence[Sequence[Candidate]], scoring: Scoring, **asked: 
 
 def told(gated: Sequence[Gated]) -> list[tuple[list[Any], list[Any], bool]]:
     """What can be seen of them, the order of the parts as well."""
-    return [(list(map(_told, each.kept)), list(map(_told, each.dropped)), each.unsure) for each in gated]
+    return [(list(map(_told, each.passed)), list(map(_told, each.dropped)), each.unsure) for each in gated]
 
 
 def _told(one: Ranked) -> tuple[Candidate, float, list[tuple[str, float]]]:
@@ -118,7 +118,7 @@ def test_columns_rank_and_gate_as_one_by_one(
     gated: bool,
     bound: float,
 ) -> None:
-    found = Found(slices=(), lexical_bound=bound, admitted=FEW + 1)
+    found = SearchResult(slices=(), lexical_bound=bound, admitted=FEW + 1)
     expected = one_by_one(drawn, scoring, found=found, query=query, exempt=exempt, gated=gated)
     at_once = ranked_at_once(
         drawn,
@@ -133,7 +133,7 @@ def test_columns_rank_and_gate_as_one_by_one(
     )
     if at_once is None:
         nothing = not any({"lexical", "semantic"} & set(one.signals) for part in drawn for one in part)
-        assert nothing or any(each.unsure for each in expected) or not any(each.kept for each in expected)
+        assert nothing or any(each.unsure for each in expected) or not any(each.passed for each in expected)
     else:
         assert told(at_once) == told(expected)
 
@@ -142,9 +142,9 @@ def test_columns_rank_and_gate_as_one_by_one(
 def test_any_candidates_are_ranked_as_one_by_one(
     drawn: list[list[Candidate]], scoring: Scoring, query: Query, exempt: frozenset[str], admitted: int
 ) -> None:
-    found = Found(slices=(), lexical_bound=3.0, window_bound=2.0, admitted=admitted)
+    found = SearchResult(slices=(), lexical_bound=3.0, window_bound=2.0, admitted=admitted)
     asked: dict[str, Any] = {"found": found, "query": query, "exempt": exempt, "gated": True}
-    slates = [Slate.of(section) for section in drawn]
+    slates = [CandidateTable.of(section) for section in drawn]
     assert told(by_relevance(slates, scoring, **asked)) == told(one_by_one(drawn, scoring, **asked))
 
 
@@ -179,6 +179,6 @@ def test_what_columns_cannot_tell_is_left_to_one_by_one(
 ) -> None:
     first = Candidate(memory=make_memory("x").evolve(id="m00"), signals={"lexical": 2.0, "coverage": 1.0})
     other = Candidate(memory=make_memory("y").evolve(**{"id": "m01", **fields}), signals=signals)
-    found = Found(slices=(), admitted=FEW + 1)
+    found = SearchResult(slices=(), admitted=FEW + 1)
     made = ranked_at_once([[first], [other]], found=found, query=Query(), now=NOW)
     assert (made is not None) == (fields == {"kind": "elsewhere"})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from germane.conversation.compaction import request_tokens
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.groups import grouped, groups_of
-from germane.conversation.layout import FULL, Arrangement, Wanted
+from germane.conversation.layout import FULL, Arrangement, RequestSpec
 from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
 from germane.errors import RequestTooLarge
@@ -38,12 +38,12 @@ def asked(
 ) -> Request:
     arranged = arranged or Arrangement(provider, COUNTER, Tiers())
     arranged.follow(talk)
-    wanted = Wanted(
+    wanted = RequestSpec(
         limit=limit,
         system=[system("You are terse.")],
         tools=TOOLS[provider],
         anchors={"state": "the build is red"},
-        found=lambda: GroupScores(scores=scores or {}, bound=4),
+        results=lambda: GroupScores(scores=scores or {}, bound=4),
         pins=pins,
         previous=None if previous is None else previous.state,
     )

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import Context, Draft, Level, Reason, Scoped
+from germane import Context, Draft, Level, Reason, ScopedPlan
 from germane.plans.scoped import ESTIMATE, SCOPED
 from germane.testing.fakes import FixedClock, WordCounter
 
@@ -36,7 +36,7 @@ def artifacts(draw: st.DrawFn) -> list[Draft]:
 
 
 @st.composite
-def hows(draw: st.DrawFn) -> Scoped:
+def hows(draw: st.DrawFn) -> ScopedPlan:
     cuts = sorted(draw(st.lists(st.integers(0, 100), min_size=2, max_size=2)))
     parts = (cuts[0], cuts[1] - cuts[0], 100 - cuts[1])
     names = draw(st.permutations(["global", "task", "path"]))
@@ -49,7 +49,7 @@ def hows(draw: st.DrawFn) -> Scoped:
 
 
 def assembled(
-    drafts: Sequence[Draft], how: Scoped, budget: int, *, query: str = "", seed: int | None = None
+    drafts: Sequence[Draft], how: ScopedPlan, budget: int, *, query: str = "", seed: int | None = None
 ) -> Context:
     """The context of a store that holds these, stored in the order of a seed, each at a time of its own."""
     clock = FixedClock(NOW - timedelta(days=400), timedelta(0))
@@ -76,7 +76,7 @@ def assembled(
 @settings(max_examples=150, deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200), st.sampled_from(["", "login token", "schema"]))
 def test_the_sum_over_what_is_included_never_exceeds_the_budget(
-    drafts: list[Draft], how: Scoped, budget: int, query: str
+    drafts: list[Draft], how: ScopedPlan, budget: int, query: str
 ) -> None:
     context = assembled(drafts, how, budget, query=query)
     assert sum(entry.tokens for entry in context.trace.included) <= budget
@@ -94,7 +94,7 @@ def test_the_sum_over_what_is_included_never_exceeds_the_budget(
 @settings(max_examples=100, deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200), st.integers(0, 1000), st.sampled_from(["", "login token"]))
 def test_the_order_of_storing_changes_nothing(
-    drafts: list[Draft], how: Scoped, budget: int, seed: int, query: str
+    drafts: list[Draft], how: ScopedPlan, budget: int, seed: int, query: str
 ) -> None:
     one, other = (assembled(drafts, how, budget, query=query, seed=each) for each in (None, seed))
     assert one.text == other.text
@@ -106,7 +106,7 @@ def test_the_order_of_storing_changes_nothing(
 @settings(max_examples=150, deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200))
 def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
-    drafts: list[Draft], how: Scoped, budget: int
+    drafts: list[Draft], how: ScopedPlan, budget: int
 ) -> None:
     how = replace(how, backfill=False, degrade=False)
     context = assembled(drafts, how, budget)
@@ -127,7 +127,7 @@ def test_no_artifact_takes_the_room_of_one_before_it_that_would_have_fitted(
 @settings(max_examples=100, deadline=None)
 @given(artifacts(), artifacts(), hows(), st.integers(0, 200), st.sampled_from(sorted(PLACES)))
 def test_without_roll_over_no_scope_changes_another(
-    drafts: list[Draft], others: list[Draft], how: Scoped, budget: int, name: str
+    drafts: list[Draft], others: list[Draft], how: ScopedPlan, budget: int, name: str
 ) -> None:
     how = replace(how, roll_over=False, backfill=False)
     mine = [draft for draft in drafts if draft.scope in PLACES[name]]
@@ -144,7 +144,7 @@ def test_without_roll_over_no_scope_changes_another(
 
 @settings(max_examples=100, deadline=None)
 @given(artifacts(), hows(), st.integers(0, 200))
-def test_backfill_only_adds(drafts: list[Draft], how: Scoped, budget: int) -> None:
+def test_backfill_only_adds(drafts: list[Draft], how: ScopedPlan, budget: int) -> None:
     without = assembled(drafts, replace(how, backfill=False), budget)
     context = assembled(drafts, replace(how, backfill=True), budget)
     assert {entry.label for entry in without.trace.included} <= {

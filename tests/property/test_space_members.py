@@ -14,13 +14,13 @@ from germane.model.space import (
     Demote,
     Disband,
     FailOver,
-    Happening,
     Join,
     Leave,
     Promote,
     Right,
     Role,
     SpaceAct,
+    SpaceEventKind,
     SpaceInfo,
 )
 from germane.spaces import Decided, admit, decide
@@ -139,11 +139,11 @@ class Membership(RuleBasedStateMachine):
         space = decided.space
         assert space is not None
         for what, agent in decided.events:
-            if what is Happening.LEAVE:
+            if what is SpaceEventKind.LEAVE:
                 del self.roles[agent]
-            elif what in (Happening.DEMOTE, Happening.FAIL_OVER):
+            elif what in (SpaceEventKind.DEMOTE, SpaceEventKind.FAIL_OVER):
                 self.roles[agent] = Role.PASSIVE
-            elif what is Happening.JOIN:
+            elif what is SpaceEventKind.JOIN:
                 joined = space.member(agent)
                 assert joined is not None
                 self.roles[agent] = joined.role

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from germane.plans.frames import FRAMES
-from germane.plans.intent import has, said, without
+from germane.plans.intent import has, normalized_words, without
 
 OWN = ("pull request*|diff", "a* b|^fix", "?", "trade* off*|^x* y", "^is|no", "well-known*")
 PATTERNS = [*(pattern for frame in FRAMES for pattern in frame.patterns), *OWN]
@@ -35,13 +35,13 @@ def by_expressions(pattern: str, words: str) -> bool:
 @settings(max_examples=500)
 @given(pattern=st.sampled_from(PATTERNS), text=TEXTS)
 def test_a_pattern_is_found_where_any_of_its_phrases_stands(pattern: str, text: str) -> None:
-    words = said(text)
+    words = normalized_words(text)
     assert has(pattern, words) == by_expressions(pattern, words)
 
 
 @given(pattern=st.sampled_from(OWN), text=TEXTS)
 def test_what_is_taken_away_is_no_longer_found(pattern: str, text: str) -> None:
-    words = said(text)
+    words = normalized_words(text)
     left = without([pattern], words)
     if not has(pattern, words):
         assert left.split() == [word for word in words.split() if word not in ("^", "?")]

@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.model.query import Query
-from germane.model.working_set import AgeBasis, Held
+from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import EVICTION_POLICIES, Decay, evict
-from germane.ranking.strategies import Known, Strategy, arrange
+from germane.ranking.strategies import ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
 
 HOURS = st.integers(-50, 5000)
 
 
 @st.composite
-def working_sets(draw: st.DrawFn) -> list[Held]:
+def working_sets(draw: st.DrawFn) -> list[WorkingSetItem]:
     """Up to twelve entries with many ties, some pinned, some from the future."""
     count = draw(st.integers(0, 12))
     return [
-        Held(
+        WorkingSetItem(
             memory=make_memory(
                 f"memory {number}",
                 id=f"m{number:02}",
@@ -59,10 +59,10 @@ QUERIES = st.sampled_from([Query(), Query(text="Should we?"), Query(text="go on"
 
 @given(working_sets(), strategies, QUERIES, HOURS, st.booleans(), st.integers())
 def test_the_order_is_total_and_does_not_depend_on_the_order_given(
-    held: list[Held], strategy: Strategy, query: Query, hours: int, asked: bool, seed: int
+    held: list[WorkingSetItem], strategy: Strategy, query: Query, hours: int, asked: bool, seed: int
 ) -> None:
     now = START + timedelta(hours=hours)
-    known = Known(
+    known = ItemFeatures(
         relevance={one.memory.id: one.tokens / 100 for one in held if one.tokens % 2} if asked else None,
         terms={one.memory.id: {one.tokens % 3} for one in held},
     )
@@ -79,12 +79,12 @@ def test_the_order_is_total_and_does_not_depend_on_the_order_given(
 
 @given(working_sets(), st.integers(-5, 800), st.sampled_from(EVICTION_POLICIES), HOURS, st.integers())
 def test_an_eviction_frees_enough_or_says_what_is_in_the_way(
-    held: list[Held], needed: int, policy: str, hours: int, seed: int
+    held: list[WorkingSetItem], needed: int, policy: str, hours: int, seed: int
 ) -> None:
     now = START + timedelta(hours=hours)
     eviction = evict(held, needed, now=now, policy=policy)
-    assert not any(one.held.stays for one in eviction.evicted)
-    assert eviction.freed == sum(one.held.tokens for one in eviction.evicted)
+    assert not any(one.item.stays for one in eviction.evicted)
+    assert eviction.freed == sum(one.item.tokens for one in eviction.evicted)
     assert eviction.freed + eviction.shortfall >= needed
     if eviction.evicted:
         assert eviction.freed - eviction.evicted[-1].freed < needed
@@ -96,4 +96,4 @@ def test_an_eviction_frees_enough_or_says_what_is_in_the_way(
     assert values == sorted(values)
     shuffled = random.Random(seed).sample(held, len(held))  # noqa: S311 - a shuffle has to repeat.
     again = evict(shuffled, needed, now=now, policy=policy)
-    assert [one.held for one in again.evicted] == [one.held for one in eviction.evicted]
+    assert [one.item for one in again.evicted] == [one.item for one in eviction.evicted]

@@ -63,7 +63,7 @@ def test_import_of_a_folder_that_changed(tmp_path: Path) -> None:
                         }
                     ],
                     "unchecked": None,
-                    "experience": 0,
+                    "usage_records": 0,
                     "error": None,
                 }
             ],
@@ -107,7 +107,7 @@ def test_each_step_of_a_watch(tmp_path: Path) -> None:
             "skipped": [{"source": "app/key.md:1", "reason": "It looks like a secret."}],
             "passed_over": [],
             "unchecked": None,
-            "experience": 0,
+            "usage_records": 0,
             "written": [{"id": "a", "source": "app/README.md", "revised": True}],
         }
     )

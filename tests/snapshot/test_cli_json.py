@@ -194,7 +194,7 @@ def test_import(db: Path, tmp_path: Path) -> None:
                     "skipped": [{"source": "test_import0/more.jsonl", "reason": "Unknown kind 'wish'."}],
                     "passed_over": [],
                     "unchecked": None,
-                    "experience": 0,
+                    "usage_records": 0,
                     "error": None,
                 },
                 {
@@ -209,7 +209,7 @@ def test_import(db: Path, tmp_path: Path) -> None:
                     "skipped": [],
                     "passed_over": [],
                     "unchecked": None,
-                    "experience": 0,
+                    "usage_records": 0,
                     "error": "Can't import <folder>/none.md: there is no such file or folder.",
                 },
             ],

@@ -35,7 +35,7 @@ def test_recall(db: Path) -> None:
     assert [(result["score"], result["parts"]) for result in value["results"]] == snapshot(
         [(1.0, {"lexical": 1.0})]
     )
-    assert (value["notes"], value["emptiness"]) == snapshot(([], None))
+    assert (value["notes"], value["empty_reason"]) == snapshot(([], None))
 
 
 def test_the_time_that_a_question_names(db: Path) -> None:
@@ -57,7 +57,7 @@ def test_recall_of_nothing(db: Path) -> None:
             },
             "results": [],
             "notes": [],
-            "emptiness": "nothing_relevant",
+            "empty_reason": "nothing_relevant",
             "now": "2020-06-01T00:00:00+00:00",
             "weights": {},
             "entered": None,
@@ -154,7 +154,7 @@ def test_what_an_account_says_of_the_question(db: Path) -> None:
     assert (trace["plan"], trace["budget"], trace["counter"], trace["now"]) == snapshot(
         ("relevance", 0, "o200k", "2020-06-01T00:00:00+00:00")
     )
-    assert (trace["question"], trace["notes"], trace["emptiness"]) == snapshot(
+    assert (trace["question"], trace["notes"], trace["empty_reason"]) == snapshot(
         (
             {
                 "text": "Which Postgres?",

@@ -50,7 +50,7 @@ def test_a_difference_is_documented(db: Path) -> None:
     latest, first = ids(db)
     found = printed("ledger", "diff", first, latest, db=db)
     assert list(found) == fields("Difference of assemblies")
-    assert [each["name"] for each in found["asked"]] == ["question"]
+    assert [each["name"] for each in found["inputs"]] == ["question"]
     assert "Another text." in run("ledger", "diff", first, latest, db=db).out
 
 
@@ -70,13 +70,15 @@ def test_the_figures_are_documented(db: Path) -> None:
     found = printed("metrics", "--now", "2020-06-02", db=db)
     assert list(found) == fields("Metrics")
     assert [list(day) for day in found["per_day"]] == [fields("Day")] * len(found["per_day"])
-    assert {name: found[name] for name in ("since", "until", "assemblies", "judged", "turns", "facts")} == (
+    assert {
+        name: found[name] for name in ("since", "until", "assemblies", "with_feedback", "turns", "facts")
+    } == (
         snapshot(
             {
                 "since": "2020-05-03T00:00:00+00:00",
                 "until": "2020-06-02T00:00:00+00:00",
                 "assemblies": 2,
-                "judged": 0,
+                "with_feedback": 0,
                 "turns": 0,
                 "facts": 1,
             }

@@ -29,7 +29,7 @@ def test_confirm_and_contradict_and_retire(db: Path) -> None:
     fact = first(db)
     confirmed = printed("confirm", fact, "--core", db=db)
     assert list(confirmed) == fields(
-        "`germane confirm`, `germane contradict`, `germane review`, `germane triggered`, `germane retire`"
+        "`germane confirm`, `germane contradict`, `germane review`, `germane record-trigger`, `germane retire`"
     )
     assert list(confirmed["memory"]) == fields("Memory")
     assert confirmed["memory"]["stage"] == "core"
@@ -111,11 +111,11 @@ def test_reconcile(db: Path) -> None:
     assert again.out.startswith("Known already")
 
 
-def test_a_decision_a_procedure_and_a_censor(tmp_path: Path) -> None:
+def test_a_decision_a_procedure_and_a_constraint(tmp_path: Path) -> None:
     path = tmp_path / "agent.db"
     run("remember", "Use Postgres", "--kind", "decision", "--confidence", "0.8", db=path)
     reviewed = printed("review", first(path, "decision"), "success", "--result", "One backup.", db=path)
     assert (reviewed["memory"]["stage"], reviewed["memory"]["outcome"]) == ("reviewed", "success")
-    run("remember", "Do not push to main", "--kind", "censor", "--meta", "action=warn", db=path)
-    censor = first(path, "censor")
-    assert printed("triggered", censor, "--false-positive", db=path)["memory"]["stage"] == "active"
+    run("remember", "Do not push to main", "--kind", "constraint", "--meta", "action=warn", db=path)
+    constraint = first(path, "constraint")
+    assert printed("record-trigger", constraint, "--false-positive", db=path)["memory"]["stage"] == "active"

@@ -54,8 +54,8 @@ def test_what_is_recalled_enters_a_set(db: Path) -> None:
     value = printed("recall", "Postgres", "--into", "plan", db=db)
     entered = value["entered"]
     assert list(entered) == fields("Entered")
-    assert [one["memory"]["id"] for one in entered["held"]] == [value["results"][0]["memory"]["id"]]
-    assert [one["recalled"] for one in entered["held"]] == [True]
+    assert [one["memory"]["id"] for one in entered["items"]] == [value["results"][0]["memory"]["id"]]
+    assert [one["recalled"] for one in entered["items"]] == [True]
     assert entered["left_out"] == [value["results"][1]["memory"]["id"]]
     assert [one["id"] for one in entered["eviction"]["evicted"]] == ["<id 3>"]
     assert entered["set"]["count"] == 1
@@ -81,7 +81,7 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
         }
     )
     shown = printed("working", "show", "--set", "plan", "--space", "team", *BEN, db=db)
-    assert [one["memory"]["content"] for one in shown["held"]] == ["The demo is on Tuesday."]
+    assert [one["memory"]["content"] for one in shown["items"]] == ["The demo is on Tuesday."]
     named = str(
         run("space", "recall", "team", "demo", "--json", *BEN, db=db).json()["results"][0]["memory"]["id"]
     )

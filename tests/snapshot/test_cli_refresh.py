@@ -70,13 +70,13 @@ def test_a_decision_point_and_a_room_too_small(db: Path) -> None:
     acting = said("Which port has Postgres?", "--acting", db=db)
     assert run("ledger", "list", "--json", db=db).json()[0]["frame"] == "decision"
     assert "A decision is about to be acted on." in acting.err
-    smaller = said("Which port has Postgres?", "--acting", "--room", "90", db=db)
+    smaller = said("Which port has Postgres?", "--acting", "--free-tokens", "90", db=db)
     assert "The context before was larger than its room." in smaller.err
     assert 0 < len(smaller.out) < len(acting.out)
     # It is the context from now on, as the next turn finds it.
     assert len(questions(db)) == 3
     assert run("ledger", "list", "--json", db=db).json()[0]["made_for"] == "cut"
-    kept = said("Which port has Postgres?", "--acting", "--room", "90", "--always", db=db)
+    kept = said("Which port has Postgres?", "--acting", "--free-tokens", "90", "--always", db=db)
     assert (kept.out, "still serves" in kept.err) == (smaller.out, True)
     assert len(questions(db)) == 3
     cut = run("ledger", "list", "--json", db=db).json()[0]["id"]
@@ -93,11 +93,24 @@ def test_it_is_documented_as_json(db: Path) -> None:
 
 
 def test_the_plan_and_the_counter_of_the_context_before_stay(db: Path) -> None:
-    run(*("assemble", "Postgres", "--plan", "newton_exact", "--counter", "words", "--record", *_FIXED), db=db)
-    run("assemble", "Postgres", "--plan", "newton_exact", "--counter", "estimate", "--record", *_FIXED, db=db)
+    run(
+        *("assemble", "Postgres", "--plan", "layered_strict", "--counter", "words", "--record", *_FIXED),
+        db=db,
+    )
+    run(
+        "assemble",
+        "Postgres",
+        "--plan",
+        "layered_strict",
+        "--counter",
+        "estimate",
+        "--record",
+        *_FIXED,
+        db=db,
+    )
     found = run("refresh", "Where is the backup?", "--json", *_FIXED, db=db).json()
     assert (found["context"]["trace"]["plan"], found["context"]["trace"]["counter"]) == (
-        "newton_exact",
+        "layered_strict",
         "estimate",
     )
 

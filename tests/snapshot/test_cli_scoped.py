@@ -95,7 +95,7 @@ def test_an_outcome_counts_once_for_its_context(project: Path) -> None:
     shown = run("context", "--json", db=db).out
     told = run("outcome", "success", "--context", "-", "--json", db=db, stdin=shown).json()
     assert list(told) == fields("`germane outcome`")
-    assert told == snapshot({"outcome": "success", "memories": 2, "told": 2})
+    assert told == snapshot({"outcome": "success", "memories": 2, "updated": 2})
     assert run("outcome", "success", "--context", "-", db=db, stdin=shown).out == snapshot(
         "Noted success for 2 memories; known already: 2.\n"
     )

@@ -32,13 +32,13 @@ def test_adding_says_who_made_room(db: Path) -> None:
     run("working", "add", port, chroma, "--max-tokens", "34", db=db)
     value = printed("working", "add", japanese, "--pinned", db=db)
     assert list(value) == fields("`germane working add`")
-    assert list(value["held"][0]) == fields("Held, Added")
+    assert list(value["items"][0]) == fields("Held, Added")
     assert list(value["eviction"]) == fields("Eviction")
     assert list(value["eviction"]["evicted"][0]) == fields("Evicted")
     assert list(value["set"]) == fields("Working set")
     assert short(value) == snapshot(
         {
-            "held": [
+            "items": [
                 {
                     "memory": "<id 1>",
                     "tokens": 11,
@@ -78,7 +78,7 @@ def test_what_is_held_is_shown(db: Path) -> None:
     run("working", "pin", port, db=db)
     value = printed("working", "show", db=db)
     assert list(value) == fields("`germane working show`")
-    assert list(value["held"][0]) == [name for name in fields("Held, Added") if name != "new"]
+    assert list(value["items"][0]) == [name for name in fields("Held, Added") if name != "new"]
     assert short(value) == snapshot(
         {
             "set": {
@@ -89,7 +89,7 @@ def test_what_is_held_is_shown(db: Path) -> None:
                 "utilization": 0.00025,
                 "count": 2,
             },
-            "held": [
+            "items": [
                 {
                     "memory": "<id 1>",
                     "tokens": 9,
@@ -141,7 +141,7 @@ def test_a_command_on_one_memory_shows_what_became_of_it(db: Path, command: str)
     run("working", "add", chroma, db=db)
     value = printed("working", command, chroma[-6:], db=db)
     assert list(value) == fields(f"`germane working {command}`")
-    assert (value["held"] is None) == (command == "remove")
+    assert (value["item"] is None) == (command == "remove")
     assert value["set"]["count"] == (0 if command == "remove" else 1)
     text = run("working", "add", chroma, db=db).out + run("working", command, chroma, db=db).out
     assert chroma[-8:] in text
@@ -310,5 +310,5 @@ def test_mistakes_are_answered(db: Path) -> None:
         ran = run("working", *arguments, db=db)
         assert (ran.code, ran.out) == (2, ""), arguments
     error = run("working", "touch", chroma, "--json", db=db)
-    assert error.json()["error"]["type"] == "NotHeld"
+    assert error.json()["error"]["type"] == "NotInWorkingSet"
     assert run("working", "show", db=db.with_name("nowhere.db")).code == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inline_snapshot import snapshot
 
-from germane.evaluation import Loss, Losses, Lost, Stage
+from germane.evaluation import Loss, Losses, LossStage, Lost
 
 LOST = Losses(
     configuration="germane",
@@ -18,10 +18,10 @@ LOST = Losses(
             evidence=3,
             fitted=24,
             lost=(
-                Lost(evidence="D1:9", stage=Stage.NOT_STORED),
+                Lost(evidence="D1:9", stage=LossStage.NOT_STORED),
                 Lost(
                     evidence="D1:2",
-                    stage=Stage.OUTRANKED,
+                    stage=LossStage.OUTRANKED,
                     label="Ana: roses, of course",
                     detail="12 tokens short",
                     ranks={"lexical": 41, "semantic": 230},
@@ -78,7 +78,7 @@ def test_the_json_of_what_was_lost() -> None:
             "where": "coast",
             "category": 1,
             "evidence": 3,
-            "held": 1,
+            "contained": 1,
             "last_rank_that_fitted": 24,
         }
     )

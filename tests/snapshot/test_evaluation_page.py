@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from inline_snapshot import snapshot
 
-from germane.evaluation import Floor, Judged, curve, page, write_page
+from germane.evaluation import Floor, GateResult, curve, page, write_page
 from germane.evaluation.page import _INKS
 from snapshot.test_evaluation_report import LARGER, REPORT
 
@@ -43,7 +43,7 @@ class _Reading(HTMLParser):
 def test_the_page_holds_every_table_and_loads_nothing(tmp_path: Path) -> None:
     odd = replace(LARGER.results[0], retriever="a<b>&c")
     floor = Floor(gauge="evidence_recall", budget=1000, least=0.9)
-    gate = [Judged(floor=floor, retriever="germane", reached=0.8333)]
+    gate = [GateResult(floor=floor, retriever="germane", reached=0.8333)]
     write_page(tmp_path / "report.html", replace(LARGER, results=(*LARGER.results, odd)), gate=gate)
     written = (tmp_path / "report.html").read_text(encoding="utf-8")
     reading = _Reading()

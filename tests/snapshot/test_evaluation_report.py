@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from inline_snapshot import snapshot
 
-from germane.evaluation import Difference, Figures, Report, Result
+from germane.evaluation import EvaluationFigures, PairedDifference, Report, Result
 from germane.importers.locomo import EvidenceReport
 
-FIGURES = Figures(
+FIGURES = EvaluationFigures(
     questions=3,
     evidence=4,
     found=3,
@@ -22,7 +22,7 @@ FIGURES = Figures(
     recall_at={5: 0.5, 10: 2 / 3, 20: 1.0},
     mrr=0.61111111,
 )
-NONE = Figures(
+NONE = EvaluationFigures(
     questions=0,
     evidence=0,
     found=0,
@@ -174,7 +174,7 @@ chroma was skipped: the package chromadb isn't installed.
 """)
 
 
-DIFFERENCE = Difference(
+DIFFERENCE = PairedDifference(
     first="germane",
     second="without=window",
     budget=1000,

@@ -8,7 +8,7 @@ from typing import Any
 
 from inline_snapshot import snapshot
 
-from germane import Emptiness, Entry, Level, Note, Question, Reason, SectionUse, TimeRange, Trace
+from germane import EmptyReason, Entry, Level, Question, Reason, SectionUsage, TimeRange, Trace, TraceNote
 from germane.model.context import explain, sentence_of, why_of
 from germane.model.text import width
 
@@ -27,9 +27,9 @@ def entry(number: int, section: str = "facts", **fields: Any) -> Entry:
     )
 
 
-def section(name: str, **fields: Any) -> SectionUse:
+def section(name: str, **fields: Any) -> SectionUsage:
     values = {"share": 100, "used": 0, "flowed": 0, "included": 0, "excluded": 0, **fields}
-    return SectionUse(name=name, heading=f"## {name}", **values)
+    return SectionUsage(name=name, heading=f"## {name}", **values)
 
 
 def trace(**fields: Any) -> Trace:
@@ -72,7 +72,7 @@ WHOLE = trace(
         section("facts", share=100, used=120, flowed=20, included=2, excluded=2),
         section("episodes", share=80, flowed=-20),
     ),
-    notes=(Note(code="lent", text="Required memories needed 20 tokens beyond their shares."),),
+    notes=(TraceNote(code="lent", text="Required memories needed 20 tokens beyond their shares."),),
 )
 
 
@@ -127,7 +127,7 @@ def test_long_lists_are_cut_and_say_so() -> None:
 
 
 def test_an_empty_context_says_why() -> None:
-    assert explain(trace(emptiness=Emptiness.NOTHING_STORED), tokens=0) == snapshot("""\
+    assert explain(trace(empty_reason=EmptyReason.NOTHING_STORED), tokens=0) == snapshot("""\
 Context   0 of 1,000 tokens (0%), counted by o200k
 Plan      layered, as of 2026-11-20 12:00 UTC
 Question  none
@@ -136,7 +136,7 @@ Note  Nothing is shown: this agent has no memories yet.
 
 No candidates were found.
 """)
-    assert [sentence_of(emptiness) for emptiness in Emptiness] == snapshot(
+    assert [sentence_of(emptiness) for emptiness in EmptyReason] == snapshot(
         [
             "Nothing is shown: this agent has no memories yet.",
             "Nothing is shown: the working set holds nothing.",
@@ -172,7 +172,7 @@ def test_no_line_is_wider_than_110_columns() -> None:
             question=Question(text=wide, terms=(wide,)),
             entries=(entry(1, level=Level.FULL, label=wide), entry(2, reason=Reason.LIMIT, label=wide)),
             sections=(section(wide, used=3),),
-            notes=(Note(code="x", text="many words " * 40 + wide),),
+            notes=(TraceNote(code="x", text="many words " * 40 + wide),),
         ),
         tokens=5,
     )

@@ -26,14 +26,14 @@ QUESTION = "Should we use Redis for caching in Newton?"
 TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any], int]] = [
     ("identity", "Newton, an agent that weighs before it speaks and asks before it guesses.", {}, {}, 300),
     (
-        "censor",
+        "constraint",
         "Bringing in a service before its running cost is known",
         {"importance": 9},
         {"action": "block", "reason": "the message broker cost a night and solved nothing"},
         250,
     ),
     (
-        "censor",
+        "constraint",
         "Deciding with a single option on the table",
         {},
         {"action": "warn", "reason": "nothing to compare with, nothing to learn from"},
@@ -224,7 +224,7 @@ def test_where_everything_fits_noise_comes_last_in_its_section(engine: Engine) -
 
 
 def test_the_note_as_it_stands_is_there_by_name(engine: Engine) -> None:
-    plan = replace(layered(BUILT_IN, frame_named("decision")), fusion="newton_v1")
+    plan = replace(layered(BUILT_IN, frame_named("decision")), fusion="weighted_sum_v1")
     context = engine.assemble(QUESTION, plan=plan, budget=12_000)
     ranked = [entry for entry in context.trace.included if entry.parts]
     assert all(-0.37 <= entry.score <= 1.045 for entry in ranked)

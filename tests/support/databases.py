@@ -57,10 +57,10 @@ def postgres_store_database(postgres_server: Server) -> Iterator[str]:
 
 
 def _migrate(url: str) -> None:
-    from germane.stores.postgres.connections import Connections  # noqa: PLC0415 - The driver may be missing.
+    from germane.stores.postgres.connections import PostgresConnections  # noqa: PLC0415 - The driver may be missing.
     from germane.stores.postgres.store import migrate  # noqa: PLC0415 - As above.
 
-    connections = Connections(url)
+    connections = PostgresConnections(url)
     migrate(connections)
     connections.close()
 

@@ -10,7 +10,7 @@ from germane.model.conversation import Append, Message, Role, TextPart
 from germane.model.ledger import Assembly, LedgerEntry
 from germane.model.memory import Level, Memory, Status
 from germane.model.space import Create
-from germane.model.working_set import Enter, HeldChange, Touch
+from germane.model.working_set import AddItem, HeldChange, Touch
 from germane.spaces import tenant_of
 from germane.stores.relational.store import RelationalStore
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
@@ -47,7 +47,7 @@ class _Writer:
         store.settle_space(_SPACE, Create(by=_AGENT, at=START))
         self._member = store.entered(_SPACE, _AGENT)
         self._head, self._kept, self._shared = self.remember(), self.remember(), self.tell()
-        self._hold(Enter(memory_id=self._shared.id, at=START))
+        self._hold(AddItem(memory_id=self._shared.id, at=START))
 
     def remember(self) -> Memory:
         made = make_memory(f"Noted as number {next(self._numbers)}.", agent=_AGENT)
@@ -88,7 +88,7 @@ class _Writer:
         self._hold(Touch(memory_id=self._shared.id, at=START))
 
     def take_in(self) -> None:
-        self._hold(Enter(memory_id=self.tell().id, at=START))
+        self._hold(AddItem(memory_id=self.tell().id, at=START))
 
     def _hold(self, change: HeldChange) -> None:
         self._member.hold(tenant_of(_SPACE), "set", [change], by=_AGENT)

@@ -86,7 +86,7 @@ def test_a_working_set_is_awaited_as_it_is_called() -> None:
             await held.clear()
             await engine.recall("caching fact", into=held)
             assert (await held.items())[-1].recalled
-            with pytest.raises(germane.NotHeld):
+            with pytest.raises(germane.NotInWorkingSet):
                 await held.touch((await engine.remember("elsewhere")).id)
 
     asyncio.run(main())

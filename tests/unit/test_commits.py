@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Engine, Scoped
+from germane import Engine, ScopedPlan
 from germane.ranking.signals import asks_for_history
 from germane.testing.fakes import FixedClock, WordCounter
 
@@ -42,9 +42,11 @@ def remember_commits(engine: Engine, count: int) -> list[str]:
     return [one.memory.id for one in engine.remember_many(drafts)]
 
 
-@pytest.mark.parametrize("how", [Scoped(), Scoped(degrade=False), Scoped(backfill=False), "scoped_estimate"])
+@pytest.mark.parametrize(
+    "how", [ScopedPlan(), ScopedPlan(degrade=False), ScopedPlan(backfill=False), "scoped_estimate"]
+)
 @pytest.mark.parametrize("budget", [0, 30, 60, 90, 200, 2000])
-def test_in_the_scoped_plans_commits_take_only_what_others_leave(how: Scoped | str, budget: int) -> None:
+def test_in_the_scoped_plans_commits_take_only_what_others_leave(how: ScopedPlan | str, budget: int) -> None:
     shown = []
     for commits in (0, 300):
         with germane.open(":memory:", embedder=None, counter=WordCounter()) as engine:

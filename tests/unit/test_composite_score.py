@@ -16,7 +16,15 @@ from germane.model.learning import Example
 from germane.model.memory import Stage
 from germane.ranking.learning import HALF_AFTER, usefulness
 from germane.ranking.relevance import rank
-from germane.ranking.scores import HIGHEST, LOWEST, Boosts, factors_of, newton, newton_v1, usage_of
+from germane.ranking.scores import (
+    HIGHEST,
+    LOWEST,
+    Boosts,
+    factors_of,
+    usage_of,
+    weighted_sum,
+    weighted_sum_v1,
+)
 from germane.ranking.similarity import likeness, of_each
 from germane.testing.fakes import make_memory
 
@@ -32,14 +40,14 @@ def candidate(
 
 
 def score(one: Candidate, boosts: Boosts = FRAME) -> float:
-    return math.fsum(newton_v1(one, now=NOW, boosts=boosts).values())
+    return math.fsum(weighted_sum_v1(one, now=NOW, boosts=boosts).values())
 
 
 def test_the_sum_is_the_notes_own() -> None:
     one = candidate(
         kind="decision", semantic=0.8, days=45.9, outcome=Outcome.SUCCESS, access_count=100, confidence=0.85
     )
-    assert newton_v1(one, now=NOW, boosts=FRAME) == pytest.approx(
+    assert weighted_sum_v1(one, now=NOW, boosts=FRAME) == pytest.approx(
         {
             "semantic": 0.50 * 0.8,
             "type": 0.15 * 1.0,
@@ -63,7 +71,7 @@ def test_the_sum_is_the_notes_own() -> None:
     ],
 )
 def test_every_outcome_has_its_worth(outcome: Outcome | None, worth: float) -> None:
-    assert newton_v1(candidate(outcome=outcome), now=NOW, boosts=FRAME)["outcome"] == pytest.approx(
+    assert weighted_sum_v1(candidate(outcome=outcome), now=NOW, boosts=FRAME)["outcome"] == pytest.approx(
         0.1 * worth
     )
 
@@ -77,7 +85,9 @@ def test_usage_grows_by_a_tenth_for_each_power_of_ten_up_to_half(uses: int, wort
 
 @pytest.mark.parametrize(("kind", "priority"), [("decision", 1.0), ("fact", 0.6), ("note", 0.5)])
 def test_a_kind_that_the_frame_does_not_name_has_half(kind: str, priority: float) -> None:
-    assert newton_v1(candidate(kind=kind), now=NOW, boosts=FRAME)["type"] == pytest.approx(0.15 * priority)
+    assert weighted_sum_v1(candidate(kind=kind), now=NOW, boosts=FRAME)["type"] == pytest.approx(
+        0.15 * priority
+    )
 
 
 def test_what_has_nothing_to_do_with_the_question_still_scores_more_than_four_tenths() -> None:
@@ -115,13 +125,13 @@ def test_no_memory_leaves_the_range(
     )
     boosts = Boosts(priorities={"decision": priority})
     assert LOWEST - 1e-9 <= score(one, boosts) <= HIGHEST + 1e-9
-    assert 0 <= math.fsum(newton(one, now=NOW, boosts=boosts).values()) <= 1 + 1e-9
+    assert 0 <= math.fsum(weighted_sum(one, now=NOW, boosts=boosts).values()) <= 1 + 1e-9
     assert all(0.5 < factor <= 1.2 for factor in factors_of(one.memory, now=NOW, boosts=boosts).values())
 
 
 def test_normalised_it_is_exact_in_time_and_never_negative() -> None:
     one = candidate(kind="fact", semantic=-0.4, days=30)
-    assert newton(one, now=NOW, boosts=FRAME) == pytest.approx(
+    assert weighted_sum(one, now=NOW, boosts=FRAME) == pytest.approx(
         {
             "semantic": 0.0,
             "type": 0.15 * 0.6 / 1.045,
@@ -149,8 +159,8 @@ def test_ranked_by_the_sum_the_whole_order_is_that_of_the_sum() -> None:
     assert sorted(several, key=score, reverse=True) == [
         next(one for one in several if one.memory.content == name) for name in expected
     ]
-    assert ordered(several, method="newton_v1", boosts=FRAME) == expected
-    parts = rank(several, lexical_bound=0.0, now=NOW, method="newton_v1", boosts=FRAME)[0].parts
+    assert ordered(several, method="weighted_sum_v1", boosts=FRAME) == expected
+    parts = rank(several, lexical_bound=0.0, now=NOW, method="weighted_sum_v1", boosts=FRAME)[0].parts
     assert sorted(parts) == ["confidence", "outcome", "recency", "semantic", "type", "usage"]
 
 
@@ -209,9 +219,14 @@ def test_the_sum_is_left_alone_by_everything_else() -> None:
     one, query = candidate(semantic=0.5, days=10), Query(text="when")
     since = NOW - timedelta(days=20)
     (ranked,) = rank(
-        [one], lexical_bound=0.0, now=NOW, method="newton_v1", query=query, prefer=TimeRange(since=since)
+        [one],
+        lexical_bound=0.0,
+        now=NOW,
+        method="weighted_sum_v1",
+        query=query,
+        prefer=TimeRange(since=since),
     )
-    assert ranked.parts == newton_v1(one, now=NOW, boosts=Boosts())
+    assert ranked.parts == weighted_sum_v1(one, now=NOW, boosts=Boosts())
 
 
 def test_of_a_subject_only_the_best_stay() -> None:

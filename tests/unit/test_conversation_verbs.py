@@ -14,7 +14,7 @@ from germane import Conversation, Engine, InvalidInput
 from germane.conversation.groups import RECENCY
 from germane.model.text import fenced
 from germane.operations.conversation import conversation
-from germane.protocols import Conversing
+from germane.protocols import ConversationStore
 from germane.testing.fakes import WordCounter
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -177,7 +177,7 @@ def test_a_hidden_group_comes_back_by_no_path(talk: Conversation) -> None:
         return str(views)
 
     assert "secret" not in shown()
-    with pytest.raises(germane.NotSaid, match="There is no message"):
+    with pytest.raises(germane.MessageNotFound, match="There is no message"):
         talk.expand(message.id)
     talk.append("assistant", "secret too", group=groups[0])
     assert "secret" not in shown()
@@ -186,7 +186,7 @@ def test_a_hidden_group_comes_back_by_no_path(talk: Conversation) -> None:
     assert talk.unhide(hidden).messages[0] == message
     assert "secret" in shown()
     assert talk.groups()[0].id == groups[0]
-    with pytest.raises(germane.NotSaid, match="no group 'x' in conversation 'chat'"):
+    with pytest.raises(germane.MessageNotFound, match="no group 'x' in conversation 'chat'"):
         talk.hide("x")
 
 
@@ -197,7 +197,7 @@ def test_another_session_never_appears(engine: Engine, talk: Conversation) -> No
     views = [talk.anchored(1, query="redis secret").messages, talk.ranked(query="redis secret").messages]
     assert "secret" not in str([talk.messages(), talk.window(), views])
     for lost in (lambda: talk.expand(secret), lambda: talk.hide(secret), lambda: talk.remove(secret)):
-        with pytest.raises(germane.NotSaid):
+        with pytest.raises(germane.MessageNotFound):
             lost()
     assert len(other.messages()) == 2
 
@@ -355,7 +355,7 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
         """The store without what is asked of it here."""
 
         def __getattr__(self, name: str) -> Any:
-            if hasattr(Conversing, name):
+            if hasattr(ConversationStore, name):
                 raise AttributeError(name)
             return getattr(engine._session.store, name)
 

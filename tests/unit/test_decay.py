@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
-from germane.model.working_set import AgeBasis, Held
+from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import Decay, Shape
-from germane.ranking.strategies import Figures
+from germane.ranking.strategies import ItemColumns
 from germane.testing.fakes import START, make_memory
 
 HOURS = st.floats(min_value=0.001, max_value=1e6)
@@ -69,9 +69,11 @@ def test_what_lies_in_the_future_is_new(age: float, shape: Shape) -> None:
 def test_each_basis_names_its_moment() -> None:
     hour = timedelta(hours=1)
     memory = make_memory(created_at=START, updated_at=START + hour)
-    held = Held(memory=memory, entered_at=START + 2 * hour, touched_at=START + 3 * hour, order=1, tokens=1)
+    held = WorkingSetItem(
+        memory=memory, entered_at=START + 2 * hour, touched_at=START + 3 * hour, order=1, tokens=1
+    )
     now = START + 10 * hour
-    ages = {basis: Figures([held]).ages(basis, now=now).tolist() for basis in AgeBasis}
+    ages = {basis: ItemColumns([held]).ages(basis, now=now).tolist() for basis in AgeBasis}
     assert ages == {
         AgeBasis.CREATED: [10.0],
         AgeBasis.UPDATED: [9.0],
@@ -80,7 +82,7 @@ def test_each_basis_names_its_moment() -> None:
     }
     used = held.evolve(memory=memory.evolve(accessed_at=START + 4 * hour))
     assert used.moment(AgeBasis.ACCESSED) == START + 4 * hour
-    assert Figures([held]).ages(AgeBasis.CREATED, now=START - hour).tolist() == [0.0]
+    assert ItemColumns([held]).ages(AgeBasis.CREATED, now=START - hour).tolist() == [0.0]
 
 
 def test_a_basis_can_be_named_by_its_word() -> None:

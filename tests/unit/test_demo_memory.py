@@ -21,7 +21,7 @@ LEAST = {
     "decision": 50,
     "procedure": 20,
     "episode": 40,
-    "censor": 8,
+    "constraint": 8,
     "identity": 1,
     "focus": 3,
     "adr": 8,
@@ -143,7 +143,7 @@ def test_each_kind_carries_the_metadata_that_its_renditions_read(memories: list[
             case "decision":
                 assert all(isinstance(reason, str) and reason for reason in metadata["reasons"]), number
                 assert (memory["outcome"] == "pending") == ("result" not in metadata), number
-            case "censor":
+            case "constraint":
                 assert metadata["action"] in {"absolute", "block", "warn"}, number
                 assert metadata["reason"], number
             case "procedure":
@@ -218,7 +218,7 @@ def test_the_redis_question_is_answered_by_several_kinds(
     memories: list[dict[str, Any]], questions: list[dict[str, Any]]
 ) -> None:
     expected = [memories[number - 1] for number in questions[0]["expect"]]
-    assert {"decision", "fact", "censor"} <= {memory["kind"] for memory in expected}
+    assert {"decision", "fact", "constraint"} <= {memory["kind"] for memory in expected}
     told = " ".join(memory["content"] for memory in expected)
     assert [
         word for word in ("ChromaDB", "Qdrant", "pgvector", "UNLOGGED", "Redis") if word not in told

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Draft, Emptiness, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
+from germane import Draft, EmptyReason, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
 from germane.testing.fakes import FailingEmbedder, FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -101,19 +101,19 @@ def test_pinned_memories_stand_in_every_context(engine: Engine) -> None:
 
 
 def test_a_guest_of_a_plan_that_does_not_show_its_kind_is_shown_all_the_same(engine: Engine) -> None:
-    censor = engine.remember("Pushing to main", kind="censor", metadata={"action": "block"})
-    assert "Pushing to main" in engine.assemble("x", plan="relevance", pins=[censor.id]).text
+    constraint = engine.remember("Pushing to main", kind="constraint", metadata={"action": "block"})
+    assert "Pushing to main" in engine.assemble("x", plan="relevance", pins=[constraint.id]).text
 
 
 def test_an_empty_answer_says_why(engine: Engine) -> None:
-    assert engine.recall("redis").emptiness is Emptiness.NOTHING_STORED
+    assert engine.recall("redis").empty_reason is EmptyReason.NOTHING_STORED
     engine.remember("The office is in Ghent", kind="fact", tags=["office:place"])
-    assert engine.recall("redis").emptiness is Emptiness.NOTHING_RELEVANT
-    assert engine.recall("office", tags=["people"]).emptiness is Emptiness.FILTERED
-    assert engine.recall("office", tags=["office"]).emptiness is None
-    assert engine.assemble("redis", gate=True).trace.emptiness is Emptiness.NOTHING_RELEVANT
-    assert engine.assemble("redis").trace.emptiness is None  # All memories fit.
-    assert engine.assemble("office", budget=2).trace.emptiness is Emptiness.OVER_BUDGET
+    assert engine.recall("redis").empty_reason is EmptyReason.NOTHING_RELEVANT
+    assert engine.recall("office", tags=["people"]).empty_reason is EmptyReason.FILTERED
+    assert engine.recall("office", tags=["office"]).empty_reason is None
+    assert engine.assemble("redis", gate=True).trace.empty_reason is EmptyReason.NOTHING_RELEVANT
+    assert engine.assemble("redis").trace.empty_reason is None  # All memories fit.
+    assert engine.assemble("office", budget=2).trace.empty_reason is EmptyReason.OVER_BUDGET
 
 
 def test_a_question_that_says_nothing_falls_to_recency_and_says_so(engine: Engine) -> None:

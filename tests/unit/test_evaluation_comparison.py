@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from germane import InvalidInput
-from germane.evaluation import Floor, Report, judged
-from germane.evaluation.result import Answer, Figures, Result, cluster_interval, differences
+from germane.evaluation import Floor, Report, check_floors
+from germane.evaluation.result import Answer, EvaluationFigures, Result, cluster_interval, differences
 
-NOTHING = Figures(
+NOTHING = EvaluationFigures(
     questions=0,
     evidence=0,
     found=0,
@@ -29,7 +29,7 @@ def result(name: str, held: list[int], *, corpora: list[int], halves: list[int])
             half=half,
             category=1,
             evidence=2,
-            held=count,
+            contained=count,
             shown=count,
             tokens=90,
             seconds=0.001,
@@ -64,7 +64,7 @@ def test_a_difference_is_of_pairs_and_signed_for_the_second() -> None:
     assert found.halves == (0.0, 0.5)
     assert (found.wins, found.losses) == (2, 1)
     assert found.interval[0] <= 0.25 <= found.interval[1]
-    assert not found.told_from_chance
+    assert not found.is_significant
     (turned,) = differences([second], [first], seed=1)
     assert turned.evidence_recall == pytest.approx(-0.25)
 
@@ -73,7 +73,7 @@ def test_a_gain_in_every_question_is_no_chance() -> None:
     one = result("a", [0] * 8, corpora=[0] * 8, halves=[0] * 8)
     other = result("b", [1] * 8, corpora=[0] * 8, halves=[0] * 8)
     (found,) = differences([one], [other], seed=1)
-    assert found.told_from_chance
+    assert found.is_significant
     assert found.interval == (0.5, 0.5)
     assert found.over_conversations is None
     assert found.halves == (0.5, None)
@@ -118,7 +118,7 @@ def test_a_floor_is_passed_at_its_height_and_missed_above_it() -> None:
         Floor.parse("1_000=0.84", gauge="evidence_recall", name="--min-recall"),
         Floor.parse("1000=0.51", gauge="all_evidence", name="--min-all"),
     ]
-    passed, missed = judged(REPORT, floors, retriever="a")
+    passed, missed = check_floors(REPORT, floors, retriever="a")
     assert (passed.passed, missed.passed) == (True, False)
     assert str(missed) == (
         "MISSED: all evidence of a at 1000 tokens is 50.0 %, and at least 51.0 % was asked for."
@@ -134,7 +134,7 @@ def test_what_is_no_floor_is_refused(text: str) -> None:
 def test_a_floor_at_a_budget_that_was_not_measured_is_refused() -> None:
     floor = Floor(gauge="evidence_recall", budget=2000, least=0.5)
     with pytest.raises(InvalidInput, match=r"2000.*--budgets"):
-        judged(REPORT, [floor], retriever="a")
+        check_floors(REPORT, [floor], retriever="a")
 
 
 def test_two_of_a_report_are_compared_by_name() -> None:

@@ -10,25 +10,29 @@ from typing import Any
 import pytest
 
 from germane.errors import InvalidInput
-from germane.model.working_set import AgeBasis, Eviction, Held
+from germane.model.working_set import AgeBasis, Eviction, WorkingSetItem
 from germane.ranking.eviction import LearnedImportance, evict, lacking
 from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=30)
 
 
-def make_held(name: str, tokens: int, *, importance: float = 1.0, hours: float = 0.0, **fields: Any) -> Held:
+def make_held(
+    name: str, tokens: int, *, importance: float = 1.0, hours: float = 0.0, **fields: Any
+) -> WorkingSetItem:
     """An entry whose id is its name, in the set for `hours`."""
     own: dict[str, Any] = {
         field: fields.pop(field) for field in ("order", "touches", "pinned") if field in fields
     }
     entered = NOW - timedelta(hours=hours)
     memory = make_memory(name, id=name, created_at=START, importance=importance, **fields)
-    return Held(memory=memory, entered_at=entered, touched_at=entered, tokens=tokens, **({"order": 0} | own))
+    return WorkingSetItem(
+        memory=memory, entered_at=entered, touched_at=entered, tokens=tokens, **({"order": 0} | own)
+    )
 
 
 def left(eviction: Eviction) -> list[str]:
-    return [one.held.memory.id for one in eviction.evicted]
+    return [one.item.memory.id for one in eviction.evicted]
 
 
 # The example of the decision record on eviction; its own walk-through stops before enough is freed.
@@ -80,7 +84,9 @@ def test_of_equally_important_entries_the_less_accessed_leaves_before_the_older(
 
 def test_a_recalled_memory_is_as_old_as_its_stay_unless_told_otherwise() -> None:
     ancient = make_memory("ancient", id="ancient", created_at=START - timedelta(days=900))
-    recalled = Held(memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True)
+    recalled = WorkingSetItem(
+        memory=ancient, entered_at=NOW, touched_at=NOW, order=9, tokens=10, recalled=True
+    )
     held = [recalled, make_held("here for long", 10, hours=5)]
     assert left(evict(held, 1, now=NOW)) == ["here for long"]
     assert left(evict(held, 1, now=NOW, basis=AgeBasis.CREATED)) == ["ancient"]
@@ -140,7 +146,7 @@ def test_frequency_weighs_importance_without_a_zero() -> None:
     assert [one.value for one in eviction.evicted] == pytest.approx([1.0, 1 + math.log(11), 4.0], abs=1e-9)
 
 
-def largest_first(one: Held, _: datetime) -> float:
+def largest_first(one: WorkingSetItem, _: datetime) -> float:
     return -float(one.tokens)
 
 
@@ -157,7 +163,7 @@ def test_a_policy_that_returns_no_number_is_named_with_the_memory(worth: float) 
 
 
 def test_a_policy_that_raises_is_named_with_the_memory() -> None:
-    def failing(one: Held, _: datetime) -> float:
+    def failing(one: WorkingSetItem, _: datetime) -> float:
         return one.tokens / 0
 
     with pytest.raises(InvalidInput, match="failed for memory 'user_pref': ZeroDivisionError"):
@@ -191,7 +197,7 @@ def test_what_is_longer_than_the_set_is_refused() -> None:
 
 @pytest.mark.parametrize("policy", ["importance", "lru", "lfu", "frequency-weighted", largest_first])
 def test_a_clock_that_runs_backwards_changes_nothing(
-    policy: str | Callable[[Held, datetime], float],
+    policy: str | Callable[[WorkingSetItem, datetime], float],
 ) -> None:
     past = START - timedelta(days=9000)
     assert left(evict(RECORD, 4000, now=past, policy=policy)) == left(

@@ -31,7 +31,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     """An agent that has learned for some weeks which of alike memories help."""
     clock = FixedClock(START)
     with opened(tmp_path / "ann.db", clock=clock) as made:
-        made.learn(True)
+        made.set_learning(True)
         made.remember_many(
             {"content": f"Redis caches the sessions of shop {number}.", "kind": "fact"} for number in range(6)
         )
@@ -58,10 +58,10 @@ def exported(engine: Engine, **options: Any) -> str:
         engine.memories(Filter(statuses=tuple(germane.Status)), order=Order.OLDEST), key=lambda one: one.id
     )
     standings = dict(
-        zip([one.id for one in memories], engine.standings([one.id for one in memories]), strict=True)
+        zip([one.id for one in memories], engine.lifecycle_states([one.id for one in memories]), strict=True)
     )
-    kept = {"experience": engine.experience(), "agent": engine.agent, **options}
-    export_jsonl(memories, out, standings=standings, **kept)
+    kept = {"usage_history": engine.usage_history(), "agent": engine.agent, **options}
+    export_jsonl(memories, out, lifecycle_states=standings, **kept)
     return out.getvalue()
 
 
@@ -80,10 +80,10 @@ def test_what_was_learned_goes_along_and_ranks_as_it_did(engine: Engine, tmp_pat
     clock = FixedClock(START + timedelta(days=12))
     with opened(agent="bo", clock=clock) as other:
         report = import_source(other, path)
-        experience = engine.experience()
-        assert report.experience == len(experience) == len(records(text)) - 1
-        assert other.learn().on
-        assert other.learn().weights == engine.learn().weights
+        experience = engine.usage_history()
+        assert report.usage_records == len(experience) == len(records(text)) - 1
+        assert other.set_learning().on
+        assert other.set_learning().weights == engine.set_learning().weights
         for question in (QUESTION, "Where do sessions of shop 3 go?"):
             mine, theirs = engine.recall(question), other.recall(question)
             assert [(one.memory.id, one.parts) for one in theirs] == [
@@ -95,7 +95,7 @@ def test_what_was_learned_goes_along_and_ranks_as_it_did(engine: Engine, tmp_pat
             ]
             assert contexts[0].text == contexts[1].text
         gaps = [
-            [after.given - before.given for before, after in pairwise(each.experience().showings)]
+            [after.given - before.given for before, after in pairwise(each.usage_history().showings)]
             for each in (engine, other)
         ]
         assert gaps[0] == gaps[1]
@@ -116,14 +116,14 @@ def test_importing_again_changes_nothing(engine: Engine, tmp_path: Path) -> None
     path = written(tmp_path / "ann.jsonl", text)
     with opened() as other:
         import_source(other, path, batch=3)
-        other.learn(False)
+        other.set_learning(False)
         before = exported(other)
         again = import_source(other, path, batch=2)
-        assert (again.created, again.experience) == (0, 0)
+        assert (again.created, again.usage_records) == (0, 0)
         assert exported(other) == before
-        assert not other.learn().on
+        assert not other.set_learning().on
     # Nor does it in the store that it comes from.
-    assert import_source(engine, path).experience == 0
+    assert import_source(engine, path).usage_records == 0
     assert exported(engine) == text
 
 
@@ -133,7 +133,7 @@ def test_what_broke_off_is_gone_on_with(engine: Engine, tmp_path: Path) -> None:
     with opened() as other:
         some = import_source(other, written(tmp_path / "half.jsonl", "".join(half[: len(half) - 5])))
         rest = import_source(other, written(tmp_path / "all.jsonl", text))
-        assert (some.experience, rest.experience) == (len(engine.experience()) - 5, 5)
+        assert (some.usage_records, rest.usage_records) == (len(engine.usage_history()) - 5, 5)
         assert exported(other) == text
 
 
@@ -145,30 +145,30 @@ def test_what_was_told_here_stays_and_the_rest_is_added(engine: Engine, tmp_path
         other.feedback(context, used=[own.id])
         import_source(other, path)
         # A memory that is known here by another id has gone through the same.
-        mapped = [one for one in other.experience().showings if one.memory_id == own.id]
+        mapped = [one for one in other.usage_history().showings if one.memory_id == own.id]
         assert len(mapped) == 1 + sum(
-            engine.get(one.memory_id).content == own.content for one in engine.experience().showings
+            engine.get(one.memory_id).content == own.content for one in engine.usage_history().showings
         )
         assert other.get(own.id).access_count == 1
         # Something was told of use here before, so that whether it learns was the agent's own choice.
-        assert not other.learn().on
+        assert not other.set_learning().on
 
 
 def test_files_with_memories_alone_are_as_they_ever_were(engine: Engine, tmp_path: Path) -> None:
-    text = exported(engine, experience=None)
+    text = exported(engine, usage_history=None)
     assert records(text) == []
     assert {json.loads(line)["germane"] for line in text.splitlines()} == {1}
     assert {line["germane"] for line in records(exported(engine))} == {2}
     with opened() as other:
-        assert import_source(other, written(tmp_path / "old.jsonl", text)).experience == 0
-        assert not other.learn().on
-        assert len(other.experience()) == 0
+        assert import_source(other, written(tmp_path / "old.jsonl", text)).usage_records == 0
+        assert not other.set_learning().on
+        assert len(other.usage_history()) == 0
 
 
 def test_nothing_is_said_of_memories_that_are_not_among_them(engine: Engine, tmp_path: Path) -> None:
     kept = engine.recall("shop 1")[0].memory
     out = io.StringIO()
-    assert export_jsonl([kept], out, experience=engine.experience(), agent="ann") == 1
+    assert export_jsonl([kept], out, usage_history=engine.usage_history(), agent="ann") == 1
     told = records(out.getvalue())
     assert {line["memory"] for line in told if "memory" in line} == {kept.id}
     assert {line["other"] for line in told if line["record"] == "event"} == {None}
@@ -178,7 +178,7 @@ def test_nothing_is_said_of_memories_that_are_not_among_them(engine: Engine, tmp
     with opened() as other:
         report = import_source(other, written(tmp_path / "all.jsonl", exported(engine)))
         assert len(report.skipped) == 1
-        assert report.experience == len(engine.experience()) - 1
+        assert report.usage_records == len(engine.usage_history()) - 1
 
 
 def test_who_asks_for_memories_or_drafts_gets_no_more(engine: Engine, tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_who_asks_for_memories_or_drafts_gets_no_more(engine: Engine, tmp_path: 
 
 
 def test_what_was_unlearned_is_not_exported(engine: Engine) -> None:
-    engine.unlearn()
-    assert engine.experience().showings == ()
+    engine.reset_learning()
+    assert engine.usage_history().showings == ()
     assert {line["record"] for line in records(exported(engine))} == {"learning", "outcome", "event"}
 
 
@@ -225,12 +225,12 @@ def test_a_damaged_record_is_named_with_its_line(
 
 
 def test_what_says_nothing_is_refused_whole(engine: Engine) -> None:
-    outcome = engine.experience().outcomes[0]
-    nothing = germane.Attested(
+    outcome = engine.usage_history().outcomes[0]
+    nothing = germane.OutcomeRecord(
         context=outcome.context, memory_id=outcome.memory_id, worth=2.0, weight=1.0, at=outcome.at
     )
     with opened() as other:
-        other.adopt(engine.memories(order=Order.OLDEST))
+        other.import_memories(engine.memories(order=Order.OLDEST))
         with pytest.raises(InvalidInput, match=r"worth 2\.0"):
-            other.adopt_experience(germane.Experience(outcomes=(outcome, nothing)))
-        assert len(other.experience()) == 0
+            other.import_usage_history(germane.UsageHistory(outcomes=(outcome, nothing)))
+        assert len(other.usage_history()) == 0

@@ -13,11 +13,11 @@ import pytest
 
 import germane
 import germane.aio
-from germane import Context, EmbeddingIdentity, Engine, InvalidInput, NotFound, Shown, Trace
+from germane import Context, EmbeddingIdentity, Engine, Impressions, InvalidInput, NotFound, Trace
 from germane.kinds import BUILT_IN
-from germane.model.change import Insert, Judge
+from germane.model.change import Insert, RecordUse
 from germane.plans.layered import relevance
-from germane.stores.relational.lifecycle import MOST_JUDGED
+from germane.stores.relational.lifecycle import MOST_USES
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import FixedClock, HashEmbedder, make_memory
 
@@ -66,11 +66,11 @@ def by_part(context: Context, name: str) -> list[str]:
 
 def taught(engine: Engine, contexts: int = 40, *, part: str = "semantic") -> Mapping[str, float]:
     """What the engine has learned from a user who always uses what one part speaks for."""
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     for number in range(contexts):
         context = asked(engine, " ".join(random.Random(number).sample(TOPICS, 3)))  # noqa: S311 - As above.
         engine.feedback(context, by_part(context, part))
-    weights = engine.learn().weights
+    weights = engine.set_learning().weights
     assert weights is not None
     return weights.values
 
@@ -135,7 +135,7 @@ def test_what_was_not_shown_is_refused_and_nothing_is_counted(engine: Engine) ->
 
 
 def test_what_was_purged_since_fails_where_it_was_used_and_else_is_passed_over(engine: Engine) -> None:
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     context = asked(engine)
     gone, kept, *rest = context.items
     engine.purge(gone.memory.id, confirm=True)
@@ -150,11 +150,11 @@ def test_learning_is_off_until_it_is_asked_for(engine: Engine) -> None:
     before = asked(engine)
     engine.feedback(before, [before.items[-1]])
 
-    lessons = engine.learn()
+    lessons = engine.set_learning()
 
     assert (lessons.on, lessons.weights, lessons.examples) == (False, None, 0)
     with pytest.raises(InvalidInput, match="on="):
-        engine.learn("yes")  # type: ignore[arg-type]  # This is what is refused.
+        engine.set_learning("yes")  # type: ignore[arg-type]  # This is what is refused.
 
 
 def test_use_is_counted_without_learning_and_moves_what_is_used_more() -> None:
@@ -167,11 +167,11 @@ def test_use_is_counted_without_learning_and_moves_what_is_used_more() -> None:
         after = {
             entry.memory_id: entry.parts for entry in engine.assemble("latency", budget=400).trace.entries
         }
-        assert not engine.learn().on
-        assert (engine.learn().weights, engine.learn().examples) == (None, 0)
+        assert not engine.set_learning().on
+        assert (engine.set_learning().weights, engine.set_learning().examples) == (None, 0)
         # The parts add up to the score, so a factor above 1 adds to it and one below takes from it.
         assert after[used.id]["useful"] > 0 > after[ignored.id]["useful"]
-        assert engine.unlearn() == 0
+        assert engine.reset_learning() == 0
         fresh = engine.assemble("latency", budget=400).trace.entries
         assert "useful" not in {name for entry in fresh for name in entry.parts}
         assert engine.get(used.id).access_count == 2
@@ -205,7 +205,7 @@ def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
         assert entry.parts == pytest.approx(expected)
         assert entry.score == pytest.approx(sum(expected.values()))
 
-    engine.unlearn()
+    engine.reset_learning()
     engine.feedback(context, [context.items[0]])
     learned_from = {example.memory_id: example.parts for example in store.examples("newton")}
     assert learned_from.keys() == {item.memory.id for item in context.items}
@@ -216,17 +216,17 @@ def test_the_parts_shown_are_weighed_and_those_learned_from_are_not() -> None:
 def test_nothing_learned_leaves_every_byte_as_it_was() -> None:
     engine = filled(opened())
     never = account(asked(engine))
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     assert account(asked(engine)) == never
-    engine.unlearn()
+    engine.reset_learning()
     taught(engine, 30)
     assert asked(engine).trace.weights
-    engine.learn(on=False)
+    engine.set_learning(on=False)
     assert account(asked(engine)) == never
-    engine.learn(on=True)
-    assert engine.unlearn() > 0
+    engine.set_learning(on=True)
+    assert engine.reset_learning() > 0
     assert account(asked(engine)) == never
-    assert engine.learn().on
+    assert engine.set_learning().on
 
 
 def test_learning_replays_and_stays_with_the_file(tmp_path: Path) -> None:
@@ -240,18 +240,18 @@ def test_learning_replays_and_stays_with_the_file(tmp_path: Path) -> None:
 
 
 def test_only_what_is_named_is_ignored_where_something_is(engine: Engine) -> None:
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     context = asked(engine)
     one, two, *_ = context.items
 
     assert engine.feedback(context, [one], ignored=[two]).examples == 2
-    assert engine.learn().examples == 2
+    assert engine.set_learning().examples == 2
     assert engine.feedback(context, [one], ignored=[]).examples == 1
 
 
 def test_scores_of_other_making_are_not_learned_from_nor_weighed(engine: Engine) -> None:
     taught(engine, 30)
-    kept = engine.learn().examples
+    kept = engine.set_learning().examples
 
     newest = engine.recall("")
     scored = engine.recall("redis", scorer=lambda candidate, _query, _now: len(candidate.memory.content))
@@ -259,7 +259,7 @@ def test_scores_of_other_making_are_not_learned_from_nor_weighed(engine: Engine)
         assert (recalled.weights, "learned" in {note.code for note in recalled.notes}) == ({}, False)
         assert engine.feedback(recalled, [recalled[0]]).examples == 0
 
-    assert engine.learn().examples == kept
+    assert engine.set_learning().examples == kept
 
 
 def test_agents_of_one_file_learn_apart(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_agents_of_one_file_learn_apart(tmp_path: Path) -> None:
         filled(two)
         before = asked(two)
         taught(one, 30)
-        assert (two.learn().on, two.learn().examples) == (False, 0)
+        assert (two.set_learning().on, two.set_learning().examples) == (False, 0)
         assert asked(two) == before
         with pytest.raises(NotFound):
             two.feedback(asked(one), [asked(one).items[0]])
@@ -275,13 +275,13 @@ def test_agents_of_one_file_learn_apart(tmp_path: Path) -> None:
 
 def test_a_purge_takes_what_was_learned_from_the_memory(engine: Engine) -> None:
     taught(engine, 20)
-    before = engine.learn().examples
+    before = engine.set_learning().examples
     context = asked(engine)
     memory_id = context.items[0].memory.id
 
     engine.purge(memory_id, confirm=True)
 
-    assert engine.learn().examples < before
+    assert engine.set_learning().examples < before
     assert all(item.memory.id != memory_id for item in asked(engine).items)
 
 
@@ -289,13 +289,13 @@ def test_another_engine_sees_at_once_what_was_learned(tmp_path: Path) -> None:
     with filled(opened(tmp_path / "a.db")) as one, opened(tmp_path / "a.db") as two:
         assert asked(two).trace.weights == {}
         assert taught(one, 20) == asked(two).trace.weights
-        two.unlearn()
+        two.reset_learning()
         assert asked(one).trace.weights == {}
 
 
 def test_what_is_left_of_a_context_can_be_told_of_by_its_parts(engine: Engine) -> None:
     context = asked(engine)
-    shown = Shown.of(
+    shown = Impressions.of(
         "context",
         question=context.trace.question.text,
         now=context.trace.now,
@@ -311,10 +311,10 @@ def test_the_awaited_surface_learns_the_same() -> None:
     async def main() -> tuple[int, bool, int]:
         async with await germane.aio.open(":memory:") as engine:
             await engine.remember_many(["Redis caches sessions", "Redis needs a password"])
-            await engine.learn(on=True)
+            await engine.set_learning(on=True)
             context = await engine.assemble("redis", plan="relevance", budget=200)
             counted = (await engine.feedback(context, [context.items[0]])).counted
-            return counted, (await engine.learn()).on, await engine.unlearn()
+            return counted, (await engine.set_learning()).on, await engine.reset_learning()
 
     assert asyncio.run(main()) == (1, True, 2)
 
@@ -324,12 +324,12 @@ def test_examples_are_bounded_and_the_oldest_leave() -> None:
     memory = make_memory("one", agent="newton")
     store.apply("newton", [Insert(memory=memory)])
     store.settle_learning("newton", on=True)
-    contexts = [f"{number:032x}" for number in range(MOST_JUDGED + 7)]
+    contexts = [f"{number:032x}" for number in range(MOST_USES + 7)]
 
     store.apply(
         "newton",
         [
-            Judge(memory_id=memory.id, context=context, used=True, at=NOW, parts={"lexical": 0.5})
+            RecordUse(memory_id=memory.id, context=context, used=True, at=NOW, parts={"lexical": 0.5})
             for context in contexts
         ],
     )

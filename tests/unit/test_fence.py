@@ -178,7 +178,9 @@ def test_no_text_brings_a_marker_into_a_context(text: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    marked, marked, st.sampled_from(["fact", "procedure", "censor", "adr", "episode", "decision", "focus"])
+    marked,
+    marked,
+    st.sampled_from(["fact", "procedure", "constraint", "adr", "episode", "decision", "focus"]),
 )
 def test_no_field_of_a_memory_brings_a_marker_into_a_context(text: str, other: str, kind: str) -> None:
     metadata = {"name": other, "title": other, "reason": other, "status": other, "reasons": [other]}

@@ -21,7 +21,7 @@ from germane import (
 )
 from germane.demo import DEMO_NOW, load_demo
 from germane.embedders.static import StaticEmbedder
-from germane.model.query import Found, Query
+from germane.model.query import Query, SearchResult
 from germane.stores.sqlite.store import SqliteStore
 from germane.testing.fakes import FixedClock
 
@@ -37,12 +37,12 @@ def _engine() -> Iterator[Engine]:
             metadata = {"user": user}
             engine.remember(f"{user} is a customer", kind="identity", metadata=metadata, tags=[user])
             engine.remember(f"The password hint of {user} is {hint}", kind="fact", metadata=metadata)
-            engine.remember(f"Never call {user}", kind="censor", metadata={**metadata, "action": "block"})
+            engine.remember(f"Never call {user}", kind="constraint", metadata={**metadata, "action": "block"})
             engine.remember(f"{user} waits for a refund", kind="focus", metadata=metadata, pinned=True)
         yield engine
 
 
-@pytest.mark.parametrize("plan", ["layered", "newton_exact", "relevance"])
+@pytest.mark.parametrize("plan", ["layered", "layered_strict", "relevance"])
 def test_what_is_always_shown_obeys_the_filter(engine: Engine, plan: str) -> None:
     context = engine.assemble("password hint", plan=plan, where=ALICE)
     assert "alice" in context.text
@@ -101,7 +101,7 @@ def test_a_refresh_goes_on_with_the_filter_of_its_context(engine: Engine) -> Non
     anew = engine.refresh(context, "Who waits for a refund in the old street?")
     assert anew.reason is RefreshReason.TOPIC
     assert "bob" not in anew.context.text
-    cut = engine.refresh(context, "And the password hint?", room=context.tokens - 1)
+    cut = engine.refresh(context, "And the password hint?", free_tokens=context.tokens - 1)
     assert cut.context.trace.where == context.trace.where
 
 
@@ -187,7 +187,7 @@ class CountingStore(SqliteStore):
 
     asked: list[Query]
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         self.asked.append(query)
         return super().search(agent, query)
 

@@ -26,7 +26,7 @@ from germane import (
     Share,
 )
 from germane.packing.fit import LadderOf, fit
-from germane.packing.lines import Ladder, Line
+from germane.packing.lines import LineCache, RenderedLine
 from germane.packing.sections import Choice, Fitted
 from germane.testing.fakes import make_memory
 
@@ -70,13 +70,13 @@ def run(
         [[Ranked(candidate=Candidate(memory=one), score=1.0) for one in part] for part in ranked],
         budget,
         requires=lambda part, one: part.required or one.id in required,
-        line_of=lambda _, one, level: Line(
+        line_of=lambda _, one, level: RenderedLine(
             level=level, text=one.renditions.at(level).text, tokens=one.renditions.at(level).tokens
         ),
         heading_cost=lambda _section, _memory: heading,
         text_cost=lambda part: len(part.text),
         at_least=lambda one, level: one.renditions.at(level).tokens - 1,
-        ladder_of=ladder_of,
+        line_cache_of=ladder_of,
     )
 
 
@@ -275,7 +275,7 @@ def test_what_is_known_of_lines_changes_no_choice(
 ) -> None:
     ranked = [memory(str(column % 7), summary=a, micro=b) for column, (a, b) in enumerate(parts)]
     plan = plan_of(section("s", 1, overflow, items=items))
-    known: defaultdict[int, Ladder] = defaultdict(Ladder)
+    known: defaultdict[int, LineCache] = defaultdict(LineCache)
     for budget in budgets:
         alone = run(plan, [ranked], budget, heading=heading).blocks[0]
         helped = run(plan, [ranked], budget, heading=heading, ladder_of=lambda _, one: known[id(one)]).blocks[
@@ -284,5 +284,5 @@ def test_what_is_known_of_lines_changes_no_choice(
         assert [told(choice) for choice in helped.choices] == [told(choice) for choice in alone.choices]
 
 
-def told(choice: Choice) -> tuple[Line | None, Reason | None, int, int]:
+def told(choice: Choice) -> tuple[RenderedLine | None, Reason | None, int, int]:
     return choice.line, choice.reason, choice.tokens, choice.short_by

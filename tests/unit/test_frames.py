@@ -16,7 +16,7 @@ from germane.plans.frames import FRAMES, choose_frame, frame_named, frames_from_
 from germane.plans.intent import Complexity, complexity_of
 from germane.plans.layered import ALWAYS, FLEXIBLE, budgeted, layered
 
-ALWAYS_THERE = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}
+ALWAYS_THERE = {"identity": 500, "user": 500, "constraints": 300, "focus": 700, "calibration": 100}
 # Frame, total, decisions, facts, procedures, episodes, and what no section has a claim to.
 TOTALS = [
     ("conversation", 3000, 450, 450, 0, 0, 0),
@@ -53,7 +53,7 @@ def test_every_frame_has_its_total_and_its_shares(
         "identity",
         "user",
         "user_facts",
-        "censors",
+        "constraints",
         "frame",
         "focus",
         *FLEXIBLE,
@@ -189,7 +189,7 @@ def test_a_budget_too_small_for_what_is_always_there_is_refused_when_the_plan_is
     # The name of a kind is not that of its section, and would change nothing without a word.
     with germane.open(":memory:", embedder=None) as engine:
         odd = Frame(name="odd", description="", priorities=(("decision", 1.0),))
-        for plan in ("layered", "newton_exact"):
+        for plan in ("layered", "layered_strict"):
             with pytest.raises(InvalidPlan, match="priority to 'decision'"):
                 engine.assemble("x", frame=odd, plan=plan)
 

@@ -14,7 +14,7 @@ import germane
 from germane import Engine, Order, Plan, Reason, Section, Share, TimeRange
 from germane.demo import DEMO_NOW, demo_questions, load_demo
 from germane.embedders.static import StaticEmbedder
-from germane.model.context import Emptiness, Ranked
+from germane.model.context import EmptyReason, Ranked
 from germane.model.memory import Memory, Rendition, Renditions
 from germane.model.query import Candidate
 from germane.protocols import Embedder
@@ -73,7 +73,7 @@ def test_what_is_far_from_the_best_by_meaning_and_by_words_is_out() -> None:
         ranked("far", semantic=0.2, lexical=1.0),
         coverage={"near": 0.9, "far": 0.3},
     )
-    assert (names(passed.kept), names(passed.dropped)) == (["near", "less"], ["far"])
+    assert (names(passed.passed), names(passed.dropped)) == (["near", "less"], ["far"])
     assert not passed.unsure
 
 
@@ -83,7 +83,7 @@ def test_words_alone_are_enough_and_so_is_meaning() -> None:
         ranked("meaning", semantic=0.5, lexical=0.0),
         coverage={"words": 0.8},
     )
-    assert names(passed.kept) == ["words", "meaning"]
+    assert names(passed.passed) == ["words", "meaning"]
 
 
 def test_a_repetition_of_the_question_does_not_push_out_an_answer_in_other_words() -> None:
@@ -92,7 +92,7 @@ def test_a_repetition_of_the_question_does_not_push_out_an_answer_in_other_words
         ranked("answer", semantic=0.22, lexical=0.0),
         coverage={"echo": 1.0},
     )
-    assert names(passed.kept) == ["echo", "answer"]
+    assert names(passed.passed) == ["echo", "answer"]
 
 
 def test_a_common_word_in_common_is_no_reason_by_itself() -> None:
@@ -111,9 +111,9 @@ def test_a_common_word_in_common_is_no_reason_by_itself() -> None:
 def test_an_embedder_says_what_it_calls_near() -> None:
     order = (ranked("a", semantic=0.16), ranked("b", semantic=0.12), ranked("c", semantic=0.05))
     usual, lower = gated(*order), gated(*order, least_cosine=0.1)
-    assert (names(usual.kept), usual.unsure) == (["a"], True)
-    assert (names(lower.kept), lower.unsure) == (["a", "b"], False)
-    assert names(gated(ranked("a", semantic=0.1), least_cosine=0.3).kept) == []
+    assert (names(usual.passed), usual.unsure) == (["a"], True)
+    assert (names(lower.passed), lower.unsure) == (["a", "b"], False)
+    assert names(gated(ranked("a", semantic=0.1), least_cosine=0.3).passed) == []
 
 
 @pytest.mark.parametrize(("least", "said"), [(0.05, []), (0.9, ["low_confidence"])])
@@ -139,13 +139,13 @@ def test_what_is_no_cosine_is_refused_as_the_least(least: object) -> None:
 
 def test_the_best_of_a_weak_lot_stands_and_says_so() -> None:
     passed = gated(ranked("a", semantic=0.04), ranked("b", semantic=0.1), ranked("c", semantic=0.09))
-    assert (names(passed.kept), names(passed.dropped), passed.unsure) == (["b"], ["a", "c"], True)
+    assert (names(passed.passed), names(passed.dropped), passed.unsure) == (["b"], ["a", "c"], True)
 
 
 def test_nothing_stands_where_nothing_has_to_do_with_the_question() -> None:
     passed = gated(ranked("a", semantic=0.05), ranked("b", semantic=-0.2))
-    assert (passed.kept, passed.unsure) == ((), False)
-    assert gated() == Gated(kept=())
+    assert (passed.passed, passed.unsure) == ((), False)
+    assert gated() == Gated(passed=())
 
 
 def test_turns_and_exempt_memories_and_those_without_signals_pass() -> None:
@@ -157,7 +157,7 @@ def test_turns_and_exempt_memories_and_those_without_signals_pass() -> None:
         ranked("other", semantic=0.0),
         exempt={"pinned"},
     )
-    assert names(passed.kept) == ["best", "turn", "pinned", "guest"]
+    assert names(passed.passed) == ["best", "turn", "pinned", "guest"]
     assert names(passed.dropped) == ["other"]
 
 
@@ -178,13 +178,13 @@ def test_the_gate_removes_and_never_reorders(measures: list[tuple[float, float]]
         ranked(f"m{n}", semantic=cosine, coverage=share) for n, (cosine, share) in enumerate(measures)
     )
     passed = gate(order, exempt={f"m{n}" for n in exempt})
-    assert sorted(names(passed.kept) + names(passed.dropped)) == sorted(names(order))
-    for part in (passed.kept, passed.dropped):
+    assert sorted(names(passed.passed) + names(passed.dropped)) == sorted(names(order))
+    for part in (passed.passed, passed.dropped):
         assert [order.index(one) for one in part] == sorted(order.index(one) for one in part)
     assert not {f"m{n}" for n in exempt} & set(names(passed.dropped))
     if order and max(max(pair) for pair in measures) >= 0.3:
         # Something has clearly to do with the question, so something is shown.
-        assert passed.kept
+        assert passed.passed
 
 
 def opened(*texts: str, embedder: Embedder | None = None) -> Engine:
@@ -202,9 +202,9 @@ def test_recall_leaves_out_what_only_stands_beside_the_answer() -> None:
 
 def test_in_a_store_of_few_memories_any_likeness_counts_and_none_is_still_none() -> None:
     weak = (ranked("best", semantic=0.5), ranked("like", semantic=0.16), ranked("unlike", semantic=0.14))
-    assert names(gated(*weak, few=True).kept) == ["best", "like"]
-    assert names(gated(*weak).kept) == ["best"]
-    assert names(gated(weak[-1], few=True).kept) == []
+    assert names(gated(*weak, few=True).passed) == ["best", "like"]
+    assert names(gated(*weak).passed) == ["best"]
+    assert names(gated(weak[-1], few=True).passed) == []
     with opened(ANSWER, *GROCERIES[: FEW - 1], embedder=StaticEmbedder()) as engine:
         assert engine.recall("When are the backups of billing made?")[0].memory.content == ANSWER
 
@@ -212,7 +212,7 @@ def test_in_a_store_of_few_memories_any_likeness_counts_and_none_is_still_none()
 def test_nothing_relevant_is_an_answer() -> None:
     with opened(*GROCERIES) as engine:
         found = engine.recall("Which certificate expires?")
-        assert (len(found), found.emptiness) == (0, Emptiness.NOTHING_RELEVANT)
+        assert (len(found), found.empty_reason) == (0, EmptyReason.NOTHING_RELEVANT)
 
 
 def test_a_weak_best_match_is_flagged() -> None:

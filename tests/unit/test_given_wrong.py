@@ -194,13 +194,13 @@ def test_at_a_prompt_results_are_short() -> None:
         found = engine.recall("Which pump hums?", limit=2)
         context = engine.assemble("Which pump hums?", budget=500)
 
-        assert repr(found).startswith("<germane.Recalled 'Which pump hums?': 2 found\n  ")
+        assert repr(found).startswith("<germane.RecallResult 'Which pump hums?': 2 found\n  ")
         assert len(repr(found).splitlines()) == 3
         assert f"{context.tokens} of 500 tokens" in repr(context)
         request = engine.request("Hum.")
         for value in (found, context, context.trace, found[0], context.items[0].memory, request):
             assert len(repr(value)) < 600
-        assert repr(engine.recall("x", kinds=["fact"])) == "<germane.Recalled 'x': none, filtered>"
+        assert repr(engine.recall("x", kinds=["fact"])) == "<germane.RecallResult 'x': none, filtered>"
 
 
 def test_a_question_as_long_as_a_file_is_read_word_by_word_once() -> None:
@@ -219,7 +219,7 @@ def test_a_question_is_put_to_what_a_filter_admits() -> None:
         (found,) = engine.recall("Which pump hums?", where=where)
         (item,) = engine.assemble("Which pump hums?", where=where, budget=500).items
         assert found.memory.id == item.memory.id == engine.memories(Filter(source="T-2.md"))[0].id
-        assert engine.recall("Which pump hums?", where=where, kinds=["fact"]).emptiness == "filtered"
+        assert engine.recall("Which pump hums?", where=where, kinds=["fact"]).empty_reason == "filtered"
         assert Filter(metadata={"paid": True}) != Filter(metadata={"paid": 1})
 
 

@@ -10,7 +10,7 @@ import germane
 from germane import Engine
 from germane.kinds import BUILT_IN
 from germane.plans.frames import frame_named
-from germane.plans.intent import Aim, Intent, limit_of, read_intent
+from germane.plans.intent import Intent, IntentKind, limit_of, read_intent
 from germane.plans.layered import FLEXIBLE, budgeted, layered
 from germane.retrieval.tokenizer import query_terms
 from germane.testing.fakes import FixedClock
@@ -25,31 +25,31 @@ def intent(text: str, *, dated: bool = False) -> Intent:
 @pytest.mark.parametrize(
     ("text", "aim"),
     [
-        ("hi", Aim.GREET),
-        ("Hello there, how are you?", Aim.GREET),
-        ("Good morning everyone!", Aim.GREET),
-        ("hey, why is the deploy failing?", Aim.ASK),
-        ("Hi, what did Ana say yesterday?", Aim.TEMPORAL),
-        ("hello, what happened?", Aim.RECAP),
-        ("thanks!", Aim.ACKNOWLEDGE),
-        ("ok, got it, thank you very much", Aim.ACKNOWLEDGE),
-        ("yes", Aim.ACKNOWLEDGE),
-        ("ok, but the cache is stale", Aim.ASK),
-        ("High availability", Aim.ASK),
-        ("Catch me up on the migration", Aim.RECAP),
-        ("Where were we?", Aim.RECAP),
-        ("What broke last week?", Aim.TEMPORAL),
-        ("Which port does Postgres use?", Aim.ASK),
-        ("", Aim.ASK),
+        ("hi", IntentKind.GREET),
+        ("Hello there, how are you?", IntentKind.GREET),
+        ("Good morning everyone!", IntentKind.GREET),
+        ("hey, why is the deploy failing?", IntentKind.ASK),
+        ("Hi, what did Ana say yesterday?", IntentKind.TEMPORAL),
+        ("hello, what happened?", IntentKind.RECAP),
+        ("thanks!", IntentKind.ACKNOWLEDGE),
+        ("ok, got it, thank you very much", IntentKind.ACKNOWLEDGE),
+        ("yes", IntentKind.ACKNOWLEDGE),
+        ("ok, but the cache is stale", IntentKind.ASK),
+        ("High availability", IntentKind.ASK),
+        ("Catch me up on the migration", IntentKind.RECAP),
+        ("Where were we?", IntentKind.RECAP),
+        ("What broke last week?", IntentKind.TEMPORAL),
+        ("Which port does Postgres use?", IntentKind.ASK),
+        ("", IntentKind.ASK),
     ],
 )
-def test_the_aim(text: str, aim: Aim) -> None:
+def test_the_aim(text: str, aim: IntentKind) -> None:
     assert intent(text).aim is aim
 
 
 def test_a_time_that_was_understood_looks_back() -> None:
-    assert intent("releases in May 2026", dated=True) == Intent(aim=Aim.TEMPORAL, hints=("episodes",))
-    assert intent("releases in May 2026").aim is Aim.ASK
+    assert intent("releases in May 2026", dated=True) == Intent(aim=IntentKind.TEMPORAL, hints=("episodes",))
+    assert intent("releases in May 2026").aim is IntentKind.ASK
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_hint_shifts_limits_from_five_to_eight_and_three() -> None:
 
 
 def test_looking_back_doubles_the_share_of_episodes() -> None:
-    back = Intent(aim=Aim.RECAP, hints=("episodes",))
+    back = Intent(aim=IntentKind.RECAP, hints=("episodes",))
     assert budgeted(frame_named("decision"), intent=back).shares["episodes"] == 2000
     assert budgeted(frame_named("decision"), intent=back).spare == 900
     # 500 + 500 + 500 of the 900 that a conversation has beside what is always there: episodes get theirs.
@@ -139,7 +139,7 @@ LOOKING_BACK = [
 
 @pytest.mark.parametrize("text", LOOKING_BACK)
 def test_a_look_back_may_name_no_topic(text: str) -> None:
-    assert intent(text) == Intent(aim=Aim.RECAP, hints=("decisions", "episodes"), plain=True)
+    assert intent(text) == Intent(aim=IntentKind.RECAP, hints=("decisions", "episodes"), plain=True)
     assert not intent(f"{text} the migration to Postgres").plain
 
 

@@ -116,7 +116,11 @@ def test_a_larger_budget_lengthens_the_best_before_weaker_ones_come_in() -> None
 
 def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
     block = [
-        Draft(content=f"Rule {place} forbids {place} things.", kind="censor", metadata={"action": "absolute"})
+        Draft(
+            content=f"Rule {place} forbids {place} things.",
+            kind="constraint",
+            metadata={"action": "absolute"},
+        )
         for place in range(60)
     ]
     with opened(block) as engine:
@@ -127,7 +131,7 @@ def test_who_lends_to_constraints_is_whoever_has_the_least_priority() -> None:
             use.name: use.share
             for use in opened([]).assemble("x", frame="decision", budget=2400).trace.sections
         }
-        owed = shares["censors"] - without["censors"]
+        owed = shares["constraints"] - without["constraints"]
         assert lent == f"Required memories needed {owed} tokens beyond their sections' shares."
         lenders = {name: without[name] - shares[name] for name in shares if shares[name] < without[name]}
         assert sum(lenders.values()) == owed

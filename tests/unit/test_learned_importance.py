@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from germane.errors import InvalidInput
 from germane.model.learning import Example
-from germane.model.working_set import Held
+from germane.model.working_set import WorkingSetItem
 from germane.ranking.eviction import (
     LEAST_FACTOR,
     MOST_FACTOR,
@@ -88,7 +88,7 @@ def test_an_importance_stays_within_its_range() -> None:
 
 def test_a_pinned_memory_keeps_the_importance_that_was_set() -> None:
     memory = make_memory("one", importance=3.0)
-    held = Held(memory=memory, entered_at=START, touched_at=START, order=1, tokens=1)
+    held = WorkingSetItem(memory=memory, entered_at=START, touched_at=START, order=1, tokens=1)
     learned = {memory.id: LearnedImportance(factor=2.0, showings=50, uses=40, expected=10.0)}
     assert importance_of(held, learned) == 6.0
     assert importance_of(held, {}) == 3.0

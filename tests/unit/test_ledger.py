@@ -13,7 +13,7 @@ import pytest
 import germane
 import germane.aio
 from germane.aio import AsyncLedger
-from germane.model.ledger import Altered, text_hash
+from germane.model.ledger import MemoryChangeKind, text_hash
 from germane.operations.ledger import Ledger
 from germane.testing.fakes import START, FixedClock
 
@@ -141,10 +141,10 @@ def test_what_came_later_is_not_in_the_store_of_then(engine: germane.Engine, clo
     replay = engine.ledger().replay(one)
     assert replay.same
     assert {(each.what, each.memory_id) for each in replay.alterations} >= {
-        (Altered.ADDED, added.id),
-        (Altered.ADDED, revised.id),
-        (Altered.REVISED, sessions.version_id),
-        (Altered.FORGOTTEN, password.id),
+        (MemoryChangeKind.ADDED, added.id),
+        (MemoryChangeKind.ADDED, revised.id),
+        (MemoryChangeKind.REVISED, sessions.version_id),
+        (MemoryChangeKind.FORGOTTEN, password.id),
     }
     assert cat.id not in {each.memory_id for each in replay.alterations}
     assert engine.get(password.id).status is germane.Status.FORGOTTEN
@@ -155,7 +155,7 @@ def test_a_memory_purged_since_is_told_where_it_mattered(engine: germane.Engine)
     left_out = next(memory for memory in engine.memories() if "Milo" in memory.content)
     engine.purge(left_out.id, confirm=True)
     replay = engine.ledger().replay(one)
-    assert [each.what for each in replay.alterations] == [Altered.PURGED]
+    assert [each.what for each in replay.alterations] == [MemoryChangeKind.PURGED]
     assert replay.same == (replay.why == ())
     assert replay.same is (
         replay.context is not None and text_hash(replay.context.text) == replay.assembly.sha256
@@ -163,7 +163,7 @@ def test_a_memory_purged_since_is_told_where_it_mattered(engine: germane.Engine)
 
 
 def test_learned_weights_of_then_apply(engine: germane.Engine) -> None:
-    engine.learn(on=True)
+    engine.set_learning(on=True)
     context = engine.assemble("redis")
     engine.feedback(context, used=[context.items[0].memory])
     one = recorded(engine)
@@ -226,16 +226,16 @@ def test_two_assemblies_are_compared(engine: germane.Engine, clock: FixedClock) 
     new = engine.remember("Redis is fast, and the fastest of all.", kind="fact")
     second = recorded(engine, budget=900)
     difference = engine.ledger().diff(first, second)
-    assert [each.name for each in difference.asked] == ["budget", "at"]
+    assert [each.name for each in difference.inputs] == ["budget", "at"]
     assert [entry.memory_id for entry in difference.entered] == [new.id]
     assert (difference.left, difference.same_text) == ((), False)
     back = engine.ledger().diff(second, first)
     assert [entry.memory_id for entry in back.left] == [new.id]
-    assert engine.ledger().diff(first, first) == germane.Difference(same_text=True)
+    assert engine.ledger().diff(first, first) == germane.AssemblyDiff(same_text=True)
 
 
 def test_what_was_never_recorded_is_an_error_that_says_so(engine: germane.Engine) -> None:
-    with pytest.raises(germane.NotRecorded, match="never recorded"):
+    with pytest.raises(germane.AssemblyNotFound, match="never recorded"):
         engine.ledger().show("nothing")
 
 

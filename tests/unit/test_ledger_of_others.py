@@ -228,13 +228,13 @@ def test_a_request_without_a_plan_has_nothing_to_record(engine: germane.Engine, 
 
 def test_a_context_that_was_cut_is_recorded_and_made_again(tmp_path: Path, clock: FixedClock) -> None:
     with germane.open(tmp_path / "all.db", agent="a", clock=clock, record=True) as engine:
-        engine.remember("Never deploy on Fridays.", kind="censor", metadata={"action": "block"})
+        engine.remember("Never deploy on Fridays.", kind="constraint", metadata={"action": "block"})
         engine.remember_many(
             {"content": f"Redis caches the sessions of shop {number}.", "kind": "fact"} for number in range(9)
         )
         context = engine.assemble("What does Redis cache?", frame="decision")
         clock.advance(timedelta(hours=3))
-        refreshed = engine.refresh(context, "And Redis?", room=context.tokens - 40)
+        refreshed = engine.refresh(context, "And Redis?", free_tokens=context.tokens - 40)
         one = latest(engine)
         assert (refreshed.reason, one.made_for) == (germane.RefreshReason.PRESSURE, "cut")
         assert (one.at, one.question, one.budget) == (clock(), "What does Redis cache?", context.tokens - 40)
@@ -249,7 +249,7 @@ def test_a_context_that_was_cut_is_recorded_and_made_again(tmp_path: Path, clock
         assert replay.context.text == refreshed.context.text
         assert replay.context.trace == refreshed.context.trace
         # Cut once more, it is a record of its own.
-        again = engine.refresh(replay.context, "And Redis?", room=context.tokens - 80)
+        again = engine.refresh(replay.context, "And Redis?", free_tokens=context.tokens - 80)
         assert again.context.tokens <= context.tokens - 80
         assert engine.ledger().replay(latest(engine).id).same
         used = engine.feedback(latest(engine), [again.context.items[-1]])
@@ -257,7 +257,7 @@ def test_a_context_that_was_cut_is_recorded_and_made_again(tmp_path: Path, clock
         assert len(engine.ledger().list()) == 3
         # What fails is not recorded.
         with pytest.raises(germane.BudgetTooSmall):
-            engine.refresh(context, "And Redis?", room=1)
+            engine.refresh(context, "And Redis?", free_tokens=1)
         assert len(engine.ledger().list()) == 3
 
 
@@ -275,7 +275,7 @@ def test_a_cut_of_a_plan_of_ones_own_needs_it_again_and_one_with_spaces_names_th
         team.remember("Redis caches the sessions of the team.", kind="fact")
         engine.remember_many({"content": text, "kind": "fact"} for text in FACTS)
         context = engine.assemble("What does Redis cache?", plan=plan, spaces=["team"])
-        engine.refresh(context, "And Redis?", plan=plan, room=context.tokens - 8)
+        engine.refresh(context, "And Redis?", plan=plan, free_tokens=context.tokens - 8)
         one = latest(engine)
         assert (one.unkept, one.spaces, one.made_for) == (("plan",), ("team",), "cut")
         assert not engine.ledger().replay(one.id).same
@@ -290,19 +290,19 @@ def test_what_was_cut_of_changed_memories_is_never_said_to_be_the_same(
         context = engine.assemble("What does Redis cache?", plan="relevance")
         assert len(context.items) > 1
         engine.purge(context.items[0].memory.id, confirm=True)
-        engine.refresh(context, "And Redis?", plan="relevance", room=context.tokens - 1)
+        engine.refresh(context, "And Redis?", plan="relevance", free_tokens=context.tokens - 1)
         one = latest(engine)
         assert (one.settled, one.sha256, len(made)) == (False, None, len(FACTS))
         assert not engine.ledger().replay(one.id).same
 
 
 def test_the_weights_of_a_context_stay_with_what_is_cut_of_it(engine: germane.Engine) -> None:
-    engine.learn(True)
+    engine.set_learning(True)
     for _ in range(12):
         shown = engine.assemble("What does Redis cache?", plan="relevance")
         engine.feedback(shown, used=[shown.items[0]])
         engine.remember(f"Redis caches more, said at {len(engine.memories())}.", kind="fact")
     context = engine.assemble("What does Redis cache?", plan="relevance", budget=200)
     assert context.trace.weights
-    made = engine.refresh(context, "And Redis?", plan="relevance", room=context.tokens - 1).context
+    made = engine.refresh(context, "And Redis?", plan="relevance", free_tokens=context.tokens - 1).context
     assert made.trace.weights == context.trace.weights

@@ -14,21 +14,23 @@ from germane.lifecycle import (
     carries,
     effectiveness,
     first_stage,
-    next_standing,
+    next_state,
     stage_of,
     status_at,
     step,
 )
-from germane.model.memory import Outcome, Sign, Stage, Standing, Status, sign_of_outcome
+from germane.model.memory import LifecycleSignal, LifecycleState, Outcome, Stage, Status, sign_of_outcome
 from germane.testing.fakes import START, make_memory
 
 FACT = make_memory()
 
 
-def after(lifecycle: str, *signs: Sign, at: timedelta = timedelta(0), action: str = "warn") -> list[str]:
+def after(
+    lifecycle: str, *signs: LifecycleSignal, at: timedelta = timedelta(0), action: str = "warn"
+) -> list[str]:
     """The stages that signs lead to, one by one."""
     memory = make_memory(metadata=MappingProxyType({"action": action}))
-    standing = Standing(stage=first_stage(lifecycle, None))
+    standing = LifecycleState(stage=first_stage(lifecycle, None))
     stages = []
     for sign in signs:
         standing = step(lifecycle, standing, sign, memory=memory, at=START + at)
@@ -37,12 +39,12 @@ def after(lifecycle: str, *signs: Sign, at: timedelta = timedelta(0), action: st
 
 
 def test_a_fact_is_confirmed_and_core_at_the_third_confirmation() -> None:
-    assert after("fact", *[Sign.CONFIRM] * 4) == ["confirmed", "confirmed", "core", "core"]
-    assert after("fact", Sign.PROMOTE, Sign.CONTRADICT) == ["core", "core"]
-    assert after("fact", Sign.SUPERSEDE, Sign.RETIRE) == ["superseded", "inactive"]
-    confirmed = [Sign.CONFIRM, Sign.RETIRE, Sign.RESTORE]
+    assert after("fact", *[LifecycleSignal.CONFIRM] * 4) == ["confirmed", "confirmed", "core", "core"]
+    assert after("fact", LifecycleSignal.PROMOTE, LifecycleSignal.CONTRADICT) == ["core", "core"]
+    assert after("fact", LifecycleSignal.SUPERSEDE, LifecycleSignal.RETIRE) == ["superseded", "inactive"]
+    confirmed = [LifecycleSignal.CONFIRM, LifecycleSignal.RETIRE, LifecycleSignal.RESTORE]
     assert after("fact", *confirmed) == ["confirmed", "inactive", "confirmed"]
-    assert after("fact", Sign.RETIRE, Sign.RESTORE) == ["inactive", "new"]
+    assert after("fact", LifecycleSignal.RETIRE, LifecycleSignal.RESTORE) == ["inactive", "new"]
 
 
 @pytest.mark.parametrize(
@@ -50,16 +52,16 @@ def test_a_fact_is_confirmed_and_core_at_the_third_confirmation() -> None:
     [(29.999, None), (30, "summarized"), (90, "summarized"), (90.001, "archived")],
 )
 def test_an_episode_ages_at_thirty_and_beyond_ninety_days(days: float, stage: str | None) -> None:
-    standing = Standing(stage=Stage.ACTIVE)
-    aged = next_standing("episode", standing, Sign.AGE, memory=FACT, at=START + timedelta(days=days))
+    standing = LifecycleState(stage=Stage.ACTIVE)
+    aged = next_state("episode", standing, LifecycleSignal.AGE, memory=FACT, at=START + timedelta(days=days))
     assert (aged and aged.stage) == stage
 
 
 def test_an_archived_episode_that_is_restored_ages_anew() -> None:
-    old, at = Standing(stage=Stage.ARCHIVED), START + timedelta(days=200)
-    again = step("episode", old, Sign.RESTORE, memory=FACT, at=at)
-    assert next_standing("episode", again, Sign.AGE, memory=FACT, at=at + timedelta(days=29)) is None
-    aged = step("episode", again, Sign.AGE, memory=FACT, at=at + timedelta(days=91))
+    old, at = LifecycleState(stage=Stage.ARCHIVED), START + timedelta(days=200)
+    again = step("episode", old, LifecycleSignal.RESTORE, memory=FACT, at=at)
+    assert next_state("episode", again, LifecycleSignal.AGE, memory=FACT, at=at + timedelta(days=29)) is None
+    aged = step("episode", again, LifecycleSignal.AGE, memory=FACT, at=at + timedelta(days=91))
     assert aged.stage is Stage.ARCHIVED
 
 
@@ -83,27 +85,36 @@ def test_an_archived_episode_that_is_restored_ages_anew() -> None:
 def test_a_procedure_is_judged_by_laplace_after_five_outcomes(
     successes: int, failures: int, stage: str, effective: float
 ) -> None:
-    standing = Standing(stage=Stage.ACTIVE, successes=successes, failures=failures)
-    settled = step("procedure", standing, Sign.SETTLE, memory=FACT, at=START)
+    standing = LifecycleState(stage=Stage.ACTIVE, successes=successes, failures=failures)
+    settled = step("procedure", standing, LifecycleSignal.SETTLE, memory=FACT, at=START)
     assert settled.stage == stage
     assert effectiveness(settled) == pytest.approx(effective)
-    last = Sign.SUCCEED if successes else Sign.FAIL
-    before = Standing(
+    last = LifecycleSignal.SUCCEED if successes else LifecycleSignal.FAIL
+    before = LifecycleState(
         stage=Stage.ACTIVE,
-        successes=successes - (last is Sign.SUCCEED),
-        failures=failures - (last is Sign.FAIL),
+        successes=successes - (last is LifecycleSignal.SUCCEED),
+        failures=failures - (last is LifecycleSignal.FAIL),
     )
     assert step("procedure", before, last, memory=FACT, at=START).stage == stage
 
 
 def test_a_corrected_outcome_counts_once_and_moves_back() -> None:
-    judged = Standing(stage=Stage.EFFECTIVE, successes=5, failures=0)
-    failed = step("procedure", judged, Sign.FAIL, memory=FACT, at=START, instead_of=Sign.SUCCEED)
+    judged = LifecycleState(stage=Stage.EFFECTIVE, successes=5, failures=0)
+    failed = step(
+        "procedure", judged, LifecycleSignal.FAIL, memory=FACT, at=START, instead_of=LifecycleSignal.SUCCEED
+    )
     assert (failed.successes, failed.failures, failed.stage) == (4, 1, Stage.EFFECTIVE)
-    taken_back = step("procedure", judged, Sign.SETTLE, memory=FACT, at=START, instead_of=Sign.SUCCEED)
+    taken_back = step(
+        "procedure", judged, LifecycleSignal.SETTLE, memory=FACT, at=START, instead_of=LifecycleSignal.SUCCEED
+    )
     assert (taken_back.successes, taken_back.stage) == (4, Stage.ACTIVE)
     never = step(
-        "procedure", Standing(stage=Stage.ACTIVE), Sign.FAIL, memory=FACT, at=START, instead_of=Sign.FAIL
+        "procedure",
+        LifecycleState(stage=Stage.ACTIVE),
+        LifecycleSignal.FAIL,
+        memory=FACT,
+        at=START,
+        instead_of=LifecycleSignal.FAIL,
     )
     assert never.failures == 1
 
@@ -111,30 +122,40 @@ def test_a_corrected_outcome_counts_once_and_moves_back() -> None:
 @pytest.mark.parametrize(
     ("lifecycle", "worth", "weight", "sign"),
     [
-        ("procedure", 1.0, 1.0, Sign.SUCCEED),
-        ("procedure", 0.0, 1.0, Sign.FAIL),
+        ("procedure", 1.0, 1.0, LifecycleSignal.SUCCEED),
+        ("procedure", 0.0, 1.0, LifecycleSignal.FAIL),
         ("procedure", 0.5, 1.0, None),
         ("procedure", 1.0, 0.25, None),
         ("fact", 1.0, 1.0, None),
     ],
 )
 def test_only_a_procedure_that_was_named_counts_an_outcome(
-    lifecycle: str, worth: float, weight: float, sign: Sign | None
+    lifecycle: str, worth: float, weight: float, sign: LifecycleSignal | None
 ) -> None:
     assert sign_of_outcome(lifecycle, worth=worth, weight=weight) is sign
 
 
 def test_a_procedure_without_outcomes_has_no_effectiveness() -> None:
-    assert effectiveness(Standing(stage=Stage.ACTIVE)) is None
-    assert after("procedure", Sign.RETIRE, Sign.RESTORE) == ["retired", "active"]
+    assert effectiveness(LifecycleState(stage=Stage.ACTIVE)) is None
+    assert after("procedure", LifecycleSignal.RETIRE, LifecycleSignal.RESTORE) == ["retired", "active"]
 
 
-def test_a_censor_escalates_at_the_third_trigger_and_false_alarms_do_not_count() -> None:
-    assert after("censor", *[Sign.TRIGGER] * 4) == ["active", "active", "escalated", "escalated"]
-    false = [Sign.FALSE_ALARM, Sign.TRIGGER, Sign.TRIGGER, Sign.TRIGGER]
-    assert after("censor", *false) == ["active", "active", "active", "escalated"]
+def test_a_constraint_escalates_at_the_third_trigger_and_false_alarms_do_not_count() -> None:
+    assert after("constraint", *[LifecycleSignal.TRIGGER] * 4) == [
+        "active",
+        "active",
+        "escalated",
+        "escalated",
+    ]
+    false = [
+        LifecycleSignal.FALSE_ALARM,
+        LifecycleSignal.TRIGGER,
+        LifecycleSignal.TRIGGER,
+        LifecycleSignal.TRIGGER,
+    ]
+    assert after("constraint", *false) == ["active", "active", "active", "escalated"]
     for action in ("block", "absolute"):
-        assert after("censor", *[Sign.TRIGGER] * 3, action=action)[-1] == "active"
+        assert after("constraint", *[LifecycleSignal.TRIGGER] * 3, action=action)[-1] == "active"
 
 
 @pytest.mark.parametrize(
@@ -148,22 +169,26 @@ def test_a_censor_escalates_at_the_third_trigger_and_false_alarms_do_not_count()
         (5, 5, "retired"),
     ],
 )
-def test_a_censor_retires_when_more_than_half_of_five_triggers_were_false(
+def test_a_constraint_retires_when_more_than_half_of_five_triggers_were_false(
     false_alarms: int, triggers: int, stage: str
 ) -> None:
-    before = Standing(stage=Stage.ACTIVE, triggers=triggers - 1, false_alarms=false_alarms - 1)
+    before = LifecycleState(stage=Stage.ACTIVE, triggers=triggers - 1, false_alarms=false_alarms - 1)
     blocks = make_memory(metadata=MappingProxyType({"action": "block"}))
-    assert step("censor", before, Sign.FALSE_ALARM, memory=blocks, at=START).stage == stage
+    assert step("constraint", before, LifecycleSignal.FALSE_ALARM, memory=blocks, at=START).stage == stage
 
 
-def test_a_restored_censor_begins_anew() -> None:
-    retired = Standing(stage=Stage.RETIRED, triggers=5, false_alarms=4)
-    again = step("censor", retired, Sign.RESTORE, memory=FACT, at=START)
-    assert again == Standing(stage=Stage.CREATED, renewed_at=START)
+def test_a_restored_constraint_begins_anew() -> None:
+    retired = LifecycleState(stage=Stage.RETIRED, triggers=5, false_alarms=4)
+    again = step("constraint", retired, LifecycleSignal.RESTORE, memory=FACT, at=START)
+    assert again == LifecycleState(stage=Stage.CREATED, renewed_at=START)
 
 
 def test_a_decision_waits_for_its_outcome_and_is_never_out_of_use() -> None:
-    assert after("decision", Sign.AWAIT, Sign.REVIEW, Sign.AWAIT) == ["pending", "reviewed", "pending"]
+    assert after("decision", LifecycleSignal.AWAIT, LifecycleSignal.REVIEW, LifecycleSignal.AWAIT) == [
+        "pending",
+        "reviewed",
+        "pending",
+    ]
     assert first_stage("decision", Outcome.PENDING) is Stage.PENDING
     assert {first_stage("decision", each) for each in (Outcome.SUCCESS, Outcome.ABANDONED)} == {
         Stage.REVIEWED

@@ -15,11 +15,11 @@ from inline_snapshot import snapshot
 
 from germane.errors import BudgetTooSmall, InvalidPlan
 from germane.kinds import BUILT_IN
-from germane.model.context import Context, Emptiness, Reason
+from germane.model.context import Context, EmptyReason, Reason
 from germane.model.memory import Level, Memory, Rendition
 from germane.model.plan import Plan, Style
 from germane.model.query import Deferred
-from germane.model.working_set import Held
+from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import Paragraphs, assemble_list
 from germane.plans.layered import relevance, working
 from germane.protocols import TokenCounter
@@ -58,7 +58,7 @@ def assembled(
 ) -> Context:
     """The list of these memories, the first being the most important."""
     held = [
-        Held(memory=one, entered_at=NOW, touched_at=NOW, order=-place, tokens=0)
+        WorkingSetItem(memory=one, entered_at=NOW, touched_at=NOW, order=-place, tokens=0)
         for place, one in enumerate(memories)
     ]
     plan = plan or working()
@@ -109,14 +109,14 @@ def test_what_does_not_fit_is_skipped_unless_it_ends_the_list() -> None:
 def test_equality_fits_and_a_first_that_is_too_long_leaves_nothing() -> None:
     assert shown(assembled([words("a", 3), words("b", 5)], 8, plan=working(overflow="stop"))) == ["a", "b"]
     nothing = assembled([words("a", 9), words("b", 1)], 8, plan=working(overflow="stop"))
-    assert (nothing.text, nothing.tokens, nothing.trace.emptiness) == ("", 0, Emptiness.OVER_BUDGET)
+    assert (nothing.text, nothing.tokens, nothing.trace.empty_reason) == ("", 0, EmptyReason.OVER_BUDGET)
 
 
 def test_no_tokens_and_no_memories_give_an_empty_text() -> None:
     nothing = assembled([words("a", 3)], 0)
     assert (nothing.text, nothing.tokens, shown(nothing)) == ("", 0, [])
     empty = assembled([], 100)
-    assert (empty.text, empty.trace.emptiness) == ("", Emptiness.NOTHING_HELD)
+    assert (empty.text, empty.trace.empty_reason) == ("", EmptyReason.EMPTY_WORKING_SET)
     assert "the working set holds nothing" in empty.explain()
 
 

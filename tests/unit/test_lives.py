@@ -10,12 +10,12 @@ import pytest
 import germane
 from germane import (
     Cause,
-    Doubt,
     Engine,
     InvalidInput,
+    LifecycleSignal,
     NotWorthKeeping,
+    QualityFlag,
     Reconcile,
-    Sign,
     Stage,
     Status,
     UpkeepTask,
@@ -34,7 +34,7 @@ def test_a_fact_said_again_is_confirmed_and_the_third_time_core(engine: Engine) 
     stages = [engine.remember("Ana leads billing.", kind="fact").stage for _ in range(4)]
     assert stages == [Stage.NEW, Stage.CONFIRMED, Stage.CONFIRMED, Stage.CORE]
     memory = engine.remember("Ana leads billing.", kind="fact")
-    assert engine.standing(memory.id).confirmations == 4
+    assert engine.lifecycle_state(memory.id).confirmations == 4
     assert {event.cause for event in engine.events(memory.id)} == {Cause.REPEATED}
     assert {(event.by, event.at) for event in engine.events()} == {("a", NOW)}
 
@@ -105,7 +105,10 @@ def test_a_decision_is_reviewed_as_a_version_with_its_outcome(engine: Engine) ->
     reviewed = engine.review(decision.id, "success", result="One backup less.")
     assert (pending.stage, reviewed.stage) == (Stage.PENDING, Stage.REVIEWED)
     assert reviewed.renditions.summary.text == "Use Postgres [success, 0.80 confidence] → One backup less."
-    assert [event.sign for event in engine.events(decision.id)] == [Sign.AWAIT, Sign.REVIEW]
+    assert [event.sign for event in engine.events(decision.id)] == [
+        LifecycleSignal.AWAIT,
+        LifecycleSignal.REVIEW,
+    ]
     assert engine.revise(reviewed.id, outcome="failure").stage is Stage.REVIEWED
     with pytest.raises(InvalidInput, match="no move"):
         engine.retire(engine.history(decision.id)[-1].id)
@@ -117,7 +120,7 @@ def test_a_procedure_counts_through_its_versions(engine: Engine) -> None:
         engine.review(procedure.id, "success")
     revised = engine.revise(procedure.id, "Restart the worker, then look at its log")
     assert engine.review(procedure.id, "success").stage is Stage.EFFECTIVE
-    assert engine.standing(revised.id).successes == 5
+    assert engine.lifecycle_state(revised.id).successes == 5
     with pytest.raises(InvalidInput, match="successes and failures"):
         engine.review(revised.id, "partial")
 
@@ -127,24 +130,26 @@ def test_outcomes_of_work_make_a_procedure_effective_where_it_is_named(engine: E
     shown = [engine.recall(f"the worker's queue, {n}") for n in range(6)]
     for found in shown:
         engine.outcome(found, "success")
-    assert engine.standing(procedure.id).successes == 0
+    assert engine.lifecycle_state(procedure.id).successes == 0
     for _ in range(2):
         for found in shown[:5]:
             engine.outcome(found, "success", memories=[procedure])
-    assert engine.standing(procedure.id) == germane.Standing(stage=Stage.EFFECTIVE, successes=5)
+    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(stage=Stage.EFFECTIVE, successes=5)
     engine.outcome(shown[0], "failure", memories=[procedure])
     engine.outcome(shown[5], "partial", memories=[procedure])
-    assert engine.standing(procedure.id) == germane.Standing(stage=Stage.EFFECTIVE, successes=4, failures=1)
+    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(
+        stage=Stage.EFFECTIVE, successes=4, failures=1
+    )
 
 
-def test_a_censor_blocks_from_the_third_trigger_and_its_first_id_still_reaches_it(engine: Engine) -> None:
+def test_a_constraint_blocks_from_the_third_trigger_and_its_first_id_still_reaches_it(engine: Engine) -> None:
     metadata = {"action": "warn", "reason": "reviews"}
-    censor = engine.remember("Do not push to main", kind="censor", metadata=metadata)
-    latest = [engine.triggered(censor.id) for _ in range(4)][-1]
+    constraint = engine.remember("Do not push to main", kind="constraint", metadata=metadata)
+    latest = [engine.record_trigger(constraint.id) for _ in range(4)][-1]
     assert (latest.stage, latest.version, latest.metadata["action"]) == (Stage.ESCALATED, 2, "block")
     assert latest.renditions.micro.text == "**Do not** push to main — reviews"
     for _ in range(5):
-        latest = engine.triggered(censor.id, false_positive=True)
+        latest = engine.record_trigger(constraint.id, false_positive=True)
     assert (latest.stage, latest.status) == (Stage.RETIRED, Status.FORGOTTEN)
 
 
@@ -216,7 +221,7 @@ def test_upkeep_flags_procedures_that_mostly_fail(engine: Engine) -> None:
 
 def test_doubtful_texts_are_marked_refused_or_left_alone(engine: Engine) -> None:
     kept = engine.remember_many(["Thanks, sounds good!", "Tim prefers Celsius."])
-    assert [one.doubt for one in kept] == [Doubt.EMPTY_TALK, None]
+    assert [one.quality_flag for one in kept] == [QualityFlag.SMALL_TALK, None]
     assert kept[0].memory.metadata == {"doubt": {"empty_talk": True}}
     with pytest.raises(NotWorthKeeping, match="status dump") as refused:
         engine.remember("Running the tests now.", quality="refuse")

@@ -65,7 +65,7 @@ def test_recall_precision_counts_what_was_shown_where_feedback_was_given(engine:
     recorded(engine, "redis blue")
     found = engine.metrics()
     assert found.recall_precision == pytest.approx(1 / len(context.items))
-    assert (found.assemblies, found.judged) == (2, 1)
+    assert (found.assemblies, found.with_feedback) == (2, 1)
 
 
 def test_contexts_are_counted_for_each_turn_of_the_user(engine: germane.Engine, clock: FixedClock) -> None:

@@ -133,7 +133,7 @@ def test_a_time_in_the_question_is_said_not_to_count() -> None:
 
 def test_what_is_learned_says_nothing_of_it_and_learns_nothing_from_it() -> None:
     with opened() as engine:
-        engine.learn(True)
+        engine.set_learning(True)
         for number in range(4):
             put(engine, f"The cache number {number} is warm.")
         found = engine.recall("cache", ranker="hybrid")

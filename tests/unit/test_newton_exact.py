@@ -26,8 +26,8 @@ from germane import (
 )
 from germane.kinds import BUILT_IN
 from germane.plans.frames import FRAMES, frame_named
-from germane.plans.layered import LAYERS, TOTAL, layered, newton_exact
-from germane.ranking.scores import Boosts, newton_v1
+from germane.plans.layered import LAYERS, TOTAL, layered, layered_strict
+from germane.ranking.scores import Boosts, weighted_sum_v1
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
 from germane.testing.fakes import FixedClock, HashEmbedder
 
@@ -65,7 +65,7 @@ def of(context: Context, section: str) -> list[Entry]:
 def test_the_layers_are_the_notes_own_in_every_frame() -> None:
     assert dict(LAYERS) == {
         "identity": 500,
-        "censors": 300,
+        "constraints": 300,
         "frame": 500,
         "focus": 700,
         "decisions": 2000,
@@ -77,24 +77,25 @@ def test_the_layers_are_the_notes_own_in_every_frame() -> None:
     assert TOTAL == 8000 + 100
     with opened() as engine:
         for frame in FRAMES:
-            context = engine.assemble("x", plan="newton_exact", frame=frame.name)
+            context = engine.assemble("x", plan="layered_strict", frame=frame.name)
             shares = {use.name: use.share for use in context.trace.sections}
             assert shares == dict(LAYERS), frame.name
-            assert list(shares) == ["identity", "censors", "frame", "focus", *OF_LAYER, "calibration"]
-            assert (context.trace.plan, context.trace.budget) == ("newton_exact", 8100)
+            assert list(shares) == ["identity", "constraints", "frame", "focus", *OF_LAYER, "calibration"]
+            assert (context.trace.plan, context.trace.budget) == ("layered_strict", 8100)
         # More room changes nothing, and less is shared in proportion.
         shares = {
-            use.name: use.share for use in engine.assemble(plan="newton_exact", budget=90_000).trace.sections
+            use.name: use.share
+            for use in engine.assemble(plan="layered_strict", budget=90_000).trace.sections
         }
         assert shares == dict(LAYERS)
         shares = {
-            use.name: use.share for use in engine.assemble(plan="newton_exact", budget=810).trace.sections
+            use.name: use.share for use in engine.assemble(plan="layered_strict", budget=810).trace.sections
         }
         assert shares == {name: tokens // 10 for name, tokens in LAYERS.items()}
 
 
 def test_the_headings_stand_in_the_notes_order() -> None:
-    plan = newton_exact(BUILT_IN, frame_named("decision"))
+    plan = layered_strict(BUILT_IN, frame_named("decision"))
     assert [section.heading for section in plan.sections] == [
         "## Identity",
         "## Active Constraints",
@@ -107,16 +108,21 @@ def test_the_headings_stand_in_the_notes_order() -> None:
         "## Note",
     ]
     assert {section.overflow for section in plan.sections} == {Overflow.DEGRADE_STOP}
-    assert (plan.roll_over, plan.fusion, plan.gate, plan.boosts) == (RollOver.NONE, "newton_v1", False, False)
+    assert (plan.roll_over, plan.fusion, plan.gate, plan.boosts) == (
+        RollOver.NONE,
+        "weighted_sum_v1",
+        False,
+        False,
+    )
     # Summaries and micros, of episodes summaries only; whole texts only of who the agent is and what it does.
     levels = {section.name: section.levels for section in plan.sections}
     short = (Level.SUMMARY, Level.MICRO)
     assert [levels[name] for name in OF_LAYER] == [short, short, short, (Level.SUMMARY,)]
-    assert levels["censors"] == levels["calibration"] == short
+    assert levels["constraints"] == levels["calibration"] == short
 
 
 def test_only_the_strict_plan_keeps_whole_texts_out_of_what_relevance_fills() -> None:
-    strict, default = newton_exact(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))
+    strict, default = layered_strict(BUILT_IN, frame_named("task")), layered(BUILT_IN, frame_named("task"))
     assert all(Level.FULL not in section.levels for section in strict.sections if section.order is None)
     gathering = [section for section in default.sections if section.gathers]
     assert all(section.levels == (Level.FULL, Level.SUMMARY, Level.MICRO) for section in gathering)
@@ -138,7 +144,7 @@ def test_a_micro_is_a_line_of_twenty_tokens_and_a_summary_has_a_hundred() -> Non
 def test_each_search_has_its_limit(semantic: bool) -> None:
     drafts = [draft for kind in OF_LAYER.values() for draft in many(kind, 40)]
     with opened(drafts, semantic=semantic) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact")
+        context = engine.assemble(QUESTION, plan="layered_strict")
         found = Counter(entry.section for entry in context.trace.entries)
         assert found == {"decisions": 20, "facts": 30, "procedures": 10, "episodes": 10}
         if semantic:
@@ -155,7 +161,7 @@ def test_the_limit_holds_for_turns_of_dialogue_too() -> None:
         for place, draft in enumerate(many("episode", 40))
     ]
     with opened(turns) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact")
+        context = engine.assemble(QUESTION, plan="layered_strict")
         assert len(of(context, "episodes")) == 10
         assert "###" not in context.text
 
@@ -167,7 +173,7 @@ def _by_meaning(candidate: Candidate, _query: object, _now: object) -> float:
 def test_a_time_in_the_question_neither_restricts_nor_lifts() -> None:
     drafts = [draft for kind in OF_LAYER.values() for draft in many(kind, 40)]
     with opened(drafts) as engine:
-        context = engine.assemble("Which cache did we choose last week?", plan="newton_exact")
+        context = engine.assemble("Which cache did we choose last week?", plan="layered_strict")
         assert Counter(entry.section for entry in context.trace.entries)["facts"] == 30
         assert "when" not in [note.code for note in context.trace.notes]
 
@@ -181,27 +187,27 @@ def test_constraints_and_procedures_are_those_of_the_frames_domain() -> None:
 
     drafts = [
         named(kind, domain)
-        for kind in ("censor", "procedure", "fact")
+        for kind in ("constraint", "procedure", "fact")
         for domain in (None, "architecture", "gardening")
     ]
-    with opened([*drafts, named("censor", "gardening", "block")]) as engine:
+    with opened([*drafts, named("constraint", "gardening", "block")]) as engine:
 
         def shown(frame: str | Frame) -> dict[str, set[str]]:
-            context = engine.assemble(QUESTION, plan="newton_exact", frame=frame)
+            context = engine.assemble(QUESTION, plan="layered_strict", frame=frame)
             return {
                 name: {entry.label.split(" about")[0] for entry in of(context, name)}
-                for name in ("censors", "procedures", "facts")
+                for name in ("constraints", "procedures", "facts")
             }
 
         facts = {f"fact of {domain} and warn" for domain in (None, "architecture", "gardening")}
         found = shown("decision")
         assert found["facts"] == facts
         assert found["procedures"] == {"procedure of None and warn", "procedure of architecture and warn"}
-        assert len(found["censors"]) == 3  # What blocks stands there whatever its domain.
-        assert "**Never:** censor of gardening and block" in found["censors"]
+        assert len(found["constraints"]) == 3  # What blocks stands there whatever its domain.
+        assert "**Never:** constraint of gardening and block" in found["constraints"]
         nowhere = replace(frame_named("decision"), domain=())
         assert {name: len(several) for name, several in shown(nowhere).items()} == {
-            "censors": 4,
+            "constraints": 4,
             "procedures": 3,
             "facts": 3,
         }
@@ -216,20 +222,20 @@ def test_of_a_domain_the_limit_counts_what_is_of_it() -> None:
         for place in range(12)
     ]
     with opened([*others, *own]) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact", frame="decision")
+        context = engine.assemble(QUESTION, plan="layered_strict", frame="decision")
         assert len(of(context, "procedures")) == 10
         assert all("something else" in entry.label for entry in of(context, "procedures"))
 
 
 def test_the_order_of_a_layer_is_that_of_the_sum_and_nothing_else() -> None:
     with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 40)]) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact", frame="decision")
+        context = engine.assemble(QUESTION, plan="layered_strict", frame="decision")
         priorities = {"decision": 1.0, "procedure": 0.8, "fact": 0.6, "episode": 0.4}
         for section in OF_LAYER:
             entries = of(context, section)
             scores = [
                 math.fsum(
-                    newton_v1(
+                    weighted_sum_v1(
                         Candidate(
                             memory=engine.get(entry.memory_id),
                             signals={"semantic": entry.parts["semantic"] / 0.5},
@@ -264,7 +270,7 @@ def by_the_note(
 def test_a_layer_ends_where_neither_level_fits(budget: int) -> None:
     long = [draft for kind in OF_LAYER.values() for draft in many(kind, 40, words=110)]
     with opened(long) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact", budget=budget)
+        context = engine.assemble(QUESTION, plan="layered_strict", budget=budget)
         given = {use.name: use.share for use in context.trace.sections}
         ended = 0
         for section in OF_LAYER:
@@ -288,7 +294,7 @@ def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_i
         for place in range(29)
     ]
     short = Draft(content="A cache, says Ana.", kind="fact", created_at=NOW - timedelta(days=400))
-    exact = newton_exact(BUILT_IN, frame_named("task"))
+    exact = layered_strict(BUILT_IN, frame_named("task"))
     skipping = replace(
         exact, sections=tuple(replace(each, overflow=Overflow.DEGRADE) for each in exact.sections)
     )
@@ -301,7 +307,7 @@ def test_a_smaller_one_behind_what_does_not_fit_is_lost_here_and_kept_where_it_i
 
 def test_nothing_flows_from_a_layer_that_has_nothing_to_one_that_has_too_much() -> None:
     with opened(many("fact", 40, words=110)) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact")
+        context = engine.assemble(QUESTION, plan="layered_strict")
         assert [use.flowed for use in context.trace.sections] == [0] * 9
         facts = next(use for use in context.trace.sections if use.name == "facts")
         assert 1400 < facts.used <= 1500
@@ -312,7 +318,7 @@ def test_what_forbids_is_never_left_out_of_it_and_the_total_holds() -> None:
     blocking = [
         Draft(
             content=f"Rule {place} forbids touching system {place} alone.",
-            kind="censor",
+            kind="constraint",
             metadata={"action": "block"},
         )
         for place in range(60)
@@ -320,19 +326,19 @@ def test_what_forbids_is_never_left_out_of_it_and_the_total_holds() -> None:
     full = [draft for kind in OF_LAYER.values() for draft in many(kind, 40, words=110)]
     with opened([*blocking, *full]) as engine:
         for budget in (8100, 3000, 1500):
-            context = engine.assemble(QUESTION, plan="newton_exact", budget=budget)
-            assert sum(item.section == "censors" for item in context.items) == 60
+            context = engine.assemble(QUESTION, plan="layered_strict", budget=budget)
+            assert sum(item.section == "constraints" for item in context.items) == 60
             assert context.tokens <= budget
         with pytest.raises(BudgetTooSmall):
-            engine.assemble(QUESTION, plan="newton_exact", budget=400)
+            engine.assemble(QUESTION, plan="layered_strict", budget=400)
 
 
 def test_a_context_of_it_is_refreshed_by_it() -> None:
     with opened([draft for kind in OF_LAYER.values() for draft in many(kind, 20)]) as engine:
-        context = engine.assemble(QUESTION, plan="newton_exact", frame="auto")
+        context = engine.assemble(QUESTION, plan="layered_strict", frame="auto")
         room = context.tokens - 300
-        refreshed = engine.refresh(context, "", plan="newton_exact", room=room)
-        assert (str(refreshed.reason), refreshed.context.trace.plan) == ("pressure", "newton_exact")
+        refreshed = engine.refresh(context, "", plan="layered_strict", free_tokens=room)
+        assert (str(refreshed.reason), refreshed.context.trace.plan) == ("pressure", "layered_strict")
         assert refreshed.context.tokens <= room
         assert {item.memory.id for item in refreshed.context.items} < {
             item.memory.id for item in context.items

@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane import Draft, Engine, Outcome, Query
-from germane.model.query import Found
+from germane.model.query import SearchResult
 from germane.ranking.learning import FEWEST
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import FailingStore, FixedClock
@@ -45,7 +45,7 @@ def note(engine: Engine, **asked: object) -> str | None:
     return told if found else None
 
 
-@pytest.mark.parametrize("plan", ["layered", "newton_exact"])
+@pytest.mark.parametrize("plan", ["layered", "layered_strict"])
 @pytest.mark.parametrize(
     ("failed", "confidence", "scored", "leaning"),
     [
@@ -172,14 +172,14 @@ def test_a_replay_has_the_note_of_then(tmp_path: Path) -> None:
 def test_it_stays_under_pressure() -> None:
     with opened(*decided(12), *[Draft(content=f"Caches {n}.", kind="fact") for n in range(20)]) as engine:
         context = engine.assemble("Which caches?")
-        refreshed = engine.refresh(context, "", room=context.tokens - 40)
+        refreshed = engine.refresh(context, "", free_tokens=context.tokens - 40)
         assert (str(refreshed.reason), "## Note\nOf 12" in refreshed.context.text) == ("pressure", True)
 
 
 class _Undecided(FailingStore):
     """A store that fails where decisions are asked for alone, whatever the question."""
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         if any("decision" in part.kinds and part.order is not None for part in query.slices):
             raise OSError("decisions are locked")
         return super().search(agent, query)

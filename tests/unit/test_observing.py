@@ -116,9 +116,9 @@ def test_what_is_left_of_a_context_is_read_at_the_level_that_was_shown(engine: g
     long = "The summer party is on the roof. " + "Nobody knows more of it yet. " * 40 + "Bring a tambourine."
     memory = engine.remember(long, kind="fact")
     answer = "Bring your tambourine."
-    shown = germane.Shown(key="0" * 32, parts={memory.id: {}})
+    shown = germane.Impressions(key="0" * 32, parts={memory.id: {}})
     assert engine.observe(shown, answer, question="party?").used == (memory.id,)
-    short = germane.Shown(key="1" * 32, parts={memory.id: {}}, levels={memory.id: germane.Level.MICRO})
+    short = germane.Impressions(key="1" * 32, parts={memory.id: {}}, levels={memory.id: germane.Level.MICRO})
     assert engine.observe(short, answer, question="party?").used == ()
 
 

@@ -44,9 +44,9 @@ def reviewed(engine: Engine) -> Memory:
 
 
 def escalated(engine: Engine) -> Memory:
-    memory = engine.remember("Never flush the cache.", kind="censor")
+    memory = engine.remember("Never flush the cache.", kind="constraint")
     for _ in range(3):
-        memory = engine.triggered(memory.id)
+        memory = engine.record_trigger(memory.id)
     return memory
 
 
@@ -102,7 +102,7 @@ def test_a_memory_is_retired_by_any_name(engine: Engine, name: int) -> None:
     head = revised(engine)
     assert engine.retire(names(head)[name]).stage is Stage.INACTIVE
     assert engine.memories() == ()
-    assert engine.standing(names(head)[name]).stage is Stage.INACTIVE
+    assert engine.lifecycle_state(names(head)[name]).stage is Stage.INACTIVE
 
 
 @pytest.mark.parametrize("name", range(3))
@@ -110,15 +110,15 @@ def test_every_verb_acts_on_the_memory_by_any_name(engine: Engine, name: int) ->
     def named(head: Memory) -> str:
         return names(head)[name]
 
-    fact, decision, censor = revised(engine), reviewed(engine), escalated(engine)
+    fact, decision, constraint = revised(engine), reviewed(engine), escalated(engine)
     other = engine.remember("Something else entirely.", kind="fact")
     assert engine.confirm(named(fact)).version == 2
     assert engine.contradict(named(fact), by=other.id).confidence == pytest.approx(0.8)
-    assert engine.standing(named(fact)).confirmations == 1
+    assert engine.lifecycle_state(named(fact)).confirmations == 1
     assert engine.revise(named(fact), importance=7).version == 3
     assert engine.supersede(named(fact), {"content": "The cache is gone.", "kind": "fact"}).version == 4
     assert engine.review(named(decision), "failure").version == 3
-    assert engine.triggered(named(censor)).version == 2
+    assert engine.record_trigger(named(constraint)).version == 2
     events = engine.events(named(decision))
     assert {(event.memory_id, event.version) for event in events} == {(decision.id, 2), (decision.id, 3)}
     held = engine.working_set()
@@ -243,17 +243,19 @@ def test_a_history_is_exported_and_imported_whole(engine: Engine, tmp_path: Path
     export_jsonl(
         memories,
         out,
-        standings=dict(
-            zip([m.ref for m in memories], engine.standings([m.ref for m in memories]), strict=True)
+        lifecycle_states=dict(
+            zip([m.ref for m in memories], engine.lifecycle_states([m.ref for m in memories]), strict=True)
         ),
-        experience=engine.experience(),
+        usage_history=engine.usage_history(),
     )
     path = tmp_path / "memories.jsonl"
     path.write_text(out.getvalue(), encoding="utf-8")
     with opened() as other:
         import_source(other, str(path))
         assert sorted(other.memories(EVERY), key=lambda one: one.version_id) == memories
-        assert other.standings([m.ref for m in memories]) == engine.standings([m.ref for m in memories])
+        assert other.lifecycle_states([m.ref for m in memories]) == engine.lifecycle_states(
+            [m.ref for m in memories]
+        )
         assert [(e.memory_id, e.version, e.sign, e.other) for e in other.events()] == [
             (e.memory_id, e.version, e.sign, e.other) for e in engine.events()
         ]
@@ -263,11 +265,11 @@ def test_a_history_is_exported_and_imported_whole(engine: Engine, tmp_path: Path
 def test_an_import_of_a_later_version_becomes_the_current_one(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     with opened() as other:
-        other.adopt([memory])
+        other.import_memories([memory])
         held = other.working_set()
         held.add(memory)
         engine.revise(memory.id, "The cache lives in Valkey.")
-        other.adopt(engine.history(memory.id))
+        other.import_memories(engine.history(memory.id))
         assert [one.version for one in other.memories()] == [2]
         assert [one.version for one in other.history(memory.id)] == [1, 2]
         assert [one.memory.version for one in held] == [2]
@@ -277,10 +279,10 @@ def test_an_import_of_a_later_version_becomes_the_current_one(engine: Engine) ->
 def test_an_import_of_a_later_version_leaves_forgotten_what_is_forgotten(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     with opened() as other:
-        other.adopt([memory])
+        other.import_memories([memory])
         other.forget(memory.id)
         engine.revise(memory.id, "The cache lives in Valkey.")
-        other.adopt(engine.history(memory.id))
+        other.import_memories(engine.history(memory.id))
         assert (other.memories(), other.get(memory.id).version) == ((), 2)
         assert other.restore(memory.id).content == "The cache lives in Valkey."
 
@@ -288,11 +290,11 @@ def test_an_import_of_a_later_version_leaves_forgotten_what_is_forgotten(engine:
 def test_another_text_as_the_same_version_is_refused(engine: Engine) -> None:
     memory = engine.remember("The cache lives in Redis.", kind="fact")
     with opened() as other:
-        other.adopt([memory])
+        other.import_memories([memory])
         theirs = other.revise(memory.id, "The cache lives in memory.")
         engine.revise(memory.id, "The cache lives in Valkey.")
         with pytest.raises(InvalidInput, match=f"{memory.id}@2"):
-            engine.adopt([theirs])
+            engine.import_memories([theirs])
 
 
 def test_a_file_of_before_still_knows_the_ids_of_its_versions(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import Attested, InvalidInput, Outcome, Validation
+from germane import InvalidInput, Outcome, OutcomeRecord, OutcomeResult
 from germane.ranking.by_kind import MOST_OUTCOME
 from germane.ranking.learning import HALF_LIFE, leanings
 from germane.testing.fakes import FixedClock
@@ -17,9 +17,9 @@ from germane.testing.fakes import FixedClock
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def attested(*worths: float, at: datetime = NOW, weight: float = 1.0) -> list[Attested]:
+def attested(*worths: float, at: datetime = NOW, weight: float = 1.0) -> list[OutcomeRecord]:
     return [
-        Attested(context=f"{number:032x}", memory_id="m", worth=worth, weight=weight, at=at)
+        OutcomeRecord(context=f"{number:032x}", memory_id="m", worth=worth, weight=weight, at=at)
         for number, worth in enumerate(worths)
     ]
 
@@ -38,7 +38,7 @@ def test_leanings_follow_the_rule_of_succession() -> None:
 @given(
     st.lists(
         st.tuples(st.floats(0, 1), st.floats(0.01, 1), st.integers(-5, 5000)).map(
-            lambda each: Attested(
+            lambda each: OutcomeRecord(
                 context="0" * 32,
                 memory_id="m",
                 worth=each[0],
@@ -48,7 +48,7 @@ def test_leanings_follow_the_rule_of_succession() -> None:
         )
     )
 )
-def test_leanings_are_bounded_and_no_order_matters(told: list[Attested]) -> None:
+def test_leanings_are_bounded_and_no_order_matters(told: list[OutcomeRecord]) -> None:
     found = leanings(told, now=NOW)
     assert all(-1 < lean < 1 for lean in found.values())
     assert leanings(reversed(told), now=NOW) == found
@@ -63,18 +63,18 @@ def test_an_outcome_moves_what_was_shown_and_counts_once_for_its_context() -> No
         clock.advance(timedelta(hours=2))
         context = engine.assemble(plan="scoped")
         assert [item.memory.id for item in context.items] == [misled.id, helped.id]
-        assert engine.outcome(context, "failure", memories=[misled]) == Validation(memories=1, told=1)
-        assert engine.outcome(context, Outcome.FAILURE, memories=[misled.id]).told == 0
+        assert engine.outcome(context, "failure", memories=[misled]) == OutcomeResult(memories=1, updated=1)
+        assert engine.outcome(context, Outcome.FAILURE, memories=[misled.id]).updated == 0
         after = engine.assemble(plan="scoped")
         assert [item.memory.id for item in after.items] == [helped.id, misled.id]
         assert after.trace.entries[1].parts["outcome"] == pytest.approx(-MOST_OUTCOME / 3)
         assert "outcomes" in [note.code for note in after.trace.notes]
         # The latest word on a context stands.
-        assert engine.outcome(context, "success", memories=[misled]).told == 1
+        assert engine.outcome(context, "success", memories=[misled]).updated == 1
         assert engine.assemble(plan="scoped").trace.entries[0].parts["outcome"] > 0
-        assert engine.outcome(after, "success") == Validation(memories=2, told=2)
+        assert engine.outcome(after, "success") == OutcomeResult(memories=2, updated=2)
         assert engine.purge(misled.id, confirm=True) == 1
-        assert engine.outcome(after, "failure") == Validation(memories=1, told=1)
+        assert engine.outcome(after, "failure") == OutcomeResult(memories=1, updated=1)
         exact = engine.assemble(plan="scoped_estimate")
         assert "outcome" not in exact.trace.entries[0].parts
 
@@ -96,5 +96,5 @@ def test_what_says_nothing_or_was_not_shown_is_refused() -> None:
 def test_outcomes_of_a_recall_count_too_and_agents_stay_apart() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember("Cache in Redis.", kind="adr")
-        assert engine.outcome(engine.recall("redis"), "success").told == 1
+        assert engine.outcome(engine.recall("redis"), "success").updated == 1
         assert engine.assemble(plan="scoped").trace.entries[0].parts["outcome"] > 0

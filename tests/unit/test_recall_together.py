@@ -139,9 +139,11 @@ def test_only_members_gather_from_a_space(path: Path, ada: Engine) -> None:
 def test_an_empty_answer_says_why_for_all_of_them(path: Path) -> None:
     with germane.open(path, agent="ben") as ben:
         ben.space("team", create=True)
-        assert ben.recall("Redis", spaces=["team"]).emptiness is germane.Emptiness.NOTHING_STORED
+        assert ben.recall("Redis", spaces=["team"]).empty_reason is germane.EmptyReason.NOTHING_STORED
         ben.space("team").remember("The demo is on Tuesday.", kind="decision")
-        assert ben.recall("Redis", spaces=["team"], kinds=["fact"]).emptiness is germane.Emptiness.FILTERED
+        assert (
+            ben.recall("Redis", spaces=["team"], kinds=["fact"]).empty_reason is germane.EmptyReason.FILTERED
+        )
 
 
 def test_what_was_used_is_told_to_each_owner(ada: Engine, team: Space) -> None:
@@ -158,7 +160,7 @@ def test_what_was_used_is_told_to_each_owner(ada: Engine, team: Space) -> None:
 
 
 def test_what_was_learned_of_one_memory_weighs_no_others(ada: Engine, team: Space) -> None:
-    ada.learn(on=True)
+    ada.set_learning(on=True)
     question = "What is Redis used for in the shop?"
     alone = ada.recall(question, gate=False)
     ada.feedback(alone, [alone[1]])
@@ -167,4 +169,4 @@ def test_what_was_learned_of_one_memory_weighs_no_others(ada: Engine, team: Spac
     together = ada.recall(question, gate=False, spaces=["team"])
     assert together.weights == {}
     assert ada.assemble(question, spaces=["team"]).trace.weights == {}
-    assert team.learn().weights is None
+    assert team.set_learning().weights is None

@@ -157,14 +157,14 @@ def test_a_context_by_scopes_is_made_anew_and_never_smaller(engine: Engine) -> N
     refreshed = engine.refresh(context, "holidays in Portugal", plan="scoped", scopes=["task:T-1"])
     assert (refreshed.reason, refreshed.context.trace.plan) == (RefreshReason.TOPIC, "scoped")
     with pytest.raises(InvalidInput, match="Assemble it anew"):
-        engine.refresh(context, "", room=context.tokens - 1)
+        engine.refresh(context, "", free_tokens=context.tokens - 1)
 
 
 def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     engine: Engine, context: Context
 ) -> None:
     room = context.tokens - 400
-    refreshed = engine.refresh(context, "And Redis?", room=room)
+    refreshed = engine.refresh(context, "And Redis?", free_tokens=room)
     smaller = refreshed.context
     assert (refreshed.reason, smaller.tokens <= room) == (RefreshReason.PRESSURE, True)
     before = {item.memory.id: item for item in context.items}
@@ -172,7 +172,7 @@ def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     assert stayed < set(before)
     evicted = {entry.memory_id for entry in smaller.trace.excluded}
     assert stayed | evicted == set(before)
-    always = {"identity", "censors", "focus", "calibration"}
+    always = {"identity", "constraints", "focus", "calibration"}
     assert {each for each, item in before.items() if item.section in always} <= stayed
     assert max(before[each].score for each in evicted) <= min(
         before[each].score for each in stayed if before[each].section not in always
@@ -180,18 +180,18 @@ def test_under_pressure_the_least_relevant_leave_and_constraints_and_frame_stay(
     assert "## Current Approach: Decision" in smaller.text
     assert "evicted" in [note.code for note in smaller.trace.notes]
     # The same again needs nothing, and keeps its scores and their parts.
-    assert engine.refresh(smaller, "And Redis?", room=room).needed is False
+    assert engine.refresh(smaller, "And Redis?", free_tokens=room).needed is False
     assert all(entry in context.trace.included for entry in smaller.trace.included)
 
 
 def test_the_frame_never_leaves(engine: Engine, context: Context) -> None:
-    always = {"identity", "censors", "focus", "calibration"}
+    always = {"identity", "constraints", "focus", "calibration"}
     forbidding = {item.memory.id for item in context.items if item.memory.metadata.get("action") == "block"}
     assert forbidding
     left = []
     for room in range(context.tokens - 1, 0, -40):
         try:
-            smaller = engine.refresh(context, "", room=room).context
+            smaller = engine.refresh(context, "", free_tokens=room).context
         except germane.BudgetTooSmall:
             break
         assert smaller.tokens <= room
@@ -205,7 +205,7 @@ def test_the_frame_never_leaves(engine: Engine, context: Context) -> None:
 
 def test_a_room_too_small_for_what_must_stay_is_an_error(engine: Engine, context: Context) -> None:
     with pytest.raises(germane.BudgetTooSmall):
-        engine.refresh(context, "And Redis?", room=50)
+        engine.refresh(context, "And Redis?", free_tokens=50)
 
 
 def test_a_room_too_small_for_the_frame_is_an_error() -> None:
@@ -215,8 +215,8 @@ def test_a_room_too_small_for_the_frame_is_an_error() -> None:
         context = other.assemble("Should we use Redis?", frame="decision")
         assert "## Current Approach: Decision" in context.text
         with pytest.raises(germane.BudgetTooSmall) as error:
-            other.refresh(context, "And Redis?", room=20)
-        smaller = other.refresh(context, "And Redis?", room=error.value.needed).context
+            other.refresh(context, "And Redis?", free_tokens=20)
+        smaller = other.refresh(context, "And Redis?", free_tokens=error.value.needed).context
         assert "## Current Approach: Decision" in smaller.text
         assert smaller.tokens <= error.value.needed
 
@@ -279,7 +279,7 @@ def test_what_is_said_is_embedded_as_it_stands() -> None:
 
 
 def test_a_new_context_keeps_within_the_room_as_well(engine: Engine, context: Context) -> None:
-    refreshed = engine.refresh(context, "The nightly backup job fails with an error", room=1500)
+    refreshed = engine.refresh(context, "The nightly backup job fails with an error", free_tokens=1500)
     assert refreshed.context.tokens <= 1500 == refreshed.context.trace.budget
 
 
@@ -290,15 +290,15 @@ def test_a_context_of_another_plan_needs_that_plan(engine: Engine) -> None:
     )
     context = engine.assemble(DEMO_QUESTION, plan=plan)
     with pytest.raises(InvalidInput, match="'mine'"):
-        engine.refresh(context, DEMO_QUESTION, room=context.tokens - 1)
-    smaller = engine.refresh(context, DEMO_QUESTION, room=context.tokens - 1, plan=plan)
+        engine.refresh(context, DEMO_QUESTION, free_tokens=context.tokens - 1)
+    smaller = engine.refresh(context, DEMO_QUESTION, free_tokens=context.tokens - 1, plan=plan)
     assert smaller.context.tokens < context.tokens
     relevant = engine.assemble(DEMO_QUESTION, plan="relevance", budget=2000)
-    made = engine.refresh(relevant, DEMO_QUESTION, room=1000)
+    made = engine.refresh(relevant, DEMO_QUESTION, free_tokens=1000)
     assert made.context.tokens <= 1000
 
 
-@pytest.mark.parametrize("wrong", [{"room": -1}, {"budget": -1}])
+@pytest.mark.parametrize("wrong", [{"free_tokens": -1}, {"budget": -1}])
 def test_what_is_no_count_is_refused(engine: Engine, context: Context, wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         engine.refresh(context, "x", **wrong)  # type: ignore[arg-type]  # Wrong on purpose.

@@ -8,7 +8,7 @@ import germane
 from germane import Level
 from germane.kinds import BUILT_IN
 from germane.model.plan import Section, Share
-from germane.packing.lines import Costs, Line, RememberedLines
+from germane.packing.lines import Costs, RememberedLines, RenderedLine
 from germane.plans.layered import relevance
 from germane.testing.fakes import make_memory
 
@@ -17,8 +17,8 @@ PLAIN = Section(name="one", heading="## One", share=Share(weight=1)).look
 HEADED = Section(name="one", heading="## One", share=Share(weight=1), own_heading=True).look
 
 
-def _line(text: str, level: Level = Level.FULL) -> Line:
-    return Line(level=level, text=text, tokens=3)
+def _line(text: str, level: Level = Level.FULL) -> RenderedLine:
+    return RenderedLine(level=level, text=text, tokens=3)
 
 
 def test_a_line_is_found_by_its_memory_level_and_heading() -> None:

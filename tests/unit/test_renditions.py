@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, Kind, Piece, UnknownKind
+from germane import InvalidInput, Kind, TemplatePart, UnknownKind
 from germane.kinds import BUILT_IN
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
 from germane.testing.fakes import FirstSentenceSummarizer, WordCounter
@@ -79,7 +79,7 @@ def test_a_decision_says_how_it_turned_out_and_why() -> None:
 )
 def test_a_constraint_says_what_is_forbidden_and_why(action: str | None, label: str) -> None:
     fields = {"content": "Pushing to main", "reason": "reviews catch mistakes", "action": action}
-    made = renditions_of(BUILT_IN.require("censor"), fields, O200K)
+    made = renditions_of(BUILT_IN.require("constraint"), fields, O200K)
     assert made.micro.text == made.summary.text == f"**{label}:** Pushing to main — reviews catch mistakes"
 
 
@@ -95,14 +95,14 @@ def test_a_constraint_says_what_is_forbidden_and_why(action: str | None, label: 
     ],
 )
 def test_a_constraint_that_begins_with_a_label_gets_no_other(content: str, shown: str) -> None:
-    made = renditions_of(BUILT_IN.require("censor"), {"content": content, "action": "block"}, O200K)
+    made = renditions_of(BUILT_IN.require("constraint"), {"content": content, "action": "block"}, O200K)
     assert made.full.text == shown
 
 
 def test_a_constraint_in_full_has_its_condition_and_its_reason() -> None:
     content = f"Deleting data of customers, unless its owner has agreed in writing. {LONG}"
     made = renditions_of(
-        BUILT_IN.require("censor"), {"content": content, "action": "block", "reason": LONG}, O200K
+        BUILT_IN.require("constraint"), {"content": content, "action": "block", "reason": LONG}, O200K
     )
     assert made.full.text == f"**Never:** {content.strip()} — {LONG.strip()}"
     assert made.summary.text.startswith("**Never:** Deleting data of customers, unless its owner has agreed")
@@ -156,7 +156,7 @@ def test_a_procedure_lists_its_steps() -> None:
 
 
 def test_a_kind_of_ones_own_takes_a_line() -> None:
-    ticket = Kind(name="ticket", section="facts", micro=(Piece("{key}: "), Piece("{content}")))
+    ticket = Kind(name="ticket", section="facts", micro=(TemplatePart("{key}: "), TemplatePart("{content}")))
     made = renditions_of(ticket, {"content": "Login is slow", "key": "NW-7"}, O200K)
     assert made.micro.text == "NW-7: Login is slow"
     assert BUILT_IN.with_kinds([ticket]).in_section("facts")[-1] == "ticket"
@@ -216,7 +216,7 @@ def test_a_shortened_text_fits_and_is_the_start_of_the_text(text: str, limit: in
         )
 
 
-@example("\n0", "censor")
+@example("\n0", "constraint")
 @given(st.text(min_size=1, max_size=2000), st.sampled_from([kind.name for kind in BUILT_IN]))
 def test_levels_keep_their_bounds_whatever_the_text(text: str, kind: str) -> None:
     made = renditions_of(
@@ -240,7 +240,7 @@ def test_a_title_is_on_one_line(text: str) -> None:
 
 
 def test_a_percent_sign_in_a_template_is_shown_as_it_is() -> None:
-    kind = Kind(name="ticket", full=(Piece("100 %s done: {content} %% {share}%"),))
+    kind = Kind(name="ticket", full=(TemplatePart("100 %s done: {content} %% {share}%"),))
     made = renditions_of(kind, {"content": "all %d", "share": 7}, O200K)
     assert made.full.text == "100 %s done: all %d %% 7%"
 

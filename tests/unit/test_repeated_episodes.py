@@ -24,7 +24,7 @@ def is_doubted(first: str, second: str, *, after: timedelta = timedelta(hours=5)
     with germane.open(":memory:", clock=lambda: NOW) as engine:
         engine.remember(first, kind="episode", created_at=NOW - after)
         (told,) = engine.remember_many([{"content": second, "kind": "episode"}])
-        return told.doubt is germane.Doubt.NEAR_DUPLICATE
+        return told.quality_flag is germane.QualityFlag.NEAR_DUPLICATE
 
 
 def measured(pairs: list[list[str]]) -> tuple[int, int, int]:
@@ -77,4 +77,4 @@ def test_facts_of_different_days_are_never_merged_or_confirmed() -> None:
         engine.remember("The release is frozen on Friday.", kind="fact", subject="release")
         assert engine.maintain(dry_run=True).steps == ()
         engine.remember("The release is frozen on Sunday.", kind="fact", subject="release", reconcile=True)
-        assert engine.standing(first.id).confirmations == 0
+        assert engine.lifecycle_state(first.id).confirmations == 0

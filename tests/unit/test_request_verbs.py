@@ -14,9 +14,17 @@ from inline_snapshot import snapshot
 
 import germane
 import germane.aio
-from germane import BudgetTooSmall, Engine, InvalidInput, NotSaid, RequestShares, RequestTooLarge, Share
+from germane import (
+    BudgetTooSmall,
+    Engine,
+    InvalidInput,
+    MessageNotFound,
+    RequestShares,
+    RequestTooLarge,
+    Share,
+)
 from germane.conversation.compaction import as_json
-from germane.model.request import Calibration
+from germane.model.request import TokenCalibration
 from requests_of import TOOLS, check_accepted, check_pairs
 
 WORDS = "the parser reads a token and the worker sends an invoice to the warehouse "
@@ -234,7 +242,7 @@ def test_calibration_keeps_the_safe_side() -> None:
         assert engine.request(talk, window=2000, reserve=0, previous=tighter).limit == tighter.limit
         with pytest.raises(InvalidInput, match="Keep a calibration for each"):
             engine.request(talk, calibration=learned, provider="anthropic")
-    known = Calibration(counter="claude-4.8-estimate", provider="anthropic")
+    known = TokenCalibration(counter="claude-4.8-estimate", provider="anthropic")
     assert float(known.factor(0.2)) == 1.2
     for _ in range(3):
         known = known.learn(1000, {"input_tokens": 300, "cache_read_input_tokens": 500})
@@ -287,7 +295,7 @@ def test_a_request_can_be_asked_for_what_it_cannot_be() -> None:
                 engine.request(talk, **wrong)
         with pytest.raises(InvalidInput, match="Use the engine that it came from"):
             other.request(talk)
-        with pytest.raises(NotSaid):
+        with pytest.raises(MessageNotFound):
             engine.request(talk, pins=["nobody"])
         assert engine.request(talk).messages == []
 

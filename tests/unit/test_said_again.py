@@ -30,7 +30,7 @@ def engine(clock: FixedClock) -> Iterator[Engine]:
         yield engine
 
 
-def said(engine: Engine, text: str = TEXT, **fields: object) -> germane.Remembered:
+def said(engine: Engine, text: str = TEXT, **fields: object) -> germane.RememberResult:
     return engine.remember_many([{"content": text, **fields}])[0]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import germane
 from germane import Candidate, Engine, InvalidInput, Reason
-from germane.operations.conversation import said_already
+from germane.operations.conversation import in_conversation
 from germane.testing.fakes import make_memory
 
 LONG = (
@@ -19,7 +19,7 @@ LONG = (
 
 def found(memory: str, conversation: str) -> bool:
     one = Candidate(memory=make_memory(memory))
-    return said_already([one], conversation, language="english") == {one.memory.id: Reason.SAID}
+    return in_conversation([one], conversation, language="english") == {one.memory.id: Reason.IN_CONVERSATION}
 
 
 def test_a_memory_that_was_said_is_found_and_a_short_message_hides_no_long_one() -> None:
@@ -51,8 +51,8 @@ def test_what_says_nothing_is_never_contained() -> None:
 def test_in_another_language_every_word_counts_alike() -> None:
     one = Candidate(memory=make_memory("Der Zwischenspeicher liegt auf Port 6379"))
     said = "Also: der Zwischenspeicher liegt auf Port 6379."
-    assert said_already([one], said, language="german") == {one.memory.id: Reason.SAID}
-    assert said_already([one], "Port 6379", language="german") == {}
+    assert in_conversation([one], said, language="german") == {one.memory.id: Reason.IN_CONVERSATION}
+    assert in_conversation([one], "Port 6379", language="german") == {}
 
 
 @pytest.fixture(name="engine")
@@ -60,7 +60,7 @@ def _engine() -> Iterator[Engine]:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember("Redis runs on port 6379.", kind="fact")
         engine.remember("Redis was chosen for sessions.", kind="decision")
-        engine.remember("Never flush Redis.", kind="censor", metadata={"action": "block"})
+        engine.remember("Never flush Redis.", kind="constraint", metadata={"action": "block"})
         yield engine
 
 
@@ -68,7 +68,7 @@ def _engine() -> Iterator[Engine]:
 def test_it_is_left_out_of_a_context_with_its_reason(engine: Engine, plan: str) -> None:
     said = "user: what about Redis?\nassistant: Redis runs on port 6379.\nuser: Never flush Redis!"
     context = engine.assemble("Redis", plan=plan, conversation=said)
-    assert [entry.label for entry in context.trace.excluded if entry.reason is Reason.SAID] == [
+    assert [entry.label for entry in context.trace.excluded if entry.reason is Reason.IN_CONVERSATION] == [
         "Redis runs on port 6379."
     ]
     assert "sessions" in context.text

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Profile, Reason, Scoped, UnknownKind
+from germane import Context, InvalidInput, InvalidPlan, Kind, Level, Profile, Reason, ScopedPlan, UnknownKind
 from germane.model.memory import Scope
 from germane.plans.scoped import ESTIMATE
 from germane.testing.fakes import FixedClock, HashEmbedder, WordCounter, make_id
@@ -87,7 +87,7 @@ def test_a_kind_that_nobody_registered_comes_last_and_is_no_error(project: Proje
     memory = project.engine.get(project.note("alien", "note"))
     project.engine.purge(memory.id, confirm=True)
     project.note("known", "note")
-    project.engine.adopt([memory.evolve(id=make_id("x"), kind="alien", content_hash="x")])
+    project.engine.import_memories([memory.evolve(id=make_id("x"), kind="alien", content_hash="x")])
     assert [item.memory.kind for item in project.engine.assemble(plan="scoped").items] == ["note", "alien"]
 
 
@@ -95,7 +95,7 @@ def test_what_a_scope_leaves_rolls_to_the_next_and_never_back(project: Project) 
     project.note("g", words=100)
     project.note("t", words=60, scope="task:T-1")
     project.note("p", words=50, scope="path:src")
-    how = Scoped(name="plain", backfill=False, estimate=True, degrade=False)
+    how = ScopedPlan(name="plain", backfill=False, estimate=True, degrade=False)
     context = project.engine.assemble(
         plan=how, task="T-1", paths=["src/a"], budget=200, counter=WordCounter()
     )
@@ -113,7 +113,7 @@ def test_slack_left_by_skipping_rolls_on_as_well(project: Project) -> None:
     project.note("g1", words=60)
     project.note("g2", words=60)
     project.note("t", words=90, scope="task:T-1")
-    how = Scoped(name="plain", backfill=False, estimate=True, degrade=False)
+    how = ScopedPlan(name="plain", backfill=False, estimate=True, degrade=False)
     context = project.engine.assemble(plan=how, task="T-1", budget=200, counter=WordCounter())
     assert names(context) == ["g2", "t"]
     (skipped,) = context.trace.excluded
@@ -124,7 +124,9 @@ def test_skipped_ones_are_backfilled_in_the_order_of_all_kinds(project: Project)
     project.note("module", "module", words=70, scope="path:src")
     project.note("big", "adr", words=80)
     project.note("small", "pattern", words=5)
-    how = Scoped(name="plain", shares={"global": 0.2, "task": 0.2, "path": 0.6}, estimate=True, degrade=False)
+    how = ScopedPlan(
+        name="plain", shares={"global": 0.2, "task": 0.2, "path": 0.6}, estimate=True, degrade=False
+    )
     exact = ESTIMATE.of()
     assert names(project.engine.assemble(plan=exact, budget=100, counter=WordCounter())) == ["small"]
     context = project.engine.assemble(plan=how, paths=["src/a"], budget=160, counter=WordCounter())
@@ -154,7 +156,7 @@ def test_a_head_that_does_not_fit_falls_to_its_summary_and_never_to_an_older_ver
 
 def test_of_two_versions_of_a_memory_the_latest_stands(project: Project) -> None:
     first = project.engine.get(project.note("v1"))
-    project.engine.adopt([first.evolve(version=2, content="v2", content_hash="two")])
+    project.engine.import_memories([first.evolve(version=2, content="v2", content_hash="two")])
     entries = project.engine.assemble(plan="scoped").trace.entries
     assert [(entry.memory_id, entry.version) for entry in entries] == [(first.id, 2)]
 
@@ -174,13 +176,13 @@ def test_one_text_in_two_scopes_stands_once_unless_scopes_are_apart_or_the_recor
     for kind, scope in (("adr", "global"), ("pattern", "global"), ("adr", "task:T-1")):
         project.engine.remember("Sign in with tokens.", kind=kind, scope=scope)
 
-    def shown(plan: str | Scoped) -> list[str]:
+    def shown(plan: str | ScopedPlan) -> list[str]:
         context = project.engine.assemble(plan=plan, task="T-1")
         assert len(context.trace.entries) == 3
         return [item.section for item in context.items]
 
     assert shown("scoped") == ["global"]
-    assert shown(Scoped(roll_over=False, backfill=False)) == ["global", "task"]
+    assert shown(ScopedPlan(roll_over=False, backfill=False)) == ["global", "task"]
     # The record leaves out earlier versions of a chain, and nothing else.
     assert shown("scoped_estimate") == ["global", "global", "task"]
 
@@ -278,7 +280,7 @@ def test_a_decision_that_governs_a_path_outlives_changes_there(project: Project)
 
 
 def test_profiles_go_over_each_other_from_board_to_type_of_task() -> None:
-    how = Scoped(
+    how = ScopedPlan(
         priorities={"decision": 2},
         boards={"core": Profile(priorities={"decision": 0}, backfill=False)},
         columns={"review": Profile(shares={"global": 1.0})},
@@ -297,7 +299,7 @@ def test_priorities_can_be_turned_and_scopes_can_be_ones_own(project: Project) -
     project.note("adr")
     project.note("change", "changelog")
     project.note("ours", "note", scope="team:core")
-    how = Scoped(shares={"team": 0.5, "global": 0.5}, priorities={"changelog": 0})
+    how = ScopedPlan(shares={"team": 0.5, "global": 0.5}, priorities={"changelog": 0})
     context = project.engine.assemble(plan=how, scopes=["team:core"])
     assert names(context) == ["ours", "change", "adr"]
     assert "## Team" in context.text
@@ -331,13 +333,13 @@ def test_filters_hold_in_every_scope_and_pins_stand(project: Project) -> None:
 )
 def test_shares_that_do_not_sum_to_one_are_refused(shares: dict[str, float]) -> None:
     with pytest.raises(InvalidPlan, match="all together 1"):
-        Scoped(shares=shares)
+        ScopedPlan(shares=shares)
     with pytest.raises(InvalidPlan, match="bugfix"):
-        Scoped(task_types={"bugfix": Profile(shares=shares)})
+        ScopedPlan(task_types={"bugfix": Profile(shares=shares)})
 
 
 def test_thirds_sum_to_one(project: Project) -> None:
-    how = Scoped(shares={"global": 1 / 3, "task": 1 / 3, "path": 1 / 3})
+    how = ScopedPlan(shares={"global": 1 / 3, "task": 1 / 3, "path": 1 / 3})
     context = project.engine.assemble(plan=how, budget=100)
     assert [share for share, _ in shares(context).values()] == [33, 33, 34]
 
@@ -351,11 +353,11 @@ def test_what_can_not_be_asked_is_refused(project: Project) -> None:
     with pytest.raises(InvalidInput, match="outside the project"):
         engine.assemble(plan="scoped", changed={"/etc/passwd": NOW})
     with pytest.raises(UnknownKind, match="'adrs'"):
-        engine.assemble(plan=Scoped(priorities={"adrs": 1}))
+        engine.assemble(plan=ScopedPlan(priorities={"adrs": 1}))
     with pytest.raises(InvalidInput, match="doesn't go by a task"):
         engine.assemble("x", task="T-1")
     with pytest.raises(InvalidInput, match="none of them is named"):
-        engine.assemble(plan=Scoped(shares={"path": 1.0}))
+        engine.assemble(plan=ScopedPlan(shares={"path": 1.0}))
 
 
 def test_a_scope_that_is_not_named_shows_nothing_of_any_scope(project: Project) -> None:
@@ -391,4 +393,4 @@ def test_what_a_conversation_contains_already_is_left_out(project: Project) -> N
     project.note("other")
     context = project.engine.assemble("payments", plan="scoped", conversation=f"user: I know. {said}")
     assert names(context) == ["other"]
-    assert [entry.reason for entry in context.trace.excluded] == [Reason.SAID]
+    assert [entry.reason for entry in context.trace.excluded] == [Reason.IN_CONVERSATION]

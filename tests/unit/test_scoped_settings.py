@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, InvalidPlan, Profile, Scoped, UnreadableSource, diff
+from germane import InvalidInput, InvalidPlan, Profile, ScopedPlan, UnreadableSource, diff
 from germane.importers import changed_paths, read_scoped, write_block
 from germane.importers.transfer import BEGIN, END, with_block
 from germane.testing.fakes import make_memory, make_revision
@@ -38,7 +38,7 @@ priorities = { adr = 9 }
 def test_a_file_says_what_the_plan_does(tmp_path: Path) -> None:
     file = tmp_path / "germane.toml"
     file.write_text(_SETTINGS)
-    assert read_scoped(file) == Scoped(
+    assert read_scoped(file) == ScopedPlan(
         shares={"global": 0.4, "task": 0.4, "path": 0.2},
         priorities={"decision": 1},
         backfill=False,
@@ -48,7 +48,7 @@ def test_a_file_says_what_the_plan_does(tmp_path: Path) -> None:
         boards={"core": Profile(priorities={"adr": 9})},
     )
     file.write_text("[other]\nx = 1\n")
-    assert read_scoped(file) == Scoped()
+    assert read_scoped(file) == ScopedPlan()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_diff_names_fields_and_lines_that_differ() -> None:
 )
 def test_a_setting_of_another_sort_is_refused_where_it_is_given(given: dict[str, Any], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
-        Scoped(**given)
+        ScopedPlan(**given)
 
 
 def test_a_profile_checks_its_settings_as_well() -> None:
@@ -181,5 +181,5 @@ def test_a_profile_checks_its_settings_as_well() -> None:
 def test_days_before_any_calendar_make_nothing_stale() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         engine.remember("Use tabs.", kind="pattern", scope="task:T-1")
-        plan = Scoped(stale_after_days=999_999_999)
+        plan = ScopedPlan(stale_after_days=999_999_999)
         assert len(engine.assemble("tabs", plan=plan, task="T-1").items) == 1

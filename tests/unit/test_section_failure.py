@@ -14,7 +14,7 @@ def opened(*failing: str, error: Exception | None = None) -> Engine:
     inner = SqliteStore(":memory:")
     with_all = germane.open(inner, embedder=None)
     with_all.remember("I am newton.", kind="identity")
-    with_all.remember("Adding a service without its cost.", kind="censor", metadata={"action": "block"})
+    with_all.remember("Adding a service without its cost.", kind="constraint", metadata={"action": "block"})
     with_all.remember("Redis holds sessions.", kind="fact")
     with_all.remember("Chose Redis for sessions.", kind="decision")
     with_all.remember("Redis was down for an hour.", kind="episode")
@@ -24,7 +24,12 @@ def opened(*failing: str, error: Exception | None = None) -> Engine:
 def test_the_others_are_built_and_the_trace_says_what_failed() -> None:
     with opened("fact", error=OSError("disk on fire")) as engine:
         context = engine.assemble("What about Redis?")
-        assert [item.section for item in context.items] == ["identity", "censors", "decisions", "episodes"]
+        assert [item.section for item in context.items] == [
+            "identity",
+            "constraints",
+            "decisions",
+            "episodes",
+        ]
         failed = [note.text for note in context.trace.notes if note.code == "section_failed"]
         assert failed == [
             f"Section {name!r} could not be searched and is empty: OSError: disk on fire"
@@ -36,7 +41,7 @@ def test_the_others_are_built_and_the_trace_says_what_failed() -> None:
 def test_several_can_fail() -> None:
     with opened("fact", "decision", error=StoreError("locked")) as engine:
         context = engine.assemble("What about Redis?")
-        assert [item.section for item in context.items] == ["identity", "censors", "episodes"]
+        assert [item.section for item in context.items] == ["identity", "constraints", "episodes"]
 
 
 def test_a_time_in_the_question_makes_no_difference() -> None:
@@ -47,14 +52,24 @@ def test_a_time_in_the_question_makes_no_difference() -> None:
         assert len(failed) == 2  # Facts, and facts about the user.
 
 
-@pytest.mark.parametrize("kind", ["censor", "identity"])
+@pytest.mark.parametrize("kind", ["constraint", "identity"])
 def test_what_may_have_to_stand_there_fails_aloud(kind: str) -> None:
     with opened(kind) as engine, pytest.raises(RuntimeError, match="always fails"):
         engine.assemble("What about Redis?")
 
 
 def test_a_store_that_finds_nothing_at_all_fails_aloud() -> None:
-    every = ("fact", "decision", "episode", "procedure", "censor", "identity", "focus", "calibration", "note")
+    every = (
+        "fact",
+        "decision",
+        "episode",
+        "procedure",
+        "constraint",
+        "identity",
+        "focus",
+        "calibration",
+        "note",
+    )
     with opened(*every) as engine, pytest.raises(RuntimeError, match="always fails"):
         engine.assemble("What about Redis?", plan="relevance")
 
@@ -64,17 +79,17 @@ def test_a_question_that_is_at_fault_is_told_so_at_once() -> None:
         engine.assemble("What about Redis?")
 
 
-def test_the_censors_borrow_from_the_others_and_the_trace_warns() -> None:
+def test_the_constraints_borrow_from_the_others_and_the_trace_warns() -> None:
     with germane.open(":memory:", embedder=None) as engine:
         for number in range(30):
             engine.remember(
                 f"Rule {number} says that nobody may touch system number {number} without a second person.",
-                kind="censor",
+                kind="constraint",
                 metadata={"action": ("absolute", "block", "warn")[number % 3]},
             )
         engine.remember("System facts are here.", kind="fact")
         context = engine.assemble("system", budget=1000)
-        kept = [item.memory.metadata["action"] for item in context.items if item.section == "censors"]
+        kept = [item.memory.metadata["action"] for item in context.items if item.section == "constraints"]
         assert kept[:20] == ["absolute"] * 10 + ["block"] * 10
         assert "lent" in [note.code for note in context.trace.notes]
         assert context.tokens <= 1000
@@ -83,13 +98,13 @@ def test_the_censors_borrow_from_the_others_and_the_trace_warns() -> None:
         assert len(caught.value.required) == 20
 
 
-def test_a_hundred_censors_are_all_attempted() -> None:
+def test_a_hundred_constraints_are_all_attempted() -> None:
     with germane.open(":memory:", embedder=HashEmbedder()) as engine:
         for number in range(120):
             action = "block" if number == 0 else "warn"
             engine.remember(
                 f"Rule {number}.",
-                kind="censor",
+                kind="constraint",
                 importance=0 if number == 0 else 9,
                 metadata={"action": action},
             )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from germane import Candidate, InvalidInput
-from germane.model.plan import KindsFirst, Work
-from germane.model.query import Found, Query, Slate
+from germane.model.plan import KindPriority, TaskContext
+from germane.model.query import CandidateTable, Query, SearchResult
 from germane.ranking.by_kind import by_kind
 from germane.testing.fakes import make_memory
 
@@ -25,27 +25,27 @@ COLUMNS = {"lexical": np.array([2.0, 0.0, 1.0]), "semantic": np.array([0.5, np.n
 
 
 def test_columns_are_the_candidates_that_they_stand_for() -> None:
-    slate = Slate(MEMORIES, COLUMNS)
+    slate = CandidateTable(MEMORIES, COLUMNS)
     assert slate[1] == CANDIDATES[1]
-    assert slate == CANDIDATES == Slate.of(CANDIDATES)
+    assert slate == CANDIDATES == CandidateTable.of(CANDIDATES)
     assert tuple(slate) == CANDIDATES
     assert [type(value) for one in slate for value in one.signals.values()] == [float] * 5
     assert copy(slate) == CANDIDATES
 
 
 def test_what_is_looked_at_twice_is_made_once() -> None:
-    slate = Slate(MEMORIES, COLUMNS)
+    slate = CandidateTable(MEMORIES, COLUMNS)
     assert all(one is again for one, again in zip(slate, slate, strict=True))
 
 
 def test_some_of_a_slate_are_those_candidates() -> None:
     some = CANDIDATES[0], CANDIDATES[2]
-    assert Slate(MEMORIES, COLUMNS).at([0, 2]) == some == Slate.of(CANDIDATES).at([0, 2])
-    assert Slate.of(CANDIDATES).at([0, 2])[1] is CANDIDATES[2]
+    assert CandidateTable(MEMORIES, COLUMNS).at([0, 2]) == some == CandidateTable.of(CANDIDATES).at([0, 2])
+    assert CandidateTable.of(CANDIDATES).at([0, 2])[1] is CANDIDATES[2]
 
 
 def test_columns_of_candidates_hold_what_each_has() -> None:
-    made = Slate.of(CANDIDATES)
+    made = CandidateTable.of(CANDIDATES)
     assert made.memories == MEMORIES
     assert {name: column.tolist()[::2] for name, column in made.signals.items()} == {
         "lexical": [2.0, 1.0],
@@ -60,9 +60,9 @@ def test_a_signal_that_is_no_number_is_refused_by_name(value: float) -> None:
     with pytest.raises(InvalidInput, match="lexical signal of memory 'a'"):
         by_kind(
             [[wrong, CANDIDATES[1]]],
-            KindsFirst(priorities={}, others=1),
-            found=Found(slices=()),
+            KindPriority(priorities={}, others=1),
+            found=SearchResult(slices=()),
             query=Query(),
-            work=Work(),
+            work=TaskContext(),
             now=NOW,
         )

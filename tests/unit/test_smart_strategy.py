@@ -171,7 +171,7 @@ def test_it_says_which_words_decided(text: str, strategy: str, why: str) -> None
 def test_punctuation_and_case_change_nothing() -> None:
     assert choose_strategy("SHOULD WE?!").turn == choose_strategy("should we").turn == "strategic"
     assert choose_strategy("(trade-offs)").lasting == ("trade offs",)
-    assert choose_strategy("it doesn\u2019t work").talk == choose_strategy("It doesn't work").talk
+    assert choose_strategy("it doesn\u2019t work").small_talk == choose_strategy("It doesn't work").small_talk
     assert choose_strategy("planet").turn == "conversational"  # Short; and no plan is in a planet.
 
 
@@ -179,4 +179,6 @@ def test_punctuation_and_case_change_nothing() -> None:
 def test_any_text_gets_an_answer_that_names_words_of_it(text: str) -> None:
     chosen = choose_strategy(text)
     words = re.findall(r"\w+(?:'\w+)*", text.casefold().replace("\u2019", "'"))
-    assert all(f" {cue} " in f" {' '.join(words)} " for cue in chosen.talk + chosen.lasting + chosen.leaning)
+    assert all(
+        f" {cue} " in f" {' '.join(words)} " for cue in chosen.small_talk + chosen.lasting + chosen.leaning
+    )

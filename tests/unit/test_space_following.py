@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, Happening, Space, SpaceEvent
+from germane import Engine, Space, SpaceEvent, SpaceEventKind
 from germane.stores.location import Following
 
 SURELY = 30.0
@@ -87,7 +87,7 @@ def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine
 
     def hear(event: SpaceEvent) -> None:
         told.append(event)
-        if event.what is Happening.FORGET:
+        if event.what is SpaceEventKind.FORGET:
             heard.set()
 
     with ben.space("team").follow(hear) as following:
@@ -95,8 +95,8 @@ def test_following_hears_of_all_members_and_ends_with_the_membership(ben: Engine
         ben.space("team").forget(first.id)
         assert heard.wait(SURELY)
         assert [(event.what, event.by, event.memory_id) for event in told] == [
-            (Happening.REMEMBER, "ada", second.id),
-            (Happening.FORGET, "ben", first.id),
+            (SpaceEventKind.REMEMBER, "ada", second.id),
+            (SpaceEventKind.FORGET, "ben", first.id),
         ]
         ben.space("team").leave()
         wait_for_the_end_of(following)

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 import germane
-from germane import Draft, Engine, Happening, Right, Role, Space
+from germane import Draft, Engine, Right, Role, Space, SpaceEventKind
 from germane.protocols import Store
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
@@ -279,11 +279,11 @@ def test_events_tell_who_did_what(ben: Engine, team: Space) -> None:
     events = ben.space("team").events()
 
     assert [(event.number, event.what, event.by, event.memory_id or event.agent) for event in events] == [
-        (1, Happening.CREATE, "ada", "ada"),
-        (2, Happening.JOIN, "ben", "ben"),
-        (3, Happening.REMEMBER, "ada", first.id),
-        (4, Happening.REMEMBER, "ada", second.id),
-        (5, Happening.FORGET, "ben", first.id),
+        (1, SpaceEventKind.CREATE, "ada", "ada"),
+        (2, SpaceEventKind.JOIN, "ben", "ben"),
+        (3, SpaceEventKind.REMEMBER, "ada", first.id),
+        (4, SpaceEventKind.REMEMBER, "ada", second.id),
+        (5, SpaceEventKind.FORGET, "ben", first.id),
     ]
     assert team.events(since=2, limit=2) == events[2:4]
     assert [event.at is None for event in events] == [False, False, True, True, True]

@@ -132,7 +132,7 @@ def _old() -> Iterator[Engine]:
         yield engine
 
 
-def note_of(notes: tuple[germane.Note, ...]) -> str:
+def note_of(notes: tuple[germane.TraceNote, ...]) -> str:
     (text,) = [note.text for note in notes if note.code == "nothing_then"]
     return text
 

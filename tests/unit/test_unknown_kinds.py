@@ -19,7 +19,7 @@ def engine() -> Iterator[Engine]:
         yield opened
 
 
-def texts(notes: tuple[germane.Note, ...]) -> list[str]:
+def texts(notes: tuple[germane.TraceNote, ...]) -> list[str]:
     return [note.text for note in notes if note.code == "unknown_kind"]
 
 
@@ -30,7 +30,7 @@ def test_a_slip_is_named_with_what_was_meant(engine: Engine) -> None:
     assert texts(engine.recall("port", kinds=["fcat"]).notes) == [SLIP]
     assert texts(engine.assemble("port", budget=500, kinds=["fcat"]).trace.notes) == [SLIP]
     assert texts(engine.assemble("port", budget=2000, plan="scoped", kinds=["fcat"]).trace.notes) == [SLIP]
-    assert texts(engine.notes_on(Filter(kinds=("fcat",)))) == [SLIP]
+    assert texts(engine.filter_warnings(Filter(kinds=("fcat",)))) == [SLIP]
 
 
 def test_a_kind_that_is_registered_needs_no_memory(engine: Engine) -> None:
@@ -40,7 +40,7 @@ def test_a_kind_that_is_registered_needs_no_memory(engine: Engine) -> None:
 
 def test_each_unknown_kind_is_named_once_and_without_a_guess_where_none_is_near(engine: Engine) -> None:
     asked = ("zebra", "fact", "Tickets", "zebra")
-    assert texts(engine.notes_on(Filter(kinds=asked))) == [
+    assert texts(engine.filter_warnings(Filter(kinds=asked))) == [
         "No memory is of kind 'zebra', and no such kind is registered.",
         "No memory is of kind 'Tickets', and no such kind is registered; did you mean 'ticket'?",
     ]
@@ -69,7 +69,7 @@ def test_a_kind_that_only_a_space_holds_is_known_there(tmp_path: Path) -> None:
 
 def test_what_is_no_filter_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="pass one such as"):
-        engine.notes_on({"kinds": ["fact"]})  # type: ignore[arg-type]  # That is the point.
+        engine.filter_warnings({"kinds": ["fact"]})  # type: ignore[arg-type]  # That is the point.
 
 
 def test_the_command_line_says_so(tmp_path: Path) -> None:

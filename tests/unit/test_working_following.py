@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, Move
+from germane import Engine, WorkingSetEvent
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def engine() -> Iterator[Engine]:
 def test_following_tells_each_move_once_in_order(engine: Engine) -> None:
     held, told, enough = engine.working_set(), [], Event()
 
-    def tell(move: Move) -> None:
+    def tell(move: WorkingSetEvent) -> None:
         told.append(move)
         if len(told) == 30:
             enough.set()

@@ -42,8 +42,8 @@ def test_a_list_is_a_working_set_s_and_only_a_list_is_reversed() -> None:
 
 
 def test_what_no_budget_may_drop_is_found_by_its_kind() -> None:
-    blocks = make_memory("never push to main", kind="censor", metadata={"action": "block"})
-    warns = make_memory("mind the gap", kind="censor", metadata={"action": "warn"})
+    blocks = make_memory("never push to main", kind="constraint", metadata={"action": "block"})
+    warns = make_memory("mind the gap", kind="constraint", metadata={"action": "warn"})
     assert BUILT_IN.required([blocks, warns, make_memory()]) == {blocks.id}
 
 

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import BudgetTooSmall, Engine, Held, InvalidInput, Memory, NotFound, NotHeld, WorkingSet
+from germane import (
+    BudgetTooSmall,
+    Engine,
+    InvalidInput,
+    Memory,
+    NotFound,
+    NotInWorkingSet,
+    WorkingSet,
+    WorkingSetItem,
+)
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -55,7 +64,7 @@ def words(engine: Engine, name: str, count: int, **fields: float) -> Memory:
     return engine.remember(" ".join([name, *(f"w{n}" for n in range(count - 1))]), **fields)  # type: ignore[arg-type] # Only numbers are passed.
 
 
-def names(entries: WorkingSet | tuple[Held, ...]) -> list[str]:
+def names(entries: WorkingSet | tuple[WorkingSetItem, ...]) -> list[str]:
     return [one.memory.content.split()[0] for one in entries]
 
 
@@ -77,10 +86,10 @@ def test_what_is_added_is_held_and_named_in_any_form(engine: Engine) -> None:
     held = engine.working_set(max_tokens=100)
     one, two = words(engine, "one", 10), words(engine, "two", 20)
     added = held.add(one.id)
-    assert (names(added.held), list(added.new)) == (["one"], [one.id])
+    assert (names(added.items), list(added.new)) == (["one"], [one.id])
     assert not added.evicted
     assert not added.left_out
-    assert added.held == held.items()
+    assert added.items == held.items()
     held.add(two)
     assert one in held
     assert two.id in held
@@ -98,8 +107,8 @@ def test_adding_again_moves_to_the_end_and_counts_once(engine: Engine, clock: Ha
     added = held.add(one)
     assert (added.new, added.evicted) == (frozenset(), ())
     assert (names(held), held.tokens) == (["two", "one"], 30)
-    assert held.items()[-1] == added.held[0]
-    assert (added.held[0].entered_at, added.held[0].touched_at, added.held[0].touches) == (
+    assert held.items()[-1] == added.items[0]
+    assert (added.items[0].entered_at, added.items[0].touched_at, added.items[0].touches) == (
         START,
         START + timedelta(hours=1),
         1,
@@ -150,7 +159,7 @@ def test_a_policy_can_be_a_function(engine: Engine) -> None:
     held = engine.working_set(max_tokens=30)
     held.add_many([words(engine, "a", 10), words(engine, "bbb", 10), words(engine, "cc", 10)])
 
-    def shortest_name(one: Held, now: datetime) -> float:
+    def shortest_name(one: WorkingSetItem, now: datetime) -> float:
         assert now == START
         return -len(one.memory.content)
 
@@ -197,7 +206,7 @@ def test_what_can_not_be_added_changes_nothing(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="forgotten"):
         held.add(engine.forget(words(engine, "forgotten", 1).id))
     for call in (held.touch, held.remove, held.pin, held.unpin):
-        with pytest.raises(NotHeld, match="default"):
+        with pytest.raises(NotInWorkingSet, match="default"):
             call(words(engine, "outside", 1))
     for bad in (-1, 1.5, "2", True):
         with pytest.raises(InvalidInput):
@@ -238,7 +247,7 @@ def test_evicting_by_hand_frees_no_more_than_it_must(engine: Engine) -> None:
     held = engine.working_set()
     held.add_many([words(engine, name, 10, importance=n) for n, name in enumerate("abcd", 1)])
     evicted = held.evict(15)
-    assert [one.held.memory.content[0] for one in evicted.evicted] == ["a", "b"]
+    assert [one.item.memory.content[0] for one in evicted.evicted] == ["a", "b"]
     assert (evicted.freed, evicted.enough, names(held)) == (20, True, ["c", "d"])
     evicted = held.evict(100)
     assert (evicted.freed, evicted.shortfall, len(held)) == (20, 80, 0)
@@ -349,7 +358,7 @@ def test_age_counts_from_the_moment_that_is_named(engine: Engine, clock: Hands) 
     held.add(young)
     clock.on(hours=1)
     held.add(ancient)
-    assert gone(tuple(one.held.memory for one in held.evict(1).evicted)) == ["young"]
+    assert gone(tuple(one.item.memory for one in held.evict(1).evicted)) == ["young"]
     held.add(young)
     assert gone(held.add(words(engine, "new", 20), basis="created_at").evicted) == ["ancient"]
     for call in (lambda: held.add(young, basis="birth"), lambda: held.evict(1, basis="birth")):
@@ -396,7 +405,7 @@ def test_tokens_are_those_of_the_engine_that_asks(tmp_path: Path) -> None:
     with germane.open(path, embedder=None, counter=Words()) as by_words:
         held = by_words.working_set()
         assert held.tokens == 3 != by_tokens
-        assert held.add("x " and memory.id).held[0].tokens == 3
+        assert held.add("x " and memory.id).items[0].tokens == 3
 
 
 def test_a_recall_enters_what_it_found(engine: Engine, clock: Hands) -> None:
@@ -425,7 +434,7 @@ def test_a_recall_leaves_out_what_has_no_room(engine: Engine) -> None:
     )
     added = held.add_recalled([first, giant, third, fourth])
     assert (gone(added.left_out), names(held)) == (["b", "d"], ["c", "a"])
-    assert names(added.held) == ["a", "c"]
+    assert names(added.items) == ["a", "c"]
     pinned = words(engine, "pinned", 10)
     held.clear()
     held.add(pinned, pinned=True)
@@ -466,7 +475,7 @@ def test_many_threads_never_hold_more_than_the_limit(engine: Engine) -> None:
         for done in [pool.submit(work, memory) for memory in memories]:
             error = done.exception()
             # Another thread's addition may have evicted it first.
-            assert error is None or isinstance(error, NotHeld)
+            assert error is None or isinstance(error, NotInWorkingSet)
     entered = [move.memory_id for move in held.changes() if move.kind.value == "add"]
     left = [move.memory_id for move in held.changes() if move.kind.value in {"evict", "remove"}]
     assert len(entered) == 40

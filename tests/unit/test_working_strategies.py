@@ -12,21 +12,23 @@ import pytest
 from germane.errors import InvalidInput
 from germane.model.context import why_of
 from germane.model.query import Candidate, Query
-from germane.model.working_set import AgeBasis, Held
+from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.ranking.eviction import Decay, LearnedImportance
-from germane.ranking.strategies import Arranged, Known, Strategy, arrange
+from germane.ranking.strategies import Arranged, ItemFeatures, Strategy, arrange
 from germane.testing.fakes import START, make_memory
 
 NOW = START + timedelta(days=30)
 
 
-def make_held(content: str, *, hours: float = 0.0, order: int = 0, **fields: Any) -> Held:
+def make_held(content: str, *, hours: float = 0.0, order: int = 0, **fields: Any) -> WorkingSetItem:
     """An entry created `hours` ago; fields of the memory go to the memory."""
     own: dict[str, Any] = {
         name: fields.pop(name) for name in ("touches", "pinned", "recalled", "tokens") if name in fields
     }
     memory = make_memory(content, created_at=NOW - timedelta(hours=hours), **fields)
-    return Held(memory=memory, entered_at=NOW, touched_at=NOW, order=order, **({"tokens": 10} | own))
+    return WorkingSetItem(
+        memory=memory, entered_at=NOW, touched_at=NOW, order=order, **({"tokens": 10} | own)
+    )
 
 
 def texts(arranged: Arranged) -> list[str]:
@@ -137,7 +139,7 @@ def test_a_scorer_is_told_what_the_set_knows() -> None:
         return float(len(query.text))
 
     held = [make_held("one", order=7, touches=3, recalled=True)]
-    known = Known(relevance={held[0].memory.id: 0.25})
+    known = ItemFeatures(relevance={held[0].memory.id: 0.25})
     arrange(held, Strategy(name="custom", scorer=scorer), now=NOW + timedelta(hours=2), known=known)
     assert seen == [
         {
@@ -168,7 +170,7 @@ def test_a_scorer_that_raises_is_named_with_the_memory() -> None:
 
 
 def test_equal_scores_fall_to_access_then_to_the_newer_then_to_the_smaller_id() -> None:
-    def tied(name: str, order: int, hours: float) -> Held:
+    def tied(name: str, order: int, hours: float) -> WorkingSetItem:
         return make_held(name, id=name, order=order, hours=hours)
 
     held = [tied("d", 1, 2), tied("b", 1, 1), tied("a", 1, 1), tied("c", 2, 3)]
@@ -204,7 +206,7 @@ def test_a_weight_of_relevance_out_of_range_is_refused(weight: float) -> None:
 
 @pytest.mark.parametrize("name", ["balanced", "recent", "important", "frequent", "clustered", "smart"])
 def test_an_empty_set_has_an_empty_order(name: str) -> None:
-    arranged = arrange([], Strategy(name=name), now=NOW, known=Known(relevance={}))
+    arranged = arrange([], Strategy(name=name), now=NOW, known=ItemFeatures(relevance={}))
     assert list(arranged.ranked) == []
 
 
@@ -214,7 +216,7 @@ def test_relevance_joins_where_it_is_known() -> None:
         make_held("relevant", importance=2.0),
         make_held("neither", importance=2.0, order=-1),
     ]
-    known = Known(relevance={held[1].memory.id: 0.9})
+    known = ItemFeatures(relevance={held[1].memory.id: 0.9})
     arranged = arrange(held, Strategy(name="important", relevance=0.5), now=NOW, known=known)
     assert texts(arranged) == ["relevant", "important", "neither"]
     assert scores(arranged) == pytest.approx([0.5 * 0.25 + 0.5 * 0.9, 0.5, 0.125], abs=1e-9)
@@ -228,10 +230,10 @@ def test_relevance_joins_scores_below_zero_and_scores_of_nothing() -> None:
     held = [make_held("low", order=1), make_held("high", order=2)]
     scored = {"low": -3.0, "high": 1.0}
     strategy = Strategy(name="custom", scorer=lambda one, *_: scored[one.memory.content], relevance=0.25)
-    arranged = arrange(held, strategy, now=NOW, known=Known(relevance={}))
+    arranged = arrange(held, strategy, now=NOW, known=ItemFeatures(relevance={}))
     assert scores(arranged) == [0.75, 0.0]
     nothing = [make_held("one", importance=0.0)]
-    none = arrange(nothing, Strategy(name="important"), now=NOW, known=Known(relevance={}))
+    none = arrange(nothing, Strategy(name="important"), now=NOW, known=ItemFeatures(relevance={}))
     assert scores(none) == [0.0]
 
 
@@ -239,7 +241,7 @@ def test_relevance_joins_scores_below_zero_and_scores_of_nothing() -> None:
 def test_a_relevance_out_of_range_is_named_with_the_memory(near: float) -> None:
     held = [make_held("one")]
     with pytest.raises(InvalidInput, match=f"{held[0].memory.id}.*from 0 to 1"):
-        arrange(held, Strategy(), now=NOW, known=Known(relevance={held[0].memory.id: near}))
+        arrange(held, Strategy(), now=NOW, known=ItemFeatures(relevance={held[0].memory.id: near}))
 
 
 def test_learned_importance_counts_and_is_told_but_never_for_what_is_pinned() -> None:
@@ -249,7 +251,7 @@ def test_learned_importance_counts_and_is_told_but_never_for_what_is_pinned() ->
         make_held("unknown", importance=3.5),
     ]
     use = LearnedImportance(factor=1.4, showings=9, uses=5, expected=2.7)
-    known = Known(learned={one.memory.id: use for one in held[:2]})
+    known = ItemFeatures(learned={one.memory.id: use for one in held[:2]})
     arranged = arrange(held, Strategy(name="important"), now=NOW, known=known)
     assert texts(arranged) == ["used", "unknown", "pinned"]
     assert arranged.ranked[0].parts == pytest.approx(
@@ -288,7 +290,7 @@ def test_clustered_keeps_what_is_related_together_by_the_best_of_each() -> None:
         make_held("deploy two", importance=2.0),
         make_held("alone", importance=5.0),
     ]
-    known = Known(terms={one.memory.id: one.memory.content.split()[:1] for one in held})
+    known = ItemFeatures(terms={one.memory.id: one.memory.content.split()[:1] for one in held})
     arranged = arrange(held, Strategy(name="clustered", base="important"), now=NOW, known=known)
     assert texts(arranged) == ["cache one", "cache two", "deploy one", "deploy two", "alone"]
     assert [one.parts["cluster"] for one in arranged.ranked] == [1.0, 1.0, 2.0, 2.0, 3.0]

@@ -117,7 +117,11 @@ def test_what_does_not_fit_is_skipped_or_ends_the_list(held: WorkingSet) -> None
 def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
     assert (held.assemble(max_tokens=0).text, held.assemble(max_tokens=0).tokens) == ("", 0)
     empty = engine.working_set("empty").assemble("what?")
-    assert (empty.text, empty.items, empty.trace.emptiness) == ("", (), germane.Emptiness.NOTHING_HELD)
+    assert (empty.text, empty.items, empty.trace.empty_reason) == (
+        "",
+        (),
+        germane.EmptyReason.EMPTY_WORKING_SET,
+    )
 
 
 def test_a_text_of_no_tokens_is_empty_whatever_is_pinned(held: WorkingSet) -> None:
@@ -150,7 +154,7 @@ def test_assembling_changes_nothing_that_it_reads(tmp_path: Path, strategy: str)
     with germane.open(path, embedder=HashEmbedder(), clock=lambda: NOW) as engine:
         held = engine.working_set()
         held.add_many([engine.remember(f"note {number} about storage") for number in range(8)], pinned=True)
-        engine.learn(True)
+        engine.set_learning(True)
         before, items, told = whole(), held.items(), engine.stats()
         contexts = [held.assemble("what about storage?", strategy=strategy) for _ in range(2)]
         list(contexts[0].trace.entries)
@@ -264,7 +268,7 @@ def test_importance_is_learned_from_what_was_used(engine: Engine, held: WorkingS
     engine.feedback(plain, [useful])
     unlearned = held.assemble(strategy="important").trace
     assert unlearned == plain.trace, "Nothing is learned before it is switched on."
-    engine.learn(True)
+    engine.set_learning(True)
     for number in range(12):
         engine.feedback(held.assemble(f"question {number}", strategy="important", relevance=0), [useful])
     context = held.assemble(strategy="important")
@@ -275,19 +279,19 @@ def test_importance_is_learned_from_what_was_used(engine: Engine, held: WorkingS
     assert 4 < learned["importance"] <= 8
     assert 4 <= entries[other.memory.id].parts["importance"] < 8
     assert names(context)[0] != "ancient" or learned["importance"] < entries[held.items()[0].memory.id].score
-    weights = engine.learn().weights
+    weights = engine.set_learning().weights
     assert weights is None, "Importance is no part of a relevance score, so no weight is learned for it."
     held.pin(useful)
     pinned = {one.memory_id: one for one in held.assemble(strategy="important").trace.entries}
     assert pinned[useful.memory.id].parts == {"importance": 4}
-    engine.learn(False)
+    engine.set_learning(False)
     held.unpin(useful)
     assert held.assemble(strategy="important").trace.entries == plain.trace.entries
 
 
 def test_eviction_goes_by_learned_importance_too(engine: Engine) -> None:
     held = engine.working_set(max_tokens=7)
-    engine.learn(True)
+    engine.set_learning(True)
     low, high = engine.remember("low one here", importance=3), engine.remember("high one here", importance=4)
     held.add_many([low, high])
     for number in range(20):

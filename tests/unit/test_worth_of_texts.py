@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from germane.model.memory import Doubt
-from germane.retrieval.quality import doubt_about
+from germane.model.memory import QualityFlag
+from germane.retrieval.quality import quality_flag_of
 
-NAMES = {"talk": Doubt.EMPTY_TALK, "meta": Doubt.META_ANSWER, "status": Doubt.STATUS_DUMP, "keep": None}
+NAMES = {
+    "talk": QualityFlag.SMALL_TALK,
+    "meta": QualityFlag.META_ANSWER,
+    "status": QualityFlag.STATUS_DUMP,
+    "keep": None,
+}
 LINES = Path(__file__).with_name("worth_sample.txt").read_text(encoding="utf-8").splitlines()
 SAMPLE = [line.split(" | ", 1) for line in LINES if not line.startswith("#")]
 
 
 def measured(texts: list[list[str]]) -> tuple[float, float]:
     """Precision and recall of doubt, whatever its reason."""
-    judged = [(doubt_about(text) is not None, label != "keep") for label, text in texts]
+    judged = [(quality_flag_of(text) is not None, label != "keep") for label, text in texts]
     right = judged.count((True, True))
     return right / (right + judged.count((True, False))), right / (right + judged.count((False, True)))
 
@@ -25,7 +30,7 @@ def test_the_sample_is_large_and_of_all_sorts() -> None:
 
 
 def test_the_half_that_was_looked_at_is_told_apart() -> None:
-    assert all(doubt_about(text) is NAMES[label] for label, text in SAMPLE[::2])
+    assert all(quality_flag_of(text) is NAMES[label] for label, text in SAMPLE[::2])
 
 
 def test_the_half_held_back_is_told_apart_as_measured() -> None:

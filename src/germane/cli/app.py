@@ -227,11 +227,11 @@ class _Lines:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
         self._any = False
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if now - self._told >= _SECONDS_BETWEEN_LINES or (self._any and done >= total):
-            self._told, self._any = now, True
+        if now - self._reported >= _SECONDS_BETWEEN_LINES or (self._any and done >= total):
+            self._reported, self._any = now, True
             warn(f"{done:,} of {total:,} {self._what}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import InvalidInput, NotSaid, UnreadableSource
+from germane import InvalidInput, MessageNotFound, UnreadableSource
 from germane.cli import options
 from germane.cli.options import Call, arg, command, opt
 from germane.cli.output import print_table, print_text, to_json, warn
@@ -165,9 +165,9 @@ def _beside(space: str | None, with_space: Sequence[str] | None) -> dict[str, An
 
 
 def _named(engine: Engine, session: str) -> Conversation:
-    """The conversation of that name, which must be there. Raises NotSaid."""
+    """The conversation of that name, which must be there. Raises MessageNotFound."""
     if all(info.session != session for info in engine.conversations()):
-        raise NotSaid("conversation", session, session)
+        raise MessageNotFound("conversation", session, session)
     return engine.conversation(session)
 
 

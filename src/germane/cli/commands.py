@@ -44,7 +44,9 @@ COMMANDS: Mapping[str, Command] = {
     "observe": Command(
         "lifecycle", "Find out which memories of a context an answer draws on, and count their use."
     ),
-    "learn": Command("lifecycle", "Let the ranking learn from feedback, or not, or forget what it learned."),
+    "learning": Command(
+        "lifecycle", "Let the ranking learn from feedback, or not, or forget what it learned."
+    ),
     "memories": Command("memories", "The memories that there are, a page at a time, and how many."),
     "show": Command("memories", "One memory: its fields, its texts and its versions."),
     "history": Command(
@@ -60,8 +62,10 @@ COMMANDS: Mapping[str, Command] = {
         "lifecycle", "Say that something speaks against a fact: its confidence falls by 0.2."
     ),
     "review": Command("lifecycle", "Say how a decision turned out, or whether a procedure worked."),
-    "triggered": Command("lifecycle", "Say that a censor was triggered."),
-    "retire": Command("lifecycle", "Take a fact, a procedure or a censor out of use, or archive an episode."),
+    "record-trigger": Command("lifecycle", "Say that a constraint was triggered."),
+    "retire": Command(
+        "lifecycle", "Take a fact, a procedure or a constraint out of use, or archive an episode."
+    ),
     "events": Command("lifecycle", "What moved a memory from stage to stage, by whom and why."),
     "maintain": Command(
         "lifecycle", "Age episodes, settle what was counted, merge duplicates, mark outdated quotations."
@@ -166,7 +170,7 @@ GROUPS: Mapping[str, str] = {
 
 
 COUNTING = frozenset(
-    {"remember", "assemble", "explain", "refresh", "context", "revise", "review", "triggered", "import"}
+    {"remember", "assemble", "explain", "refresh", "context", "revise", "review", "record-trigger", "import"}
     | {"working assemble", "space remember", "chat request", "ledger replay", "eval", "demo"}
 )
 """The commands of which nearly every call counts tokens, so that the counter may be loaded ahead."""

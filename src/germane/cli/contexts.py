@@ -13,7 +13,7 @@ from germane.cli.output import print_text, warn, warn_of_context, why_empty
 from germane.model.text import table
 
 if TYPE_CHECKING:
-    from germane import Assembly, Context, Engine, Refreshed
+    from germane import Assembly, Context, Engine, RefreshResult
 
 _Query = Annotated[str, arg("[QUERY]", "What it is about; without one the newest come first.")]
 
@@ -88,7 +88,7 @@ def _show_text(call: Call, context: Context) -> None:
         return
     if context.text:
         print_text(context.text.removesuffix("\n"))
-    warn_of_context(context, *why_empty(context.trace.emptiness, call.agent))
+    warn_of_context(context, *why_empty(context.trace.empty_reason, call.agent))
 
 
 def _show_account(call: Call, context: Context) -> None:
@@ -117,7 +117,7 @@ _SAYS = {
 _ASSEMBLED = frozenset({"assemble", "cut"})
 _LOOKED_AT = 100
 
-_Said = Annotated[str, arg("[TEXT]", "What is said now.")]
+_Text = Annotated[str, arg("[TEXT]", "What is said now.")]
 _Before = Annotated[
     str | None,
     opt(
@@ -126,7 +126,9 @@ _Before = Annotated[
         " if not said.",
     ),
 ]
-_Room = Annotated[int | None, opt("--room TOKENS", "The tokens that are left for a context: more is cut.")]
+_FreeTokens = Annotated[
+    int | None, opt("--free-tokens TOKENS", "The tokens that are left for a context: more is cut.")
+]
 _Acting = Annotated[bool, opt("--acting", "The agent is about to act on a decision.")]
 _Always = Annotated[bool, opt("--always", "Print the context too where it still serves.")]
 _PlanName = Annotated[str | None, opt("--plan PLAN", "That of the context before, or layered, if not said.")]
@@ -135,10 +137,10 @@ _PlanName = Annotated[str | None, opt("--plan PLAN", "That of the context before
 @command("refresh")
 def _refresh(
     call: Call,
-    said: _Said = "",
+    said: _Text = "",
     *,
     context: _Before = None,
-    room: _Room = None,
+    free_tokens: _FreeTokens = None,
     acting: _Acting = False,
     always: _Always = False,
     budget: options.Budget = None,
@@ -150,8 +152,8 @@ def _refresh(
 ) -> None:
     """Call it at each turn, with what was said: the first call makes a context, and each later one says
     whether that still serves. A new one goes to the standard output, ready to be piped, and into the ledger,
-    where the next call finds it, and so does one that is only cut to its --room; why there is one, or why
-    not, goes to the error stream.
+    where the next call finds it, and so does one that is only cut to its --free-tokens; why there is one, or
+    why not, goes to the error stream.
     """
     with call.open(writes=True, now=now, frames=frames, record=True) as engine:
         known = _known(engine, context)
@@ -159,7 +161,7 @@ def _refresh(
         refreshed = engine.refresh(
             before,
             said,
-            room=room,
+            free_tokens=free_tokens,
             acting=acting,
             budget=budget,
             plan=plan or ("layered" if known is None else known.plan),
@@ -193,7 +195,7 @@ def _again(engine: Engine, known: Assembly) -> Context | None:
     return replayed.context
 
 
-def _print(call: Call, refreshed: Refreshed, *, always: bool) -> None:
+def _print(call: Call, refreshed: RefreshResult, *, always: bool) -> None:
     if call.prints(refreshed):
         return
     made = refreshed.context

@@ -15,7 +15,7 @@ from germane.model.text import harmless
 
 if TYPE_CHECKING:
     from germane import Context
-    from germane.evaluation import Floor, Judged, Losses, Records, Report
+    from germane.evaluation import Floor, GateResult, Losses, Records, Report
 
 _BUDGETS = "500,1000,2000,4000"
 _NOBODY = "none"
@@ -54,7 +54,7 @@ def _eval(
 
     floors = _floors(min_recall, min_all)
     file, about = _about(file, records, demo=demo)
-    asked = {**_asked(call, limit, embedder), "records": about}
+    asked = {**_shared_options(call, limit, embedder), "records": about}
     numbers = numbers_of(budgets, name="--budgets")
     names = _retrievers(baselines, compare, plans, alone=ablate)
     with call.progress("questions answered", tenths=True) as told:
@@ -67,7 +67,7 @@ def _eval(
     pairs = [] if compare is None else [compare]
     for first, second in dict.fromkeys([*pairs, *((_ITSELF, f"plan={plan}") for plan in plans)]):
         report = report.comparing(*(str(evaluation.Configuration.parse(each)) for each in (first, second)))
-    gate = evaluation.judged(report, floors, retriever=report.results[0].retriever)
+    gate = evaluation.check_floors(report, floors, retriever=report.results[0].retriever)
     _write(report, gate, plot=plot, html=html)
     return _tell(call, report, gate)
 
@@ -80,7 +80,7 @@ def numbers_of(text: str, *, name: str) -> list[int]:
         raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
 
 
-def _asked(call: Call, limit: int | None, embedder: str | None) -> dict[str, Any]:
+def _shared_options(call: Call, limit: int | None, embedder: str | None) -> dict[str, Any]:
     """What a measurement and a search for losses are told alike."""
     from germane.evaluation import Stored, embedder_named  # noqa: PLC0415 - Only this command needs it.
 
@@ -149,7 +149,7 @@ def _tell_losses(call: Call, lost: Losses, worst: int | None) -> int:
     return 0
 
 
-def _write(report: Report, gate: Sequence[Judged], *, plot: Path | None, html: Path | None) -> None:
+def _write(report: Report, gate: Sequence[GateResult], *, plot: Path | None, html: Path | None) -> None:
     from germane import evaluation  # noqa: PLC0415 - Only this command needs it.
 
     if plot is not None:
@@ -160,7 +160,7 @@ def _write(report: Report, gate: Sequence[Judged], *, plot: Path | None, html: P
             evaluation.write_page(html, report, gate=gate)
 
 
-def _tell(call: Call, report: Report, gate: Sequence[Judged]) -> int:
+def _tell(call: Call, report: Report, gate: Sequence[GateResult]) -> int:
     """Print the report and what became of the floors; 1 when one was missed."""
     parts = [report.to_text().removesuffix("\n"), "\n".join(map(str, gate))]
     value = report.as_dict() | {"gate": [each.as_dict() for each in gate]}

@@ -19,7 +19,7 @@ from germane.cli.output import print_text, to_json, warn
 
 if TYPE_CHECKING:
     from germane import Engine, Memory
-    from germane.importers.report import ImportReport, Progress, Told
+    from germane.importers.report import ImportReport, Progress, ProgressCallback
 
 _SOMETHING_UNREAD = 1
 
@@ -79,8 +79,8 @@ def _export(
         memories = _in_order(engine)
         ids = [memory.ref for memory in memories]
         kept: dict[str, Any] = {
-            "standings": dict(zip(ids, engine.standings(ids), strict=True)),
-            "experience": None if memories_only else engine.experience(),
+            "lifecycle_states": dict(zip(ids, engine.lifecycle_states(ids), strict=True)),
+            "usage_history": None if memories_only else engine.usage_history(),
             "agent": call.agent,
         }
         if out is None:
@@ -135,7 +135,7 @@ def _watch(
 
     stop = threading.Event()
     with call.open(makes=True) as engine, stopped_by_signals(stop), ExitStack() as beginning:
-        told: Told | None = beginning.enter_context(progress_shown(str(path), quiet=call.as_json))
+        told: ProgressCallback | None = beginning.enter_context(progress_shown(str(path), quiet=call.as_json))
         steps = watch(
             engine,
             path,
@@ -227,7 +227,7 @@ def print_result(result: Result) -> None:
     """One line of counts, and on the error stream what needs a look."""
     report = result.report
     changed = f"{report.revised:,} changed, " if report.revised else ""
-    experience = f" Of its use, {report.experience:,} records are new." if report.experience else ""
+    experience = f" Of its use, {report.usage_records:,} records are new." if report.usage_records else ""
     print_text(
         f"{result.source}: {report.read:,} read, {report.created:,} new, {changed}"
         f"{report.known:,} known, {len(report.skipped):,} left out.{experience}"
@@ -255,7 +255,7 @@ def warn_of(report: ImportReport) -> None:
         warn(f"not checked for secrets: {report.unchecked}")
 
 
-class Telling:
+class ProgressReporter:
     """Tells how far an import has come, and remembers what it told last."""
 
     def __init__(self, show: Callable[[str], None]) -> None:
@@ -269,18 +269,18 @@ class Telling:
 
 
 @contextmanager
-def progress_shown(source: str, *, quiet: bool) -> Iterator[Telling]:
+def progress_shown(source: str, *, quiet: bool) -> Iterator[ProgressReporter]:
     """How progress is told: a line that moves on a terminal, now and then a line elsewhere."""
     if quiet:
-        yield Telling(lambda _: None)
+        yield ProgressReporter(lambda _: None)
     elif sys.stderr.isatty():
         from rich.console import Console  # noqa: PLC0415 - Only a terminal needs it.
         from rich.markup import escape  # noqa: PLC0415 - As above.
 
         with Console(stderr=True).status(f"{escape(source)} …") as status:
-            yield Telling(lambda text: status.update(f"{escape(source)}: {escape(text)}"))
+            yield ProgressReporter(lambda text: status.update(f"{escape(source)}: {escape(text)}"))
     else:
-        yield Telling(_lines_now_and_then(source))
+        yield ProgressReporter(_lines_now_and_then(source))
 
 
 def _lines_now_and_then(source: str) -> Callable[[str], None]:

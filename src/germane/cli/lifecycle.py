@@ -10,13 +10,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import InvalidInput, Level, Shown
+from germane import Impressions, InvalidInput, Level
 from germane.cli.options import Call, Target, arg, command, id_of, opt, recorded
 from germane.cli.output import label_of, print_table, print_text, to_json
 from germane.model.context import short_id
 
 if TYPE_CHECKING:
-    from germane import Engine, Lessons, LifeEvent, Memory, Observed, Upkeep, UpkeepStep
+    from germane import Engine, LearningReport, LifecycleEvent, Memory, ObserveResult, Upkeep, UpkeepStep
 
 _LABEL = 60
 
@@ -56,15 +56,15 @@ def _review(
         _tell(call, engine.review(id_of(engine, memory_id), outcome, result=result))
 
 
-@command("triggered")
-def _triggered(
+@command("record-trigger")
+def _record_trigger(
     call: Call,
     memory_id: Target,
     *,
     false_positive: Annotated[bool, opt("--false-positive", "It was a false alarm.")] = False,
 ) -> None:
     with call.open(writes=True) as engine:
-        after = engine.triggered(id_of(engine, memory_id), false_positive=false_positive)
+        after = engine.record_trigger(id_of(engine, memory_id), false_positive=false_positive)
         _tell(call, after)
 
 
@@ -121,7 +121,7 @@ def _tell(call: Call, memory: Memory) -> None:
     call.answer({"memory": memory}, f"{said}  (confidence {memory.confidence:.2f})")
 
 
-def _row(event: LifeEvent) -> list[str]:
+def _row(event: LifecycleEvent) -> list[str]:
     moved = str(event.after) if event.before is event.after else f"{event.before} → {event.after}"
     other = f" ({short_id(event.other)})" if event.other else ""
     moment = f"{event.at:%Y-%m-%d %H:%M}"
@@ -166,7 +166,7 @@ _SHORTEST = 4
 
 
 class _Switch(StrEnum):
-    """What `germane learn` can be told."""
+    """What `germane learning` can be told."""
 
     ON = "on"
     OFF = "off"
@@ -190,7 +190,7 @@ def _feedback(
         opt("--ignored ID", "One that was not; without any, all the others were not. Repeatable."),
     ] = None,
 ) -> None:
-    """Their use is counted, once for each context, and the ranking learns from it where `germane learn on`
+    """Their use is counted, once for each context, and the ranking learns from it where `germane learning on`
     was said.
     """
     shown = read_shown(context)
@@ -242,11 +242,11 @@ def _observe(
         return
     if rows:
         print_table(("USED", "SHARE", "MEMORY", "TEXT"), rows, right=(1,))
-    print_text(_said(found))
+    print_text(_observation_line(found))
 
 
-@command("learn")
-def _learn(
+@command("learning")
+def _set_learning(
     call: Call,
     switch: Annotated[
         _Switch | None, arg("[on|off|reset]", "What to do; without it the state is shown.")
@@ -258,16 +258,16 @@ def _learn(
     removed = 0
     with call.open(writes=switch is not None) as engine:
         if switch is _Switch.RESET:
-            removed = engine.unlearn()
+            removed = engine.reset_learning()
         on = None if switch in (None, _Switch.RESET) else switch is _Switch.ON
-        lessons = engine.learn(on)
-    lines = [_told(lessons)]
+        report = engine.set_learning(on)
+    lines = [_learning_line(report)]
     if switch is _Switch.RESET:
         lines.insert(0, f"Removed {removed:,} examples; all parts of a score count alike again.")
-    call.answer({**to_json(lessons), "removed": removed}, "\n".join(lines))
+    call.answer({**to_json(report), "removed": removed}, "\n".join(lines))
 
 
-def read_shown(file: Path) -> Shown:
+def read_shown(file: Path) -> Impressions:
     """What the JSON in a file says was shown, or that on the standard input for a dash."""
     return shown_from(read_json(file))
 
@@ -284,7 +284,7 @@ def read_json(file: Path) -> Any:
         ) from error
 
 
-def shown_from(shape: Any) -> Shown:
+def shown_from(shape: Any) -> Impressions:
     """What a context, a trace or a recall showed, from its JSON. Raises InvalidInput for other JSON."""
     try:
         if "results" in shape:
@@ -295,7 +295,7 @@ def shown_from(shape: Any) -> Shown:
             parts = {one["id"]: one["parts"] for one in account["entries"] if one["included"]}
         question, now = account["question"]["text"], datetime.fromisoformat(account["now"])
         levels = {one["id"]: Level(one["level"]) for one in account.get("entries", ()) if one["included"]}
-        return Shown.of(
+        return Impressions.of(
             kind, question=question, now=now, parts=parts, weights=account["weights"], levels=levels
         )
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -311,7 +311,7 @@ def question_from(shape: Any) -> str:
     return str(account["question"]["text"])
 
 
-def whole_ids(texts: Sequence[str], shown: Shown) -> list[str]:
+def whole_ids(texts: Sequence[str], shown: Impressions) -> list[str]:
     """The ids among those shown that the texts name by themselves, their beginnings or their ends."""
     found = []
     for text in texts:
@@ -326,18 +326,18 @@ def whole_ids(texts: Sequence[str], shown: Shown) -> list[str]:
     return found
 
 
-def _by_score(found: Observed) -> list[str]:
+def _by_score(found: ObserveResult) -> list[str]:
     """What was shown, the most of which stands in the answer first."""
     return sorted(found.scores, key=lambda one: (-found.scores[one], one))
 
 
-def _observed_row(engine: Engine, memory_id: str, found: Observed) -> list[str]:
+def _observed_row(engine: Engine, memory_id: str, found: ObserveResult) -> list[str]:
     text = label_of(engine.get(memory_id), _LABEL)
     used = "yes" if memory_id in found.used else ""
     return [used, f"{found.scores[memory_id]:.2f}", short_id(memory_id), text]
 
 
-def _said(found: Observed) -> str:
+def _observation_line(found: ObserveResult) -> str:
     drawn = f"The answer draws on {len(found.used)} of {len(found.scores)} memories shown."
     if found.feedback is None:
         return f"{drawn} Nothing was counted."
@@ -346,12 +346,12 @@ def _said(found: Observed) -> str:
     return f"{drawn} Uses counted: {found.feedback.counted}{more}."
 
 
-def _told(lessons: Lessons) -> str:
-    if not lessons.on:
-        return f"Learning is off. Examples kept: {lessons.examples:,}."
-    if lessons.weights is None:
-        return f"Learning is on. Examples kept: {lessons.examples:,}; all parts of a score count alike."
-    weights = lessons.weights
+def _learning_line(report: LearningReport) -> str:
+    if not report.on:
+        return f"Learning is off. Examples kept: {report.examples:,}."
+    if report.weights is None:
+        return f"Learning is on. Examples kept: {report.examples:,}; all parts of a score count alike."
+    weights = report.weights
     named = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
     contexts = f"{weights.contexts:,} context{'' if weights.contexts == 1 else 's'}"
     return f"Learning is on. {named}, from {weights.examples:,} examples in {contexts}."

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import Filter, InvalidInput, Level, Memory, Note, TimeRange
+from germane import Filter, InvalidInput, Level, Memory, TimeRange, TraceNote
 from germane.cli import options
 from germane.cli.options import Call, arg, command, fields_of, id_of, moment_of, opt
 from germane.cli.output import label_of, print_table, print_text, to_json, warn, why_empty
@@ -16,7 +16,7 @@ from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 
 if TYPE_CHECKING:
-    from germane import Ranked, Recalled, Remembered
+    from germane import Ranked, RecallResult, RememberResult
 
 _LABEL = 70
 _NEW_TEXT = Annotated[str | None, arg("[TEXT]", "The new text; - reads it from the standard input.")]
@@ -67,11 +67,11 @@ def _remember(
     print_remembered(call, done)
 
 
-def print_remembered(call: Call, done: Remembered) -> None:
+def print_remembered(call: Call, done: RememberResult) -> None:
     """Print what became of a text that was remembered."""
     news = f", {done.what}" if done.updated else ""
     known = f"Known already, seen {done.memory.seen_count} times{news}"
-    call.answer(done, told("Remembered" if done.created else known, done.memory))
+    call.answer(done, memory_line("Remembered" if done.created else known, done.memory))
 
 
 @command("revise")
@@ -101,7 +101,7 @@ def _revise(
             pinned=pinned,
             metadata=fields_of(meta) if meta else None,
         )
-    call.answer({"memory": memory}, told(f"Revised, now version {memory.version}", memory))
+    call.answer({"memory": memory}, memory_line(f"Revised, now version {memory.version}", memory))
 
 
 def _changing(does: str, verb: str) -> None:
@@ -111,7 +111,7 @@ def _changing(does: str, verb: str) -> None:
     def act(call: Call, memory_id: options.Target) -> None:
         with call.open(writes=True) as engine:
             memory = getattr(engine, does)(id_of(engine, memory_id))
-        call.answer({"memory": memory}, told(verb, memory))
+        call.answer({"memory": memory}, memory_line(verb, memory))
 
 
 _changing("forget", "Forgotten")
@@ -144,7 +144,7 @@ def text_of(text: str) -> str:
     return read.removesuffix("\n").removesuffix("\r")
 
 
-def told(verb: str, memory: Memory) -> str:
+def memory_line(verb: str, memory: Memory) -> str:
     """What became of a memory, in a line."""
     return f"{verb}: {short_id(memory.id)}  {memory.kind}  {label_of(memory, _LABEL)}"
 
@@ -226,7 +226,7 @@ def _history(call: Call, memory_id: options.Target) -> None:
 
 
 def print_recalled(
-    call: Call, recalled: Recalled, entered: tuple[dict[str, Any], str] | None = None, *, agent: str = ""
+    call: Call, recalled: RecallResult, entered: tuple[dict[str, Any], str] | None = None, *, agent: str = ""
 ) -> None:
     """What a recall found and how, or why nothing; and what became of it in a working set."""
     if call.as_json:
@@ -245,8 +245,11 @@ def _check_owner(into: str | None, with_space: Sequence[str] | None) -> None:
         )
 
 
-def _print_ranked(recalled: Recalled, agent: str) -> None:
-    for line in (*(f"Note: {note.text}" for note in recalled.notes), *why_empty(recalled.emptiness, agent)):
+def _print_ranked(recalled: RecallResult, agent: str) -> None:
+    for line in (
+        *(f"Note: {note.text}" for note in recalled.notes),
+        *why_empty(recalled.empty_reason, agent),
+    ):
         warn(line)
     if not recalled:
         return
@@ -370,7 +373,7 @@ def _memories(
         start = None if after is None else id_of(engine, after)
         found = engine.memories(where, order=ordered, limit=limit + 1, after=start)
         total = engine.count(where)
-        notes = engine.notes_on(where)
+        notes = engine.filter_warnings(where)
     _print_page(call, found[:limit], total, notes, more=len(found) > limit)
 
 
@@ -380,7 +383,9 @@ def _time(since: str | None, until: str | None) -> TimeRange | None:
     return TimeRange(since=since, until=until)
 
 
-def _print_page(call: Call, page: Sequence[Memory], total: int, notes: Sequence[Note], *, more: bool) -> None:
+def _print_page(
+    call: Call, page: Sequence[Memory], total: int, notes: Sequence[TraceNote], *, more: bool
+) -> None:
     after = page[-1].ref if more else None
     if call.prints({"memories": page, "total": total, "after": after, "notes": notes}):
         return

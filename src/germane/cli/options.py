@@ -213,7 +213,7 @@ Budget = Annotated[
     int | None, opt("--budget TOKENS", "The most tokens the text may have; the frame's total if not said.")
 ]
 PlanName = Annotated[
-    str, opt("--plan PLAN", "How the text is laid out: layered, newton_exact, relevance or scoped.")
+    str, opt("--plan PLAN", "How the text is laid out: layered, layered_strict, relevance or scoped.")
 ]
 FrameName = Annotated[
     str,
@@ -293,7 +293,9 @@ Yes = Annotated[bool, opt("--yes", "Confirm that it can't be undone.")]
 
 
 def recorded(engine: Engine, text: str | None) -> Assembly:
-    """The assembly that a text names, or the latest. Raises NotRecorded, or InvalidInput for none at all."""
+    """The assembly that a text names, or the latest. Raises AssemblyNotFound, or InvalidInput for none
+    at all.
+    """
     ledger = engine.ledger()
     if text is not None:
         return ledger.show(whole_assembly_id(engine, text))

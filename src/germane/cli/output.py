@@ -19,7 +19,7 @@ import typer
 from germane.model.text import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
-    from germane import Context, Emptiness, GermaneError, Memory
+    from germane import Context, EmptyReason, GermaneError, Memory
 
 __all__ = ["FORMS", "Form", "error_json", "to_json"]
 
@@ -91,15 +91,15 @@ def warn_of_context(context: Context, *more: str) -> None:
         warn(line)
 
 
-def why_empty(emptiness: Emptiness | None, agent: str) -> list[str]:
+def why_empty(empty_reason: EmptyReason | None, agent: str) -> list[str]:
     """Why nothing is shown; where nothing is stored, also whose memory was asked, which may be a slip."""
     from germane.model.context import sentence_of  # noqa: PLC0415 - The help needs none of it.
 
-    if emptiness is None:
+    if empty_reason is None:
         return []
-    told = agent and emptiness == "nothing_stored"
+    told = agent and empty_reason == "nothing_stored"
     whose = f" It is {agent!r}; --agent or GERMANE_AGENT names another." if told else ""
-    return [f"{sentence_of(emptiness)}{whose}"]
+    return [f"{sentence_of(empty_reason)}{whose}"]
 
 
 def warn(text: str, *, is_error: bool = False) -> None:
@@ -136,21 +136,21 @@ _OF_A_MEMORY = ("version", "kind", "scope", "created_at", "updated_at", "source"
 _ID: dict[str, str | Callable[[Any], Any]] = {"id": "memory_id"}
 
 FORMS: Mapping[str, Form] = {
-    "Alteration": Form("memory_id", _ID),
-    "Added": Form(
+    "MemoryChange": Form("memory_id", _ID),
+    "AddResult": Form(
         "new left_out",
-        {"held": lambda added: [{**to_json(one), "new": one.memory.id in added.new} for one in added.held]},
+        {"items": lambda added: [{**to_json(one), "new": one.memory.id in added.new} for one in added.items]},
     ),
     "Assembly": Form(
         "key points where given_budget options",
         {"made_for": "made_for", "included": lambda made: len(made.included), "purged": "purged"},
     ),
     "DatabaseStatus": Form("", {"extensions": lambda status: dict(status.extensions)}),
-    "Difference": Form(
+    "AssemblyDiff": Form(
         "", {"altered": lambda made: [{"before": old, "after": new} for old, new in made.altered]}
     ),
     "Entry": Form("memory_id", {**_ID, "included": "included"}),
-    "Evicted": Form("held freed", {"id": "held.memory.id", "tokens": "freed"}),
+    "Evicted": Form("item freed", {"id": "item.memory.id", "tokens": "freed"}),
     "Eviction": Form("", {"in_the_way": lambda made: [one.memory.id for one in made.in_the_way]}),
     "Frame": Form(
         "", {"priorities": lambda frame: dict(frame.priorities), "shares": lambda frame: dict(frame.shares)}
@@ -158,7 +158,7 @@ FORMS: Mapping[str, Form] = {
     "ImportReport": Form("written"),
     "Item": Form("memory", {"id": "memory.ref", **{name: f"memory.{name}" for name in _OF_A_MEMORY}}),
     "LeftOut": Form("score"),
-    "Lessons": Form(
+    "LearningReport": Form(
         "",
         {
             "weights": lambda made: {} if made.weights is None else dict(made.weights.values),
@@ -168,12 +168,12 @@ FORMS: Mapping[str, Form] = {
     "LedgerEntry": Form("memory_id", _ID),
     "Memory": Form("renditions content_hash", {"version_id": "version_id", "supersedes": "supersedes"}),
     "Message": Form("parts agent session form extra", {name: name for name in ("text", "calls", "results")}),
-    "Move": Form("working_set kind memory_id", {"set": "working_set", "event": "kind", **_ID}),
-    "Observed": Form("feedback", {name: f"feedback.{name}" for name in ("counted", "examples")}),
+    "WorkingSetEvent": Form("working_set kind memory_id", {"set": "working_set", "event": "kind", **_ID}),
+    "ObserveResult": Form("feedback", {name: f"feedback.{name}" for name in ("counted", "examples")}),
     "Question": Form("order"),
     "Ranked": Form("candidate", {"memory": "memory"}),
-    "Recalled": Form("ranked", {"results": "ranked"}),
-    "Remembered": Form("doubt updated", {"what": "what"}),
+    "RecallResult": Form("ranked", {"results": "ranked"}),
+    "RememberResult": Form("quality_flag updated", {"what": "what"}),
     "Replay": Form("assembly context", {"id": "assembly.id", "tokens": "context.tokens"}),
     "Request": Form("state memory calibration stable head texts costs"),
     "Selection": Form("notes scores"),

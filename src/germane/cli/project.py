@@ -15,7 +15,7 @@ from germane.cli.options import Call, arg, command, opt
 from germane.cli.output import print_text, warn, warn_of_context, why_empty
 
 if TYPE_CHECKING:
-    from germane import Context, Scoped
+    from germane import Context, ScopedPlan
 
 _BUDGET = 8000
 
@@ -125,9 +125,9 @@ def _outcome(
         told = engine.outcome(
             shown, str(result), memories=None if memory is None else whole_ids(memory, shown)
         )
-    known = told.memories - told.told
+    known = told.memories - told.updated
     call.answer(
-        {"outcome": result, "memories": told.memories, "told": told.told},
+        {"outcome": result, "memories": told.memories, "updated": told.updated},
         f"Noted {result} for {told.memories} memor{'y' if told.memories == 1 else 'ies'}"
         + (f"; known already: {known}." if known else "."),
     )
@@ -141,7 +141,7 @@ def _settings(
     board: str | None,
     column: str | None,
     task_type: str | None,
-) -> Scoped:
+) -> ScopedPlan:
     from germane.importers.manifests import SETTINGS, root_over  # noqa: PLC0415 - Only this command needs it.
     from germane.importers.project import read_scoped  # noqa: PLC0415 - As above.
     from germane.plans.scoped import ESTIMATE, SCOPED  # noqa: PLC0415 - As above.
@@ -209,4 +209,4 @@ def _show(call: Call, context: Context, *, form: _Format, explained: bool, writt
             print_text(marked(context.text).removesuffix("\n"))
         elif context.text:
             print_text(context.text.removesuffix("\n"))
-    warn_of_context(context, *why_empty(context.trace.emptiness, call.agent))
+    warn_of_context(context, *why_empty(context.trace.empty_reason, call.agent))

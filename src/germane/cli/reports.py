@@ -14,7 +14,7 @@ from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane import Difference, LedgerEntry, Metrics, Replay, StoreStats
+    from germane import AssemblyDiff, LedgerEntry, Metrics, Replay, StoreStats
 
 _Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
 _Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]
@@ -117,8 +117,8 @@ def _print_entries(entries: Sequence[LedgerEntry]) -> None:
     print_table(("MEMORY", "SECTION", "LEVEL OR REASON", "TOKENS", "SCORE", "WHY"), rows, right=(3, 4))
 
 
-def _difference_lines(difference: Difference) -> list[str]:
-    lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.asked]
+def _difference_lines(difference: AssemblyDiff) -> list[str]:
+    lines = [f"{each.name}: {each.before} -> {each.after}" for each in difference.inputs]
     lines += [f"+ {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.entered]
     lines += [f"- {entry.version_id} ({entry.section}, {entry.level})" for entry in difference.left]
     lines += [
@@ -154,7 +154,7 @@ def _print_metrics(metrics: Metrics) -> None:
         rows.append((says, shown, target, reached, _sparks(days.get(name, []))))
     print_text(
         f"From {metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}: {metrics.assemblies:,} assemblies "
-        f"recorded, {metrics.judged:,} fed back; {metrics.turns:,} turns of the user."
+        f"recorded, {metrics.with_feedback:,} fed back; {metrics.turns:,} turns of the user."
     )
     print_table(("FIGURE", "VALUE", "AIM", "REACHED", "BY DAY"), rows, right=(1,))
 

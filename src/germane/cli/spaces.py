@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from germane import Right, Role
 from germane.cli import options
-from germane.cli.memories import RankerName, print_recalled, print_remembered, text_of, told
+from germane.cli.memories import RankerName, memory_line, print_recalled, print_remembered, text_of
 from germane.cli.options import (
     Call,
     Follow,
@@ -161,7 +161,7 @@ def _remember(
 def _share(call: Call, name: Name, memory_id: options.Target) -> None:
     with call.open(writes=True) as engine:
         memory = engine.space(name).share(id_of(engine, memory_id))
-    call.answer({"memory": memory}, told("Shared", memory))
+    call.answer({"memory": memory}, memory_line("Shared", memory))
 
 
 def _of_a_memory(does: str, verb: str) -> None:
@@ -172,7 +172,7 @@ def _of_a_memory(does: str, verb: str) -> None:
         with call.open(writes=True) as engine:
             space = engine.space(name)
             memory = getattr(space, does)(id_of(space, memory_id))
-        call.answer({"memory": memory}, told(verb, memory))
+        call.answer({"memory": memory}, memory_line(verb, memory))
 
 
 _of_a_memory("forget", "Forgotten")

@@ -228,12 +228,12 @@ def _remove(call: Call, *, agent: _RemovedNamed = None, yes: Yes = False) -> Non
         removal = germane.remove_agent(call.database, agent, confirm=yes, progress=tell)
     if call.prints({"location": call.location, **to_json(removal)}):
         return
-    print_text(_said(removal, call.location))
+    print_text(_removal_line(removal, call.location))
     if removal.rows and is_address(call.database):
         print_text("To leave no bytes either: germane db vacuum --erase")
 
 
-def _said(removal: germane.Removal, location: str) -> str:
+def _removal_line(removal: germane.Removal, location: str) -> str:
     if removal.was_there:
         lines = [f"{location}: {removal.agent} is removed, {removal.rows:,} rows in all."]
     else:

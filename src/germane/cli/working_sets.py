@@ -25,7 +25,7 @@ from germane.cli.output import label_of, print_table, print_text, to_json, warn
 from germane.model.memory import split_id
 
 if TYPE_CHECKING:
-    from germane import Added, Engine, Eviction, Move, Recalled, Space, WorkingSet
+    from germane import AddResult, Engine, Eviction, RecallResult, Space, WorkingSet, WorkingSetEvent
 
 # What commands on working sets share: their options, the set that they name, and how they tell of it.
 
@@ -92,7 +92,7 @@ def figures_of(held: WorkingSet) -> dict[str, Any]:
     }
 
 
-def enter(held: WorkingSet, recalled: Recalled) -> tuple[dict[str, Any], str]:
+def enter(held: WorkingSet, recalled: RecallResult) -> tuple[dict[str, Any], str]:
     """Let a set take in what was recalled; what came of it as JSON and as text."""
     added = held.add_recalled(recalled)
     now = figures_of(held)
@@ -101,15 +101,15 @@ def enter(held: WorkingSet, recalled: Recalled) -> tuple[dict[str, Any], str]:
     return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
 
 
-def told_of(added: Added, what: str = "Added", more: str = "") -> str:
+def told_of(added: AddResult, what: str = "Added", more: str = "") -> str:
     """What adding did, for people."""
-    touched = len(added.held) - len(added.new)
-    return f"{what} {len(added.new)}, touched {touched}{more}. {room(added.eviction)}"
+    touched = len(added.items) - len(added.new)
+    return f"{what} {len(added.new)}, touched {touched}{more}. {eviction_line(added.eviction)}"
 
 
-def room(eviction: Eviction) -> str:
+def eviction_line(eviction: Eviction) -> str:
     """Which memories were evicted, by the ends of their ids."""
-    named = ", ".join(one.held.memory.id[-SHOWN_OF_ID:] for one in eviction.evicted)
+    named = ", ".join(one.item.memory.id[-SHOWN_OF_ID:] for one in eviction.evicted)
     return f"{named} made room: {eviction.freed:,} tokens. " if named else ""
 
 
@@ -150,7 +150,7 @@ def _add(
 def _show(call: Call, *, name: Name = "default", space: SpaceName = None) -> None:
     with opened(call, name, space) as (_, held):
         items, now = held.items(), figures_of(held)
-    if call.prints({"set": now, "held": items}):
+    if call.prints({"set": now, "items": items}):
         return
     print_text(fill(now))
     if items:
@@ -178,7 +178,7 @@ def _moving(does: str, done: str) -> None:
             getattr(held, does)(memory_id)
             now, entry = figures_of(held), next((one for one in held if one.memory.id == memory_id), None)
         call.answer(
-            {"id": memory_id, "held": entry, "set": now}, f"{memory_id[-SHOWN_OF_ID:]} {done}. {fill(now)}"
+            {"id": memory_id, "item": entry, "set": now}, f"{memory_id[-SHOWN_OF_ID:]} {done}. {fill(now)}"
         )
 
 
@@ -221,7 +221,7 @@ def _evict(
             f"{eviction.shortfall:,} of {tokens:,} tokens can't be freed: "
             "what is left is pinned, or nothing is."
         )
-    print_text((room(eviction) or "None made room. ") + fill(now))
+    print_text((eviction_line(eviction) or "None made room. ") + fill(now))
 
 
 @command("working assemble")
@@ -284,7 +284,7 @@ def _events(
     print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(move) for move in moves], right=(0,))
 
 
-def _row(move: Move) -> tuple[str, ...]:
+def _row(move: WorkingSetEvent) -> tuple[str, ...]:
     return (
         str(move.number),
         f"{move.at:%Y-%m-%d %H:%M:%S}",

@@ -11,10 +11,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from germane.conversation.layout import AIM, FULL, Arrangement, Remembered, Said, Wanted, block_cost
+from germane.conversation.layout import (
+    AIM,
+    FULL,
+    Arrangement,
+    GroupText,
+    MemoryBlock,
+    RequestSpec,
+    block_cost,
+)
 from germane.conversation.views import HEADING, Tiers, cut_middle
 from germane.model.conversation import GroupScores
-from germane.model.request import Block, Form, RequestState
+from germane.model.request import ContextBlock, RequestState, ResultLimit
 
 __all__ = [
     "MEMORY",
@@ -33,8 +41,8 @@ __all__ = [
     "recall_block",
     "recalled_anew",
     "recalled_on",
-    "room_under",
     "spare",
+    "window_ceiling",
     "window_of",
     "with_neighbours",
     "worth",
@@ -51,12 +59,14 @@ _LEAST: Final = 0.05
 """The share of the best score, or of a full match if that is more, below which nothing is recalled."""
 _BESIDE: Final = ((1, 40), (2, 15))
 """What a group's score gives those so many places before and after it, in hundredths."""
-_JUDGED: Final = 400
+_SCORED: Final = 400
 _SMALLEST: Final = 12
 """Tokens below which an excerpt says nothing."""
 
 
-def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -> tuple[Block, ...]:
+def carried(
+    arranged: Arrangement, state: RequestState | None, wanted: RequestSpec
+) -> tuple[ContextBlock, ...]:
     """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten.
 
     Memory that another filter admitted may not.
@@ -70,7 +80,7 @@ def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -
         if block.name == MEMORY:
             stands = state.admits == wanted.admits and wanted.still_stands(block.shows)
         elif block.name == RECALLED:
-            stands = all(_still_said(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
+            stands = all(_is_unchanged(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
         else:
             stands = any(
                 block == replace(each, before=block.before) for each in anchor_blocks(wanted.anchors)
@@ -80,20 +90,20 @@ def carried(arranged: Arrangement, state: RequestState | None, wanted: Wanted) -
     return tuple(kept)
 
 
-def anchor_blocks(anchors: Mapping[str, str], before: str | None = None) -> list[Block]:
+def anchor_blocks(anchors: Mapping[str, str], before: str | None = None) -> list[ContextBlock]:
     """Each anchor as a block of its own."""
     return [
-        Block(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}", before=before)
+        ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}", before=before)
         for name, text in anchors.items()
         if text.strip()
     ]
 
 
-def memory_block(remembered: Remembered, before: str | None) -> Block | None:
+def memory_block(remembered: MemoryBlock, before: str | None) -> ContextBlock | None:
     """Memory as a block; None where there is nothing to show."""
     if not remembered.text.strip():
         return None
-    return Block(name=MEMORY, text=remembered.text, before=before, shows=tuple(remembered.shows))
+    return ContextBlock(name=MEMORY, text=remembered.text, before=before, shows=tuple(remembered.shows))
 
 
 def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: int) -> bool:
@@ -116,19 +126,19 @@ def recall_block(
     candidates: Sequence[str],
     found: GroupScores,
     *,
-    room: int,
+    free_tokens: int,
     least: int = 0,
     most: int = 0,
-) -> Block | None:
+) -> ContextBlock | None:
     """What matches best, of at most `room` tokens; then the latest, up to `least` tokens if there are any.
 
     The whole block has at most the larger of `room` and `most` tokens. None where nothing is recalled.
     """
-    most = max(room, most)
-    alone = block_cost(Block(name=RECALLED, text=HEADING), arranged)
+    most = max(free_tokens, most)
+    alone = block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged)
     chosen = _Chosen(used=alone)
-    for group in _matching(arranged, candidates, found, room - alone):
-        chosen.take(group, arranged.said(group))
+    for group in _matching(arranged, candidates, found, free_tokens - alone):
+        chosen.take(group, arranged.group_text(group))
     if least > 0:
         _fill(arranged, candidates, chosen, least, most)
     while chosen.sources:
@@ -146,10 +156,10 @@ class _Chosen:
 
     def __init__(self, *, used: int) -> None:
         self.used = used
-        self.sources: dict[str, Said] = {}
+        self.sources: dict[str, GroupText] = {}
         self.cut: dict[str, int] = {}
 
-    def take(self, group: str, said: Said, tokens: int | None = None) -> None:
+    def take(self, group: str, said: GroupText, tokens: int | None = None) -> None:
         """Add a group, or show more of it; with `tokens`, only so much."""
         before = self.cut.pop(group, self.sources[group].tokens) + 2 if group in self.sources else 0
         self.sources[group] = said
@@ -175,7 +185,7 @@ def _fill(arranged: Arrangement, candidates: Sequence[str], chosen: _Chosen, lea
             # What groups cost together is a little less than the sum.
             if chosen.sources and chosen.used - 2 * len(chosen.sources) >= least:
                 return
-            said = arranged.said(group, whole=whole)
+            said = arranged.group_text(group, whole=whole)
             shown = chosen.sources.get(group)
             if not said.text or (shown is not None and said.tokens <= shown.tokens):
                 continue
@@ -204,27 +214,29 @@ def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
     return GroupScores(scores=spread, bound=found.bound)
 
 
-def _still_said(arranged: Arrangement, group: str, digest: str) -> bool:
-    return group in arranged and arranged.said(group).digest == digest
+def _is_unchanged(arranged: Arrangement, group: str, digest: str) -> bool:
+    return group in arranged and arranged.group_text(group).digest == digest
 
 
-def _matching(arranged: Arrangement, candidates: Sequence[str], found: GroupScores, room: int) -> list[str]:
+def _matching(
+    arranged: Arrangement, candidates: Sequence[str], found: GroupScores, free_tokens: int
+) -> list[str]:
     """The groups that match best; whoever doesn't fit is passed over."""
     floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
     matched = [group for group in candidates if found.scores.get(group, 0) > floor]
     matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
     chosen = []
-    for group in matched[:_JUDGED]:
-        if room < _SMALLEST:
+    for group in matched[:_SCORED]:
+        if free_tokens < _SMALLEST:
             break
-        price = arranged.said(group).tokens + 2
-        if price <= room and arranged.said(group).text:
+        price = arranged.group_text(group).tokens + 2
+        if price <= free_tokens and arranged.group_text(group).text:
             chosen.append(group)
-            room -= price
+            free_tokens -= price
     return chosen
 
 
-def _written(arranged: Arrangement, chosen: _Chosen) -> Block:
+def _written(arranged: Arrangement, chosen: _Chosen) -> ContextBlock:
     texts, shows = [], []
     for group in sorted(chosen.sources, key=arranged.number):
         text = chosen.sources[group].text
@@ -239,8 +251,8 @@ def _written(arranged: Arrangement, chosen: _Chosen) -> Block:
                 measure=arranged.counter.count,
             )
         texts.append(text)
-        shows.append(f"{group} {arranged.said(group).digest}")
-    return Block(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
+        shows.append(f"{group} {arranged.group_text(group).digest}")
+    return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
 
 
 # Which groups a request shows, and in which form: as far back as there is room, tool output cut first.
@@ -254,7 +266,7 @@ class Window:
     """The groups from number `start` on, and the pinned ones before it; `forms` of those that are cut."""
 
     start: int = 0
-    forms: Mapping[str, Form] = field(default_factory=dict)
+    forms: Mapping[str, ResultLimit] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
 
     def groups(self, arranged: Arrangement) -> list[str]:
@@ -264,12 +276,12 @@ class Window:
 
     def tokens(self, arranged: Arrangement) -> int:
         """What it costs."""
-        return sum(arranged.shown(group, self.forms.get(group)).tokens for group in self.groups(arranged))
+        return sum(arranged.rendered(group, self.forms.get(group)).tokens for group in self.groups(arranged))
 
 
-def forms_of_current(arranged: Arrangement, group: str) -> Iterator[Form | None]:
+def forms_of_current(arranged: Arrangement, group: str) -> Iterator[ResultLimit | None]:
     """The forms of the group that is being formed, from whole to shortest, each shorter than the last."""
-    tiers, results = arranged.tiers, arranged.shown(group).results
+    tiers, results = arranged.tiers, arranged.rendered(group).results
     yield None
     if not results:
         return
@@ -280,20 +292,20 @@ def forms_of_current(arranged: Arrangement, group: str) -> Iterator[Form | None]
         (results, 0),
     ):
         if count and limit is not None:
-            yield Form(count=count, limit=limit)
+            yield ResultLimit(count=count, limit=limit)
 
 
-def inactive_form(arranged: Arrangement, group: str, tiers: Tiers) -> Form | None:
+def inactive_form(arranged: Arrangement, group: str, tiers: Tiers) -> ResultLimit | None:
     """The form of a group that is over, where all is cut; whole where it has no results or nothing is cut."""
-    whole = arranged.shown(group)
+    whole = arranged.rendered(group)
     if not whole.results or tiers.inactive is None:
         return None
-    form = Form(count=whole.results, limit=tiers.inactive)
-    return form if arranged.shown(group, form).tokens < whole.tokens else None
+    form = ResultLimit(count=whole.results, limit=tiers.inactive)
+    return form if arranged.rendered(group, form).tokens < whole.tokens else None
 
 
 def window_of(
-    arranged: Arrangement, room: int, *, current: Form | None, pins: Sequence[str] = ()
+    arranged: Arrangement, free_tokens: int, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> tuple[Window, bool]:
     """The window that goes back furthest within `room` tokens, and whether it holds the whole conversation.
 
@@ -304,20 +316,20 @@ def window_of(
     if not order:
         return Window(), True
     last = order[-1]
-    if current is None and _all_whole(arranged, room):
+    if current is None and _all_whole(arranged, free_tokens):
         return Window(pins=tuple(pins)), True
     forms = {last: current or _shorter(arranged, last)}
     pinned = set(pins) - {last}
     for group in pinned:
         forms[group] = inactive_form(arranged, group, tiers)
-    used = sum(arranged.shown(group, form).tokens for group, form in forms.items())
+    used = sum(arranged.rendered(group, form).tokens for group, form in forms.items())
     start = len(order) - 1
     for number in range(len(order) - 2, -1, -1):
         group = order[number]
         if group not in pinned:
             form = inactive_form(arranged, group, tiers)
-            price = arranged.shown(group, form).tokens
-            if used + price > room:
+            price = arranged.rendered(group, form).tokens
+            if used + price > free_tokens:
                 break
             used += price
             forms[group] = form
@@ -325,12 +337,12 @@ def window_of(
     cut = {group: form for group, form in forms.items() if form is not None}
     window = Window(start=start, forms=cut, pins=tuple(pins))
     if start == 0:
-        window = loosened(arranged, window, room, used)
+        window = loosened(arranged, window, free_tokens, used)
     return window, start == 0
 
 
-def room_under(
-    arranged: Arrangement, ceiling: int | None, *, current: Form | None, pins: Sequence[str] = ()
+def window_ceiling(
+    arranged: Arrangement, ceiling: int | None, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> int | None:
     """What a window may cost at most for its history to stay under a ceiling; None without one."""
     if ceiling is None or not arranged.order:
@@ -338,10 +350,10 @@ def room_under(
     last = arranged.order[-1]
     forms = {group: inactive_form(arranged, group, arranged.tiers) for group in pins}
     forms[last] = current or _shorter(arranged, last)
-    return ceiling + sum(arranged.shown(group, form).tokens for group, form in forms.items())
+    return ceiling + sum(arranged.rendered(group, form).tokens for group, form in forms.items())
 
 
-def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Window:
+def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int) -> Window:
     """The window with its results less cut, the latest first, as far as `room` tokens go.
 
     `used` is what it costs as it is. One that can't be whole is cut to what is left.
@@ -351,9 +363,9 @@ def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Win
         form = forms.get(group)
         if form is None:
             continue
-        left = room - used
-        price = arranged.shown(group, form).tokens
-        whole = arranged.shown(group).tokens
+        left = free_tokens - used
+        price = arranged.rendered(group, form).tokens
+        whole = arranged.rendered(group).tokens
         if whole - price <= left:
             del forms[group]
             used += whole - price
@@ -361,43 +373,43 @@ def loosened(arranged: Arrangement, window: Window, room: int, used: int) -> Win
         looser = _cut_to(arranged, group, form, left + price)
         if looser is not None:
             forms[group] = looser
-            used += arranged.shown(group, looser).tokens - price
+            used += arranged.rendered(group, looser).tokens - price
     return Window(start=window.start, forms=forms, pins=window.pins)
 
 
-def _shorter(arranged: Arrangement, group: str) -> Form | None:
+def _shorter(arranged: Arrangement, group: str) -> ResultLimit | None:
     """The first form of the current group that costs less than the whole; None where none does."""
-    whole = arranged.shown(group).tokens
+    whole = arranged.rendered(group).tokens
     forms = (form for form in forms_of_current(arranged, group) if form is not None)
-    return next((form for form in forms if arranged.shown(group, form).tokens < whole), None)
+    return next((form for form in forms if arranged.rendered(group, form).tokens < whole), None)
 
 
-def _all_whole(arranged: Arrangement, room: int) -> bool:
+def _all_whole(arranged: Arrangement, free_tokens: int) -> bool:
     used = 0
     for group in reversed(arranged.order):
-        used += arranged.shown(group).tokens
-        if used > room:
+        used += arranged.rendered(group).tokens
+        if used > free_tokens:
             return False
     return True
 
 
-def _cut_to(arranged: Arrangement, group: str, form: Form, room: int) -> Form | None:
+def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: int) -> ResultLimit | None:
     """The loosest form of a group within `room` tokens that a few tries find; None if none is looser."""
-    shown = arranged.shown(group)
+    shown = arranged.rendered(group)
     low, high = form.limit, arranged.longest_result(group)
-    low_cost, high_cost = arranged.shown(group, form).tokens, shown.tokens
-    best: Form | None = None
+    low_cost, high_cost = arranged.rendered(group, form).tokens, shown.tokens
+    best: ResultLimit | None = None
     for attempt in range(_TRIES):
         if high - low <= 1 or high_cost <= low_cost:
             break
         # Where costs grow evenly with the limit the first guess is right; halving keeps it from creeping.
-        guess = low + int((high - low) * (room - low_cost) / (high_cost - low_cost))
+        guess = low + int((high - low) * (free_tokens - low_cost) / (high_cost - low_cost))
         limit = min(max(guess, low + 1), high - 1) if attempt % 2 == 0 else (low + high) // 2
-        tried = Form(count=shown.results, limit=limit)
+        tried = ResultLimit(count=shown.results, limit=limit)
         cost = arranged.cost_in(group, tried)
-        if cost <= room:
+        if cost <= free_tokens:
             best, low, low_cost = tried, limit, cost
-            if cost >= _NEAR * room:
+            if cost >= _NEAR * free_tokens:
                 break
         else:
             high, high_cost = limit, cost
@@ -415,7 +427,7 @@ class Case:
     """
 
     arranged: Arrangement
-    wanted: Wanted
+    wanted: RequestSpec
     fixed: int
     share: int
     bound: int | None = None
@@ -428,10 +440,10 @@ class Case:
     @property
     def is_same_question(self) -> bool:
         """Whether the request before was for the same group and query."""
-        before, now = self.wanted.previous, (self.arranged.current, self.wanted.asked)
-        return before is not None and (before.current, before.asked) == now
+        before, now = self.wanted.previous, (self.arranged.current, self.wanted.query)
+        return before is not None and (before.current, before.query) == now
 
-    def room(self, taken: int) -> int:
+    def free_tokens(self, taken: int) -> int:
         """What the window may cost beside `taken` tokens of other things."""
         left = self.wanted.limit - self.fixed - taken
         return left if self.bound is None else min(left, self.bound)
@@ -445,27 +457,29 @@ class Case:
         bound = limit if ceiling is None else max(ceiling - held, math.ceil(FULL * limit) - used)
         return min(self.full - used, bound), min(limit - used, bound)
 
-    def tokens(self, window: Window, blocks: Sequence[Block]) -> int:
+    def tokens(self, window: Window, blocks: Sequence[ContextBlock]) -> int:
         """What the whole request costs with these."""
         return self.fixed + window.tokens(self.arranged) + cost_of(self.arranged, blocks)
 
 
-def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[Block]:
+def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[ContextBlock]:
     """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
     used = case.tokens(window, ())
     least, most = case.to_fill(used, 0) if fill else (0, 0)
     block = recall_block(
         case.arranged,
         _before(case, window),
-        case.wanted.found(),
-        room=min(case.share, case.wanted.limit - used - slack),
+        case.wanted.results(),
+        free_tokens=min(case.share, case.wanted.limit - used - slack),
         least=least,
         most=most,
     )
     return [] if block is None else [replace(block, before=case.arranged.current)]
 
 
-def recalled_on(case: Case, window: Window, recalled: list[Block]) -> tuple[Window, list[Block]]:
+def recalled_on(
+    case: Case, window: Window, recalled: list[ContextBlock]
+) -> tuple[Window, list[ContextBlock]]:
     """The same beside a window that only grew: as it was, with more beside it, or anew.
 
     It is anew when what the question asks for and isn't shown is worth the prefix that this breaks.
@@ -475,18 +489,18 @@ def recalled_on(case: Case, window: Window, recalled: list[Block]) -> tuple[Wind
         recalled = _for_question(case, window, recalled, before)
     total = case.tokens(window, recalled)
     if total < case.full and window.forms:
-        room = case.room(cost_of(case.arranged, recalled))
+        room = case.free_tokens(cost_of(case.arranged, recalled))
         window = loosened(case.arranged, window, room, window.tokens(case.arranged))
         total = case.tokens(window, recalled)
     if total < case.full and before:
         least, most = case.to_fill(total, cost_of(case.arranged, recalled))
         unshown = _unshown(before, recalled)
-        more = recall_block(case.arranged, unshown, GroupScores(), room=0, least=least, most=most)
+        more = recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
         recalled = _with_more(case, recalled, more)
     return window, recalled
 
 
-def spare(case: Case, window: Window, recalled: Sequence[Block]) -> list[Block]:
+def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[ContextBlock]:
     """What takes the room that is left for the next turn until that turn needs it: the latest unshown."""
     used = case.tokens(window, recalled)
     wanting = math.ceil(AIM * case.wanted.limit) - used
@@ -494,11 +508,13 @@ def spare(case: Case, window: Window, recalled: Sequence[Block]) -> list[Block]:
         return []
     _, most = case.to_fill(used, cost_of(case.arranged, recalled))
     unshown = _unshown(_before(case, window), recalled)
-    block = recall_block(case.arranged, unshown, GroupScores(), room=0, least=min(wanting, most), most=most)
+    block = recall_block(
+        case.arranged, unshown, GroupScores(), free_tokens=0, least=min(wanting, most), most=most
+    )
     return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
 
 
-def lifted(arranged: Arrangement, blocks: Sequence[Block], window: Window) -> list[Block]:
+def lifted(arranged: Arrangement, blocks: Sequence[ContextBlock], window: Window) -> list[ContextBlock]:
     """The blocks, those that stood before a group that is gone now above the window."""
     return [
         replace(block, before=None)
@@ -508,24 +524,28 @@ def lifted(arranged: Arrangement, blocks: Sequence[Block], window: Window) -> li
     ]
 
 
-def cost_of(arranged: Arrangement, blocks: Sequence[Block]) -> int:
+def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:
     """What blocks cost together."""
     return sum(block_cost(block, arranged) for block in blocks)
 
 
-def _for_question(case: Case, window: Window, recalled: list[Block], before: Sequence[str]) -> list[Block]:
+def _for_question(
+    case: Case, window: Window, recalled: list[ContextBlock], before: Sequence[str]
+) -> list[ContextBlock]:
     """What is shown for another question than the request before answered."""
-    found, arranged = case.wanted.found(), case.arranged
+    found, arranged = case.wanted.results(), case.arranged
     used = case.tokens(window, ())
     held = cost_of(arranged, recalled)
-    best = recall_block(arranged, before, found, room=min(case.share, case.wanted.limit - used))
+    best = recall_block(arranged, before, found, free_tokens=min(case.share, case.wanted.limit - used))
     if best is None:
         return recalled
     wants = {name: float(found.scores.get(group, 0)) for name, group in _groups_in([best]).items()}
     if wants.keys() <= _groups_in(recalled).keys():
         return recalled
     left = min(case.share, case.wanted.limit - used) - held
-    wider = _with_more(case, recalled, recall_block(arranged, _unshown(before, recalled), found, room=left))
+    wider = _with_more(
+        case, recalled, recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
+    )
     shown = _groups_in(wider).keys()
     if (
         recalled
@@ -536,16 +556,16 @@ def _for_question(case: Case, window: Window, recalled: list[Block], before: Seq
     return wider
 
 
-def _with_more(case: Case, recalled: list[Block], more: Block | None) -> list[Block]:
+def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | None) -> list[ContextBlock]:
     return recalled if more is None else [*recalled, replace(more, before=case.arranged.current)]
 
 
-def _unshown(groups: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
     known: Collection[str] = set(_groups_in(blocks).values())
     return [group for group in groups if group not in known]
 
 
-def _groups_in(blocks: Sequence[Block]) -> dict[str, str]:
+def _groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
     """The groups that blocks recall, by their names there, which tell what was said in them."""
     return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
 
@@ -556,9 +576,9 @@ def _before(case: Case, window: Window) -> list[str]:
     return [group for group in case.arranged.order[: window.start] if group not in pins]
 
 
-def _after(case: Case, blocks: Sequence[Block]) -> int:
+def _after(case: Case, blocks: Sequence[ContextBlock]) -> int:
     """The tokens from the first of the blocks on."""
     arranged = case.arranged
     places = (arranged.number(block.before) for block in blocks if block.before is not None)
     groups = arranged.order[min(places, default=0) :]
-    return cost_of(arranged, blocks) + sum(arranged.shown(group).tokens for group in groups)
+    return cost_of(arranged, blocks) + sum(arranged.rendered(group).tokens for group in groups)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import regex
 
 from germane.conversation.formats.parts import in_words, names_of_calls
-from germane.conversation.groups import current_of, groups_of, is_always_kept
+from germane.conversation.groups import current_of, groups_of, is_always_selected
 from germane.conversation.views import Tiers, tiered
 from germane.errors import BudgetTooSmall
 from germane.model.conversation import (
@@ -108,7 +108,7 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     shorter = sum(map(cost, cut)) + how.counter.count(how.previous)
     if shorter <= how.budget:
         return Compaction(before=before, after=shorter, anchor=how.anchor, summary=how.previous, cut=number)
-    always = sum(cost(message) for message in cut if is_always_kept(message))
+    always = sum(cost(message) for message in cut if is_always_selected(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
     room = max(1, int(how.budget * _SUMMARY))
     begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
@@ -145,22 +145,22 @@ def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Coll
     return hides
 
 
-def _summary(gone: Sequence[Group], how: Compacting, room: int) -> tuple[str, str]:
+def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[str, str]:
     """What stands for these groups, and who made it: a model, or the most telling sentences."""
     if how.summarizer is not None:
         text = "\n".join([how.previous, *_lines(gone)]).strip()
         try:
-            said = how.summarizer.summarize(text, room).strip()
+            said = how.summarizer.summarize(text, free_tokens).strip()
         except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the conversation has to get shorter.
             said = ""
         if said and not _META.match(said):
-            return shorten(said, room, how.counter), "summarizer"
-    return _extract(gone, how, room), "extractive"
+            return shorten(said, free_tokens, how.counter), "summarizer"
+    return _extract(gone, how, free_tokens), "extractive"
 
 
-def _extract(gone: Sequence[Group], how: Compacting, room: int) -> str:
+def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
     """The sentences that share most with all that was said, in their order, under who said them."""
-    said = [(who, text) for who, text, _ in _said(gone)]
+    said = [(who, text) for who, text, _ in _spoken_messages(gone)]
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
     sentences = [*earlier, *((who, each) for who, text in said for each in _sentences(text))]
     words = [set(map(str.casefold, _WORD.findall(text))) for _, text in sentences]
@@ -172,14 +172,14 @@ def _extract(gone: Sequence[Group], how: Compacting, room: int) -> str:
         # What stood in the summary before has been chosen once already.
         return (1.5 if place < len(earlier) else 1.0) * sum(weights[word] for word in own) / (8 + len(own))
 
-    left, chosen = room, []
+    left, chosen = free_tokens, []
     for place in sorted(range(len(sentences)), key=lambda place: (-telling(place), place)):
         price = how.counter.count(_line(*sentences[place])) + 1
         if price <= left:
             chosen.append(place)
             left -= price
     lines = dict.fromkeys(_line(*sentences[place]) for place in sorted(chosen))
-    return shorten("\n".join(lines), room, how.counter)
+    return shorten("\n".join(lines), free_tokens, how.counter)
 
 
 def _line(who: str, text: str) -> str:
@@ -192,7 +192,7 @@ def _sentences(text: str) -> Iterator[str]:
             yield sentence.strip()
 
 
-def _said(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
+def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
     """What user and assistant said in words of their own; what came from memory isn't among it."""
     for group in gone:
         for message in group:
@@ -213,7 +213,7 @@ def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
     """What is said like a rule, a preference, a decision or a fact, once each, the user's before all."""
     known: set[str] = set()
     found = []
-    for who, text, message in _said(gone):
+    for who, text, message in _spoken_messages(gone):
         for sentence in _sentences(text):
             kind = next((kind for kind, pattern in _PATTERNS if pattern.search(sentence)), None)
             if kind is None or sentence.endswith("?") or sentence.casefold() in known:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 import regex
 
 from germane.errors import BudgetTooSmall, InvalidInput
-from germane.model.context import Note, Reason
+from germane.model.context import Reason, TraceNote
 from germane.model.conversation import (
     Cost,
     DerivedQuery,
@@ -42,7 +42,7 @@ __all__ = [
     "fused",
     "grouped",
     "groups_of",
-    "is_always_kept",
+    "is_always_selected",
     "opens_group",
     "placed",
     "prompt_of",
@@ -125,7 +125,7 @@ def current_of(messages: Sequence[Message]) -> str | None:
     return groups[-1].id if groups else None
 
 
-def is_always_kept(message: Message) -> bool:
+def is_always_selected(message: Message) -> bool:
     """Whether a message stays in every selection: the system's, and what belongs to no group."""
     return not message.hidden and (message.group is None or message.role is _SYSTEM)
 
@@ -228,7 +228,7 @@ def required_cost(
     """What the messages that are always kept and these groups cost. Raises BudgetTooSmall."""
     if cost is None:
         return 0
-    kept = sum(cost(message) for message in messages if is_always_kept(message))
+    kept = sum(cost(message) for message in messages if is_always_selected(message))
     needed = kept + sum(cost(message) for group in groups for message in group)
     if budget is not None and needed > budget:
         named = (*((SYSTEM,) if kept else ()), *(f"group {group.id}" for group in groups))
@@ -247,7 +247,9 @@ def selected(
     """The messages of the chosen groups and those that are always kept, in the conversation's order."""
     return Selection(
         messages=tuple(
-            each for each in messages if (each.group in chosen and not each.hidden) or is_always_kept(each)
+            each
+            for each in messages
+            if (each.group in chosen and not each.hidden) or is_always_selected(each)
         ),
         groups=tuple(group.id for group in candidates if group.id in chosen),
         tokens=tokens,
@@ -268,7 +270,9 @@ RecencyScope: TypeAlias = Literal["all", "matched"]
 WEIGHTS = (1.5, 1.0)
 """What a rank by words counts, and what one by recency does."""
 
-RECENCY = Note(code="recency", text="The prompt names nothing to search for, so the latest groups are shown.")
+RECENCY = TraceNote(
+    code="recency", text="The prompt names nothing to search for, so the latest groups are shown."
+)
 
 
 def ranked(
@@ -317,7 +321,7 @@ def ranked(
     room = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
     used = required_cost(messages, current, budget, cost)
     left = None if budget is None else budget - used
-    best, left_out, spent = _best(others, parts, room=room, budget=left, cost=cost)
+    best, left_out, spent = _best(others, parts, free_tokens=room, budget=left, cost=cost)
     chosen = {group.id for group in (*current, *best)}
     found = selected(messages, candidates, chosen, tokens=used + spent, left_out=left_out)
     return replace(found, scores=parts)
@@ -354,7 +358,7 @@ def _best(
     groups: Sequence[Group],
     scores: Mapping[str, float],
     *,
-    room: int,
+    free_tokens: int,
     budget: int | None,
     cost: Cost | None,
 ) -> tuple[list[Group], list[LeftOut], int]:
@@ -365,7 +369,7 @@ def _best(
     opened = {group.id: place for place, group in enumerate(groups)}
     for group in sorted(groups, key=lambda each: (-scores.get(each.id, 0.0), -opened[each.id])):
         score = scores.get(group.id)
-        if score is None or len(chosen) >= room:
+        if score is None or len(chosen) >= free_tokens:
             reason = Reason.NOT_RELEVANT if score is None else Reason.LIMIT
             left_out[group.id] = LeftOut(group=group.id, reason=reason, score=score)
             continue

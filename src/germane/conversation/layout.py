@@ -25,7 +25,7 @@ from germane.conversation.compaction import (
 )
 from germane.conversation.formats import anthropic, openai, translated
 from germane.conversation.formats.parts import content_in_words
-from germane.conversation.groups import is_always_kept
+from germane.conversation.groups import is_always_selected
 from germane.conversation.views import Tiers, section_of, tiered
 from germane.forks import renewed
 from germane.model.conversation import (
@@ -40,7 +40,7 @@ from germane.model.conversation import (
     ToolResult,
 )
 from germane.model.plan import Share
-from germane.model.request import Block, Form, RequestState
+from germane.model.request import ContextBlock, RequestState, ResultLimit
 from germane.model.text import fenced
 from germane.model.validation import checked_fields
 from germane.protocols import TokenCounter
@@ -51,13 +51,13 @@ __all__ = [
     "MISSING",
     "OPENING",
     "Arrangement",
-    "Entry",
+    "GroupText",
     "Head",
-    "Remembered",
+    "MemoryBlock",
+    "RenderedGroup",
+    "RequestEntry",
     "RequestShares",
-    "Said",
-    "Shown",
-    "Wanted",
+    "RequestSpec",
     "block_cost",
     "entry_of",
     "head_of",
@@ -80,7 +80,7 @@ _ANSWERED_BY = {
 _OLD = "function_call"
 
 
-class Entry(NamedTuple):
+class RequestEntry(NamedTuple):
     """One message as it is sent; `place` orders the entries of a request."""
 
     place: tuple[int, int]
@@ -89,13 +89,13 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class RenderedGroup:
     """A group in one form: what is sent of it, its cost, how many results it has and how many are cut.
 
     `prompt` is what the user's messages in it cost.
     """
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[RequestEntry, ...] = ()
     tokens: int = 0
     results: int = 0
     cut: int = 0
@@ -103,7 +103,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class GroupText:
     """A group in words, as it is recalled. `digest` changes when the text does."""
 
     text: str
@@ -171,14 +171,14 @@ class Arrangement:
         """The place of a group's first message."""
         return self._slots[group][0].place
 
-    def shown(self, group: str | None, form: Form | None = None) -> Shown:
+    def rendered(self, group: str | None, form: ResultLimit | None = None) -> RenderedGroup:
         """A group in a form, whole without one; None is what belongs to no group."""
         made = self._made.setdefault(group, {})
         if form not in made:
             made[form] = self._show(self._slots.get(group, []), form)
         return made[form]
 
-    def cost_in(self, group: str, form: Form) -> int:
+    def cost_in(self, group: str, form: ResultLimit) -> int:
         """What a group would cost in a form that is only tried."""
         return self._show(self._slots[group], form).tokens
 
@@ -187,16 +187,18 @@ class Arrangement:
         found = (result for slot in self._slots[group] for _, result, _ in slot.results.values())
         return max((len(content_in_words(result.content)) for result in found), default=0)
 
-    def said(self, group: str, *, whole: bool = False) -> Said:
+    def group_text(self, group: str, *, whole: bool = False) -> GroupText:
         """A group in words, its tool results cut as those of a group that is over unless it is `whole`."""
-        if (group, whole) not in self._said:
+        if (group, whole) not in self._group_texts:
             members = Group(id=group, messages=tuple(self._members[group]))
             tiers = replace(self.tiers, inactive=None) if whole else self.tiers
             # Nothing of what was said in words is cut, so neither a heading nor an id is needed.
             text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-            self._said[group, whole] = Said(text=text, tokens=self.counter.count(text) + 1, digest=digest)
-        return self._said[group, whole]
+            self._group_texts[group, whole] = GroupText(
+                text=text, tokens=self.counter.count(text) + 1, digest=digest
+            )
+        return self._group_texts[group, whole]
 
     def prompt(self) -> Sequence[Message]:
         """The messages of the last groups, by which it can be told what is asked for."""
@@ -214,11 +216,11 @@ class Arrangement:
         self._members: dict[str, list[Message]] = {}
         self._beside: list[Message] = []
         self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
-        self._made: dict[str | None, dict[Form | None, Shown]] = {}
-        self._said: dict[tuple[str, bool], Said] = {}
+        self._made: dict[str | None, dict[ResultLimit | None, RenderedGroup]] = {}
+        self._group_texts: dict[tuple[str, bool], GroupText] = {}
 
     def _take(self, place: int, message: Message) -> None:
-        group = None if is_always_kept(message) else message.group
+        group = None if is_always_selected(message) else message.group
         if group is not None:
             self._members.setdefault(group, []).append(message)
             self._changed(group)
@@ -270,8 +272,8 @@ class Arrangement:
     def _changed(self, group: str | None) -> None:
         self._made.pop(group, None)
         if group is not None:
-            self._said.pop((group, False), None)
-            self._said.pop((group, True), None)
+            self._group_texts.pop((group, False), None)
+            self._group_texts.pop((group, True), None)
 
     def _is_beside(self, message: Message) -> bool:
         if message.role is not Role.SYSTEM:
@@ -280,8 +282,8 @@ class Arrangement:
             return message.provider is Provider.PLAIN or message.form == anthropic.SYSTEM
         return self.provider is Provider.RESPONSES and message.form == openai.INSTRUCTIONS
 
-    def _show(self, slots: Sequence[_Slot], form: Form | None) -> Shown:
-        entries: list[Entry] = []
+    def _show(self, slots: Sequence[_Slot], form: ResultLimit | None) -> RenderedGroup:
+        entries: list[RequestEntry] = []
         results = cut = prompt = 0
         for slot in slots:
             calls = slot.message.calls
@@ -300,9 +302,9 @@ class Arrangement:
             entries += self._answers(slot, answers)
         entries.sort(key=lambda entry: entry.place)
         tokens = sum(entry.tokens for entry in entries)
-        return Shown(entries=tuple(entries), tokens=tokens, results=results, cut=cut, prompt=prompt)
+        return RenderedGroup(entries=tuple(entries), tokens=tokens, results=results, cut=cut, prompt=prompt)
 
-    def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[Entry]:
+    def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
             # Its items name their calls, so that each may stay where it was said.
             return [made for place, each in answers for made in self._entries([each], (place, 1))]
@@ -312,7 +314,7 @@ class Arrangement:
         return self._entries(written, (slot.place, 1), parallel=len(slot.message.calls) > 1)
 
     def _answered(
-        self, slot: _Slot, index: int, call: ToolCall, form: Form | None, number: int
+        self, slot: _Slot, index: int, call: ToolCall, form: ResultLimit | None, number: int
     ) -> tuple[int, Message, bool]:
         """Where the result of a call stands, as a message of its own, and whether it is cut."""
         if index not in slot.results:
@@ -344,11 +346,11 @@ class Arrangement:
 
     def _entries(
         self, written: Sequence[Mapping[str, Any]], place: tuple[int, int], *, parallel: bool = False
-    ) -> list[Entry]:
+    ) -> list[RequestEntry]:
         def tokens_of(each: Mapping[str, Any]) -> int:
             return message_tokens(each, self.provider, self.counter, parallel=parallel)
 
-        return [Entry(place, as_json(each), tokens_of(each)) for each in written]
+        return [RequestEntry(place, as_json(each), tokens_of(each)) for each in written]
 
 
 # What is asked of a request, as one value.
@@ -377,7 +379,7 @@ class RequestShares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class MemoryBlock:
     """What memory offers: a text, and how much each memory in it has to do with the question.
 
     What is `required` stands in the request whole, or none is made.
@@ -388,15 +390,15 @@ class Remembered:
     required: bool = False
 
 
-Remember: TypeAlias = Callable[[int], Remembered]
+Remember: TypeAlias = Callable[[int], MemoryBlock]
 """Memory of at most so many tokens. Raises BudgetTooSmall where what is required has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequestSpec:
     """One request: what must stand in it, what may, and how much there is to spend.
 
-    `limit` is in tokens by the arrangement's counter, all margins taken off. `asked` tells two questions
+    `limit` is in tokens by the arrangement's counter, all margins taken off. `query` tells two questions
     of the same group apart, `admits` two filters of memory. `still_stands` says whether memories that were
     shown are what they were. With `opens`, a line of the user's stands first, where the provider has it so
     and nothing else does.
@@ -408,9 +410,9 @@ class Wanted:
     anchors: Mapping[str, str] = field(default_factory=dict)
     pins: frozenset[str] = frozenset()
     remember: Remember | None = None
-    found: Callable[[], GroupScores] = GroupScores
+    results: Callable[[], GroupScores] = GroupScores
     still_stands: Callable[[Sequence[str]], bool] = lambda _: True
-    asked: str = ""
+    query: str = ""
     admits: str = ""
     shares: RequestShares = field(default_factory=RequestShares)
     tiers: Tiers = field(default_factory=Tiers)
@@ -418,17 +420,17 @@ class Wanted:
     opens: bool = False
 
 
-def block_cost(block: Block, arranged: Arrangement) -> int:
+def block_cost(block: ContextBlock, arranged: Arrangement) -> int:
     """What a block costs as the message that it is sent as."""
     return message_tokens(_message(block), arranged.provider, arranged.counter)
 
 
-def entry_of(block: Block, arranged: Arrangement) -> tuple[str, int]:
+def entry_of(block: ContextBlock, arranged: Arrangement) -> tuple[str, int]:
     """A block as it is sent, and its cost."""
     return as_json(_message(block)), block_cost(block, arranged)
 
 
-def _message(block: Block) -> dict[str, Any]:
+def _message(block: ContextBlock) -> dict[str, Any]:
     """The user's and not the system's: what was recalled informs and doesn't instruct."""
     return {"role": "user", "content": fenced(block.text)}
 
@@ -445,7 +447,7 @@ class Head:
 
     tools: str = "[]"
     system: str = "null"
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[RequestEntry, ...] = ()
     parts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -454,12 +456,12 @@ class Head:
         return sum(self.parts.values())
 
 
-def head_of(arranged: Arrangement, wanted: Wanted) -> Head:
+def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
     """What the caller's system and tools and the messages of no group come to."""
     provider, counter = arranged.provider, arranged.counter
     given = list(wanted.system)
     beside: str | list[dict[str, Any]] | None = None
-    entries: list[Entry] = []
+    entries: list[RequestEntry] = []
     if provider is Provider.ANTHROPIC:
         beside = anthropic.write_system([*given, *arranged.beside])
     elif provider is Provider.RESPONSES:
@@ -467,14 +469,14 @@ def head_of(arranged: Arrangement, wanted: Wanted) -> Head:
         beside = openai.write_instructions([*instructions, *arranged.beside])
     else:
         entries = [
-            Entry((-1, number), as_json(each), message_tokens(each, provider, counter))
+            RequestEntry((-1, number), as_json(each), message_tokens(each, provider, counter))
             for number, each in enumerate(openai.write_chat(given))
         ]
-    opening: list[Entry] = []
+    opening: list[RequestEntry] = []
     if wanted.opens:
         line = {"role": "user", "content": OPENING}
-        opening = [Entry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
-    always = arranged.shown(None)
+        opening = [RequestEntry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
+    always = arranged.rendered(None)
     parts = {
         "opening": sum(entry.tokens for entry in opening),
         "tools": tools_tokens(wanted.tools, provider, counter),

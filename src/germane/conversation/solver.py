@@ -21,8 +21,8 @@ from germane.conversation.blocks import (
     memory_block,
     recalled_anew,
     recalled_on,
-    room_under,
     spare,
+    window_ceiling,
     window_of,
     worth,
 )
@@ -30,19 +30,26 @@ from germane.conversation.layout import (
     AIM,
     MISSING,
     Arrangement,
-    Entry,
     Head,
-    Remembered,
-    Wanted,
+    MemoryBlock,
+    RequestEntry,
+    RequestSpec,
     block_cost,
     entry_of,
     head_of,
 )
 from germane.errors import BudgetTooSmall, RequestTooLarge
-from germane.model.context import Context, Note, Reason
+from germane.model.context import Context, Reason, TraceNote
 from germane.model.conversation import LeftOut, Provider
 from germane.model.query import Deferred
-from germane.model.request import Block, Calibration, Form, PartUse, Request, RequestState
+from germane.model.request import (
+    ContextBlock,
+    PartUsage,
+    Request,
+    RequestState,
+    ResultLimit,
+    TokenCalibration,
+)
 from germane.packing.sections import allocate
 
 __all__ = ["Solved", "request_of", "solve"]
@@ -53,12 +60,12 @@ _BY_USER = '{"role":"user"'
 
 def request_of(
     arranged: Arrangement,
-    wanted: Wanted,
+    wanted: RequestSpec,
     *,
     window: int,
     reserve: int,
-    notes: Sequence[Note] = (),
-    calibration: Calibration | None = None,
+    notes: Sequence[TraceNote] = (),
+    calibration: TokenCalibration | None = None,
     remembered: Sequence[Context] = (),
 ) -> Request:
     """The request for what is arranged and wanted, of a window of so many tokens. Raises RequestTooLarge.
@@ -98,16 +105,16 @@ def request_of(
     )
 
 
-def _entries(arranged: Arrangement, solved: Solved) -> list[Entry]:
+def _entries(arranged: Arrangement, solved: Solved) -> list[RequestEntry]:
     """All that is sent, in its order."""
     groups = solved.window.groups(arranged)
     entries = [*solved.head.entries, *_entries_of_blocks(arranged, solved, groups)]
     for group in groups:
-        entries += arranged.shown(group, solved.window.forms.get(group)).entries
+        entries += arranged.rendered(group, solved.window.forms.get(group)).entries
     return sorted(entries, key=lambda entry: entry.place)
 
 
-def _stable(arranged: Arrangement, entries: Sequence[Entry]) -> int:
+def _stable(arranged: Arrangement, entries: Sequence[RequestEntry]) -> int:
     """How many entries stand before the current group and what was put just before it."""
     if arranged.current is None:
         return len(entries)
@@ -115,21 +122,21 @@ def _stable(arranged: Arrangement, entries: Sequence[Entry]) -> int:
     return sum(entry.place[0] < place for entry in entries)
 
 
-def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[str]) -> list[Entry]:
+def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[str]) -> list[RequestEntry]:
     """The blocks, each just before its group or before the whole window, in the order of the solution."""
     found = []
     for number, block in enumerate(solved.blocks):
         before = block.before or (arranged.order[solved.window.start] if groups else None)
         place = arranged.place(before) if before is not None else len(arranged.order)
         text, tokens = entry_of(block, arranged)
-        found.append(Entry((place, _BEFORE - len(solved.blocks) + number), text, tokens))
+        found.append(RequestEntry((place, _BEFORE - len(solved.blocks) + number), text, tokens))
     return found
 
 
 def _parts(
-    arranged: Arrangement, wanted: Wanted, solved: Solved, groups: Sequence[str]
-) -> tuple[PartUse, ...]:
-    parts = [PartUse(name=name, used=tokens, offered=tokens) for name, tokens in solved.head.parts.items()]
+    arranged: Arrangement, wanted: RequestSpec, solved: Solved, groups: Sequence[str]
+) -> tuple[PartUsage, ...]:
+    parts = [PartUsage(name=name, used=tokens, offered=tokens) for name, tokens in solved.head.parts.items()]
     parts += [_of_block(arranged, block, solved) for block in solved.blocks]
     if not groups:
         return tuple(parts)
@@ -137,17 +144,17 @@ def _parts(
     pins = [group for group in groups if group in wanted.pins and group != current]
     history = [group for group in groups if group != current and group not in pins]
     for name, members in (("pinned groups", pins), ("history", history), ("current group", [current])):
-        shown = [arranged.shown(group, forms.get(group or "")) for group in members]
+        shown = [arranged.rendered(group, forms.get(group or "")) for group in members]
         cut = sum(each.cut for each in shown)
         left = len(arranged.order) - len(groups) if name == "history" else 0
         if not shown and not left:
             continue
         parts.append(
-            PartUse(
+            PartUsage(
                 name=name,
                 used=sum(each.tokens for each in shown),
-                offered=sum(arranged.shown(group).tokens for group in members),
-                share=solved.room["history"] if name == "history" else 0,
+                offered=sum(arranged.rendered(group).tokens for group in members),
+                share=solved.free_tokens["history"] if name == "history" else 0,
                 shown=len(members),
                 cut=cut,
                 left_out=left,
@@ -157,14 +164,14 @@ def _parts(
     return tuple(parts)
 
 
-def _of_block(arranged: Arrangement, block: Block, solved: Solved) -> PartUse:
+def _of_block(arranged: Arrangement, block: ContextBlock, solved: Solved) -> PartUsage:
     tokens = block_cost(block, arranged)
     stays = "" if block.before == arranged.current else "stays where it was"
-    return PartUse(
+    return PartUsage(
         name="spare" if block.spare else block.name,
         used=tokens,
         offered=tokens,
-        share=0 if block.spare else solved.room.get(block.name, 0),
+        share=0 if block.spare else solved.free_tokens.get(block.name, 0),
         shown=len(block.shows),
         why="gives way to the next turns" if block.spare else stays,
     )
@@ -198,25 +205,27 @@ def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
     return Deferred(len(out), make)
 
 
-def _notes(arranged: Arrangement, wanted: Wanted, solved: Solved, groups: Sequence[str]) -> list[Note]:
+def _notes(
+    arranged: Arrangement, wanted: RequestSpec, solved: Solved, groups: Sequence[str]
+) -> list[TraceNote]:
     notes = []
-    if wanted.previous is not None and not solved.kept and groups:
+    if wanted.previous is not None and not solved.only_grew and groups:
         notes.append(
-            Note(
+            TraceNote(
                 code="prefix",
                 text="The request before no longer fits with what was said since, so the window begins anew.",
             )
         )
     if any(MISSING in entry.text for entry in _last(arranged, solved)):
         notes.append(
-            Note(code="in_flight", text="A call without a result is answered by a line that says so.")
+            TraceNote(code="in_flight", text="A call without a result is answered by a line that says so.")
         )
     return notes
 
 
-def _last(arranged: Arrangement, solved: Solved) -> Sequence[Entry]:
+def _last(arranged: Arrangement, solved: Solved) -> Sequence[RequestEntry]:
     current = arranged.current
-    return arranged.shown(current, solved.window.forms.get(current)).entries if current is not None else ()
+    return arranged.rendered(current, solved.window.forms.get(current)).entries if current is not None else ()
 
 
 # A request that fits: system, tools, memory, history and the reserved answer out of one budget.
@@ -235,7 +244,7 @@ _MUCH_SMALLER: Final = 0.75
 
 _ATTEMPTS: Final = 4
 
-_JUDGED: Final = 200
+_SCORED: Final = 200
 """The latest groups that tell about how long a request is."""
 
 
@@ -245,10 +254,10 @@ class Solved:
 
     head: Head
     window: Window
-    blocks: tuple[Block, ...]
+    blocks: tuple[ContextBlock, ...]
     state: RequestState
-    room: Mapping[str, int]
-    kept: bool
+    free_tokens: Mapping[str, int]
+    only_grew: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,12 +265,12 @@ class _Must:
     """What can't be left out: its tokens, and the loosest form of the current group that it fits in."""
 
     tokens: int
-    form: Form | None = None
+    form: ResultLimit | None = None
     pins: tuple[str, ...] = ()
-    anchors: tuple[Block, ...] = ()
+    anchors: tuple[ContextBlock, ...] = ()
 
 
-def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
+def solve(arranged: Arrangement, wanted: RequestSpec) -> Solved:
     """The request for what is arranged. Raises RequestTooLarge."""
     head = head_of(arranged, wanted)
     old = carried(arranged, wanted.previous, wanted)
@@ -269,9 +278,9 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
     must = _required(arranged, wanted, head, anchors)
     must, memory, fresh = _memory(arranged, wanted, head, must, old)
     beside = [*([memory] if memory is not None else []), *anchors]
-    room = _rooms(wanted, must)
+    room = _part_limits(wanted, must)
     fixed = head.tokens + cost_of(arranged, beside)
-    bound = room_under(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins)
+    bound = window_ceiling(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins)
     case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"], bound=bound)
     recalled = [block for block in old if block.name == RECALLED]
     window = _grown(case, must, recalled)
@@ -295,16 +304,16 @@ def solve(arranged: Arrangement, wanted: Wanted) -> Solved:
     state = RequestState(
         start=arranged.order[window.start] if arranged.order else None,
         current=arranged.current,
-        asked=wanted.asked,
+        query=wanted.query,
         admits=wanted.admits,
         forms=window.forms,
         blocks=blocks,
     )
-    return Solved(head=head, window=window, blocks=blocks, state=state, room=room, kept=kept)
+    return Solved(head=head, window=window, blocks=blocks, state=state, free_tokens=room, only_grew=kept)
 
 
 def _required(
-    arranged: Arrangement, wanted: Wanted, head: Head, anchors: Sequence[Block], memory: int = 0
+    arranged: Arrangement, wanted: RequestSpec, head: Head, anchors: Sequence[ContextBlock], memory: int = 0
 ) -> _Must:
     """What can't be left out, the current group in its loosest form that fits. Raises RequestTooLarge."""
     current = arranged.current
@@ -312,7 +321,7 @@ def _required(
     parts = dict(head.parts)
     parts |= {block.name: block_cost(block, arranged) for block in anchors}
     for group in pins:
-        parts[f"pinned group {group}"] = arranged.shown(
+        parts[f"pinned group {group}"] = arranged.rendered(
             group, inactive_form(arranged, group, wanted.tiers)
         ).tokens
     if memory:
@@ -322,9 +331,9 @@ def _required(
         if needed > wanted.limit:
             raise RequestTooLarge(budget=wanted.limit, parts=parts)
         return _Must(tokens=needed, pins=pins, anchors=tuple(anchors))
-    shown = arranged.shown(current)
+    shown = arranged.rendered(current)
     for form in forms_of_current(arranged, current):
-        shown = arranged.shown(current, form)
+        shown = arranged.rendered(current, form)
         if needed + shown.tokens <= wanted.limit:
             return _Must(tokens=needed + shown.tokens, form=form, pins=pins, anchors=tuple(anchors))
     parts["last user message"] = shown.prompt
@@ -333,7 +342,9 @@ def _required(
     raise RequestTooLarge(budget=wanted.limit, parts={name: part for name, part in parts.items() if part})
 
 
-def _settled_anchors(arranged: Arrangement, wanted: Wanted, old: Sequence[Block]) -> list[Block]:
+def _settled_anchors(
+    arranged: Arrangement, wanted: RequestSpec, old: Sequence[ContextBlock]
+) -> list[ContextBlock]:
     """The anchors, each where it stood before if its text is the same, else before the current group."""
     places = {block.name: block.before for block in old}
     return [
@@ -343,8 +354,8 @@ def _settled_anchors(arranged: Arrangement, wanted: Wanted, old: Sequence[Block]
 
 
 def _memory(
-    arranged: Arrangement, wanted: Wanted, head: Head, must: _Must, old: Sequence[Block]
-) -> tuple[_Must, Block | None, Block | None]:
+    arranged: Arrangement, wanted: RequestSpec, head: Head, must: _Must, old: Sequence[ContextBlock]
+) -> tuple[_Must, ContextBlock | None, ContextBlock | None]:
     """What must stand with memory, what is shown of it, and what would be if no prefix could break.
 
     Raises RequestTooLarge.
@@ -353,7 +364,7 @@ def _memory(
         return must, None, None
     kept = next((block for block in old if block.name == MEMORY), None)
     previous = wanted.previous
-    same = previous is not None and (previous.current, previous.asked) == (arranged.current, wanted.asked)
+    same = previous is not None and (previous.current, previous.query) == (arranged.current, wanted.query)
     if kept is not None and same and must.tokens + block_cost(kept, arranged) <= wanted.limit:
         return must, kept, kept
     must, remembered, block = _remembered(arranged, wanted, head, must)
@@ -363,21 +374,21 @@ def _memory(
         return must, kept or block, kept or block
     fits = must.tokens + block_cost(kept, arranged) <= wanted.limit and not remembered.required
     first = arranged.number(kept.before) if kept.before is not None else 0
-    reread = sum(arranged.shown(group).tokens for group in arranged.order[first:])
-    total = sum(arranged.shown(group).tokens for group in arranged.order[-_JUDGED:])
+    reread = sum(arranged.rendered(group).tokens for group in arranged.order[first:])
+    total = sum(arranged.rendered(group).tokens for group in arranged.order[-_SCORED:])
     new = not fits or worth(remembered.shows, kept.shows, reread, max(total, reread))
     return must, block if new else kept, block
 
 
 def _remembered(
-    arranged: Arrangement, wanted: Wanted, head: Head, must: _Must
-) -> tuple[_Must, Remembered, Block | None]:
+    arranged: Arrangement, wanted: RequestSpec, head: Head, must: _Must
+) -> tuple[_Must, MemoryBlock, ContextBlock | None]:
     """What memory has to say now, within its share, or within what it requires if that is more."""
     shares, remember = wanted.shares, wanted.remember
-    nothing = Remembered(text="")
+    nothing = MemoryBlock(text="")
     if remember is None:
         return must, nothing, None
-    alone = block_cost(Block(name=MEMORY, text=""), arranged)
+    alone = block_cost(ContextBlock(name=MEMORY, text=""), arranged)
     free = wanted.limit - must.tokens
     budget = allocate(free, [shares.memory, shares.recalled, shares.history])[0] - alone
     for _ in range(_ATTEMPTS):
@@ -399,7 +410,7 @@ def _remembered(
     return must, nothing, None
 
 
-def _rooms(wanted: Wanted, must: _Must) -> dict[str, int]:
+def _part_limits(wanted: RequestSpec, must: _Must) -> dict[str, int]:
     """What each part is given of what is left once all that must stand in the request does."""
     shares = wanted.shares
     memory = shares.memory if wanted.remember is not None else replace(shares.memory, weight=0, floor=0)
@@ -408,7 +419,7 @@ def _rooms(wanted: Wanted, must: _Must) -> dict[str, int]:
     return dict(zip(("memory", "recalled", "history"), given, strict=True))
 
 
-def _grown(case: Case, must: _Must, recalled: Sequence[Block]) -> Window | None:
+def _grown(case: Case, must: _Must, recalled: Sequence[ContextBlock]) -> Window | None:
     """The window of the request before with what was said since, where that still fits and is worth it."""
     arranged, wanted, state = case.arranged, case.wanted, case.wanted.previous
     if state is None or state.start is None or state.start not in arranged or arranged.current is None:
@@ -419,34 +430,34 @@ def _grown(case: Case, must: _Must, recalled: Sequence[Block]) -> Window | None:
         forms[arranged.current] = must.form
     window = Window(start=start, forms=forms, pins=must.pins)
     used = case.tokens(window, recalled)
-    if used > wanted.limit or window.tokens(arranged) > case.room(0):
+    if used > wanted.limit or window.tokens(arranged) > case.free_tokens(0):
         return None
     has_more = start > len(must.pins) or bool(forms)
     return None if has_more and used < _MUCH_SMALLER * wanted.limit else window
 
 
-def _anew(case: Case, must: _Must) -> tuple[Window, list[Block]]:
+def _anew(case: Case, must: _Must) -> tuple[Window, list[ContextBlock]]:
     """The window and what is recalled from before it, as if nothing had been sent yet."""
     arranged = case.arranged
-    window, whole = window_of(arranged, case.room(0), current=must.form, pins=must.pins)
+    window, whole = window_of(arranged, case.free_tokens(0), current=must.form, pins=must.pins)
     if whole and not window.forms:
         return window, []
     slack = int(_STEP * case.wanted.limit)
-    window, whole = window_of(arranged, case.room(slack), current=must.form, pins=must.pins)
+    window, whole = window_of(arranged, case.free_tokens(slack), current=must.form, pins=must.pins)
     if whole:
         # No group has to leave, so room for the next turn is had by cutting results further.
-        room = case.room(int((1 - AIM) * case.wanted.limit))
+        room = case.free_tokens(int((1 - AIM) * case.wanted.limit))
         return loosened(arranged, window, room, window.tokens(arranged)), []
-    window, _ = window_of(arranged, case.room(slack + case.share), current=must.form, pins=must.pins)
+    window, _ = window_of(arranged, case.free_tokens(slack + case.share), current=must.form, pins=must.pins)
     blocks = recalled_anew(case, window, slack)
     held = cost_of(arranged, blocks)
-    wider, _ = window_of(arranged, case.room(slack + held), current=must.form, pins=must.pins)
+    wider, _ = window_of(arranged, case.free_tokens(slack + held), current=must.form, pins=must.pins)
     if wider.start < window.start:
         # What the recalled section doesn't need, the window takes; its score then says nothing new.
         window, blocks = wider, recalled_anew(replace(case, share=held), wider, slack)
     if case.tokens(window, blocks) < case.full:
         # Room that no whole group takes goes to results that were cut, and then to older groups.
-        room = case.room(slack + cost_of(arranged, blocks))
+        room = case.free_tokens(slack + cost_of(arranged, blocks))
         window = loosened(arranged, window, room, window.tokens(arranged))
     if case.tokens(window, blocks) < case.full:
         blocks = recalled_anew(case, window, slack, fill=True)

@@ -42,7 +42,7 @@ __all__ = [
     "HEADING",
     "MARK",
     "RecallLimits",
-    "Recalled",
+    "RecalledGroups",
     "Tiers",
     "anchored",
     "cut_middle",
@@ -83,7 +83,7 @@ def anchored(
         most = budget if limits.most == 0 else budget - int(room * limits.share)
     recent = window(messages, groups=abs(groups), budget=most, cost=cost)
 
-    def recall_beside(recent: Selection) -> Recalled:
+    def recall_beside(recent: Selection) -> RecalledGroups:
         shown = set(recent.groups)
         earlier = [group for group in candidates if group.id not in shown]
         left = None if budget is None else budget - recent.tokens
@@ -107,7 +107,7 @@ def anchored(
     )
 
 
-def _left_out(recent: Selection, beside: Recalled) -> tuple[LeftOut, ...]:
+def _left_out(recent: Selection, beside: RecalledGroups) -> tuple[LeftOut, ...]:
     """Why each group stands in neither; what was judged for recalling says more than its age."""
     named = {group.id for group in beside.groups}
     others = {one.group: one for one in recent.left_out} | {one.group: one for one in beside.left_out}
@@ -143,7 +143,7 @@ def _cost_beside(anchors: Mapping[str, str], cost: Cost | None, section: str = "
 HEADING: Final = "Recalled from earlier in this conversation:"
 
 _MOST: Final = 8
-_JUDGED: Final = 300
+_SCORED: Final = 300
 """Groups that are counted at most, best first: beyond so many none is worth the time that counting takes."""
 
 
@@ -163,7 +163,7 @@ class RecallLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled:
+class RecalledGroups:
     """The recalled groups in the order of their opening, in words, and what the others were left out for."""
 
     groups: tuple[Group, ...] = ()
@@ -180,10 +180,10 @@ def recalled(
     cost: Cost | None,
     limits: RecallLimits,
     tiers: Tiers | None,
-) -> Recalled:
+) -> RecalledGroups:
     """The best matches, as many as the limits and the budget allow; one that doesn't fit is passed over."""
     least = limits.least * max([found.bound, *found.scores.values()], default=0)
-    places = (_MOST if budget is None else _JUDGED) if limits.most is None else limits.most
+    places = (_MOST if budget is None else _SCORED) if limits.most is None else limits.most
     matched = [place for place, group in enumerate(earlier) if found.scores.get(group.id, 0) > 0]
     matched.sort(key=lambda place: (-found.scores[earlier[place].id], -place))
     left_out: dict[int, LeftOut] = {}
@@ -192,7 +192,7 @@ def recalled(
     for rank, place in enumerate(matched):
         group = earlier[place]
         score = found.scores[group.id]
-        if score < least or rank >= _JUDGED or len(chosen) >= places:
+        if score < least or rank >= _SCORED or len(chosen) >= places:
             reason = Reason.NOT_RELEVANT if score < least else Reason.LIMIT
             left_out[place] = LeftOut(group=group.id, reason=reason, score=score)
             continue
@@ -220,7 +220,7 @@ def _fitted(
     budget: int | None,
     cost: Cost | None,
     tiers: Tiers | None,
-) -> Recalled:
+) -> RecalledGroups:
     """What was chosen as it is written; the last of it leave where the whole counts more than its parts."""
     while True:
         section = section_of([earlier[place] for place in sorted(chosen)], tiers=tiers)
@@ -230,7 +230,7 @@ def _fitted(
         place = chosen.pop()
         gone = earlier[place]
         left_out[place] = _over(gone, 0, tokens - budget, found.scores[gone.id])
-    return Recalled(
+    return RecalledGroups(
         groups=tuple(earlier[place] for place in sorted(chosen)),
         section=section,
         tokens=tokens,

@@ -198,7 +198,7 @@ class HttpEmbedder:
             return response.text, "", None
         trouble = f"status {response.status_code} {response.reason_phrase}: {self._quoted(response.text)}"
         if response.status_code in _RETRIED_STATUSES:
-            return None, trouble, _asked_wait(response.headers.get("retry-after", ""))
+            return None, trouble, _retry_after(response.headers.get("retry-after", ""))
         return None, trouble, None
 
     def _open(self) -> httpx.Client:
@@ -276,7 +276,7 @@ def _rows(answer: str, texts: int) -> list[object] | None:
     return [rows[place] for place in range(texts)] if rows.keys() == set(range(texts)) else None
 
 
-def _asked_wait(header: str) -> float:
+def _retry_after(header: str) -> float:
     """The seconds of a Retry-After header; 0 for a date or nonsense, which leave the wait to us."""
     return min(float(header), _LONGEST_WAIT) if header.strip().isdecimal() else 0.0
 

@@ -12,18 +12,24 @@ from weakref import WeakSet
 from germane import operations
 from germane.engine.contexts import (
     DEFAULT_BUDGET,
-    Accounting,
-    Holding,
-    Reading,
-    Requesting,
-    Shortening,
-    Talking,
+    CompactionMethods,
+    ConversationMethods,
+    LedgerMethods,
+    ReadMethods,
+    RequestMethods,
+    WorkingSetMethods,
 )
-from germane.engine.memories import Ageing, LifeStory, Surface, Teaching, Writing
+from germane.engine.memories import (
+    FeedbackMethods,
+    LifecycleEventMethods,
+    LifecycleMethods,
+    Surface,
+    WriteMethods,
+)
 from germane.ids import IdSequence
 from germane.kinds import Kind
 from germane.model.plan import Frame
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checking, is_eager
 from germane.operations.setup import opened
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from germane.engine.space import Space
     from germane.model.space import Right, SpaceInfo
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SharingSpaces", "open_engine"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SpaceMethods", "open_engine"]
 
 # Opens an agent's memory.
 
@@ -97,10 +103,10 @@ def open_engine(
 # No policy: each verb has its own room.
 
 
-class SharingSpaces(Surface):
+class SpaceMethods(Surface):
     """What leads from an agent's own memory to the spaces that it is in."""
 
-    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
         super().__init__(session, embed_in_background=embed_in_background)
         self._spaces: WeakSet[Space] = WeakSet()
 
@@ -139,17 +145,17 @@ class SharingSpaces(Surface):
 
 
 class Engine(
-    SharingSpaces,
-    Holding,
-    Talking,
-    Shortening,
-    Requesting,
-    Accounting,
-    Teaching,
-    Ageing,
-    LifeStory,
-    Reading,
-    Writing,
+    SpaceMethods,
+    WorkingSetMethods,
+    ConversationMethods,
+    CompactionMethods,
+    RequestMethods,
+    LedgerMethods,
+    FeedbackMethods,
+    LifecycleMethods,
+    LifecycleEventMethods,
+    ReadMethods,
+    WriteMethods,
 ):
     """One agent's memory. Made by `germane.open`; safe to share between threads; a context manager.
 
@@ -157,7 +163,7 @@ class Engine(
     do what is asked; what else it raises is named there.
     """
 
-    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
         super().__init__(session, embed_in_background=embed_in_background)
         if embed_in_background:
             # The thread must not outlive an engine that nobody closed.

@@ -21,30 +21,30 @@ from germane.tokens import CachedCounter, get_counter
 if TYPE_CHECKING:
     from germane.conversation.layout import RequestShares
     from germane.conversation.views import Tiers
-    from germane.model.context import Context, Note, Refreshed
+    from germane.model.context import Context, RefreshResult, TraceNote
     from germane.model.conversation import Compaction, ConversationInfo, Group, Provider
-    from germane.model.learning import Observed, Shown
+    from germane.model.learning import Impressions, ObserveResult
     from germane.model.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.plan import Frame, Plan
-    from germane.model.request import Calibration, Request
-    from germane.operations.context import Session
+    from germane.model.request import Request, TokenCalibration
+    from germane.operations.context import AgentContext
     from germane.operations.conversation import Conversation
     from germane.operations.frame import Framing
     from germane.operations.ledger import Ledger
     from germane.operations.request import Sayable
-    from germane.operations.search import Ranker, Recalled
+    from germane.operations.search import Ranker, RecallResult
     from germane.operations.working_set import WorkingSet, Wrapping
-    from germane.plans.scoped import Scoped
+    from germane.plans.scoped import ScopedPlan
 
 __all__ = [
     "DEFAULT_BUDGET",
-    "Accounting",
-    "Holding",
-    "Reading",
-    "Refreshing",
-    "Requesting",
-    "Shortening",
-    "Talking",
+    "CompactionMethods",
+    "ConversationMethods",
+    "LedgerMethods",
+    "ReadMethods",
+    "RefreshMethods",
+    "RequestMethods",
+    "WorkingSetMethods",
 ]
 
 # The verb that keeps a context as long as it serves.
@@ -52,7 +52,7 @@ __all__ = [
 # No policy: each verb has its own room.
 
 
-class Refreshing(Surface):
+class RefreshMethods(Surface):
     """What is asked at each turn."""
 
     def refresh(
@@ -61,22 +61,23 @@ class Refreshing(Surface):
         new_input: str,
         *,
         budget: int | None = None,
-        room: int | None = None,
+        free_tokens: int | None = None,
         acting: bool = False,
         plan: str | Plan = "layered",
         frame: Framing = "auto",
         counter: str | TokenCounter | None = None,
         scopes: Sequence[Scope | str] = (),
         where: Filter | None = None,
-    ) -> Refreshed:
+    ) -> RefreshResult:
         """Whether a context still serves what is said now: `needed, reason, context`.
 
         What was said and names nothing to look for ("go ahead") is taken for the context's question. A new
         one is made when there was none, for another filter, when the frame switches, when the agent is about
         to act (`acting`, or it says so), and when what is said has less than half to do with the context;
-        a remark such as "it works" is no topic. One that is larger than `room` loses what has least to do
-        with its question, never its constraints and its frame. The other arguments are those of `assemble`;
-        without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or InvalidInput.
+        a remark such as "it works" is no topic. One that is larger than `free_tokens` loses what has least to
+        do with its question, never its constraints and its frame. The other arguments are those of
+        `assemble`; without `scopes` and `where` the filter of the context holds. Raises BudgetTooSmall or
+        InvalidInput.
         """
         if where is None and context is not None:
             where = context.trace.where
@@ -89,7 +90,7 @@ class Refreshing(Surface):
             plan=plan,
             frame=frame,
             budget=budget,
-            room=room,
+            free_tokens=free_tokens,
             acting=acting,
             where=where,
             counter=self._session.counter if counter is None else CachedCounter(get_counter(counter)),
@@ -100,7 +101,7 @@ class Refreshing(Surface):
         return refreshed
 
 
-class Reading(Refreshing):
+class ReadMethods(RefreshMethods):
     """What changes nothing, however often it is asked."""
 
     def get(self, memory_id: str) -> Memory:
@@ -134,12 +135,12 @@ class Reading(Refreshing):
         """How many memories pass a filter (the active ones by default)."""
         return operations.read.count(self._session, Filter() if where is None else where)
 
-    def notes_on(self, where: Filter) -> tuple[Note, ...]:
+    def filter_warnings(self, where: Filter) -> tuple[TraceNote, ...]:
         """What is worth knowing of a filter beside what passes it: a kind that nobody knows, and the nearest.
 
         `recall` and `assemble` say the same in their notes.
         """
-        return operations.read.notes_on(self._session, where)
+        return operations.read.filter_warnings(self._session, where)
 
     def recall(
         self,
@@ -162,7 +163,7 @@ class Reading(Refreshing):
         ranker: Ranker | str = DEFAULT_RANKER,
         into: WorkingSet | Wrapping | None = None,
         spaces: Sequence[str] = (),
-    ) -> Recalled:
+    ) -> RecallResult:
         """The memories that have most to do with a question, best first, with the parts of their scores.
 
         A time in the question ("in May 2023") restricts what is found; one that names nothing finds the
@@ -199,7 +200,7 @@ class Reading(Refreshing):
         query: str = "",
         *,
         budget: int | None = None,
-        plan: str | Plan | Scoped = "layered",
+        plan: str | Plan | ScopedPlan = "layered",
         frame: Framing | None = None,
         guidance: bool | None = None,
         counter: str | TokenCounter | None = None,
@@ -286,7 +287,7 @@ class Reading(Refreshing):
 # No policy: each verb has its own room.
 
 
-class Shortening(Surface):
+class CompactionMethods(Surface):
     """What makes a conversation shorter."""
 
     def compaction(
@@ -310,18 +311,18 @@ class Shortening(Surface):
         )
 
     def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
-        """Hide what a compaction hides, and keep its summary as an anchor. Raises NotSaid.
+        """Hide what a compaction hides, and keep its summary as an anchor. Raises MessageNotFound.
 
         The log keeps all, and `uncompact` undoes it.
         """
         return operations.request.compact(self._session, conversation, proposed)
 
     def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
-        """Put back what a compaction hid, and the summary that stood before it. Raises NotSaid."""
+        """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
         return operations.request.uncompact(self._session, conversation, done)
 
 
-class Requesting(Surface):
+class RequestMethods(Surface):
     """What is sent to a model."""
 
     def request(
@@ -341,7 +342,7 @@ class Requesting(Surface):
         anchors: Mapping[str, str] | None = None,
         shares: RequestShares | None = None,
         tiers: Tiers | None = None,
-        calibration: Calibration | None = None,
+        calibration: TokenCalibration | None = None,
         frame: str = DEFAULT_FRAME,
         spaces: Sequence[str] = (),
         record: bool | None = None,
@@ -356,13 +357,13 @@ class Requesting(Surface):
         `spaces` take part; or a context, which must stand whole. What is left goes to the history, and from
         before it to what matches, by `shares`. With `previous`, the request before, as much of its
         beginning stays as can. The counter is the engine's, or Claude's for Anthropic. `record` notes a new
-        assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput, NotSaid for pins, and
+        assembly of memory in the ledger. Raises RequestTooLarge, InvalidInput, MessageNotFound for pins, and
         UnknownSpace or NotAllowed for spaces.
         """
         return operations.request.request(
             self._speaking,
             messages,
-            spending=operations.request.Spending(
+            spending=operations.request.TokenSpending(
                 window=window, reserve=reserve, counter=counter, calibration=calibration
             ),
             shares=shares,
@@ -379,7 +380,7 @@ class Requesting(Surface):
         )
 
     @property
-    def _speaking(self) -> Session:
+    def _speaking(self) -> AgentContext:
         """Whose conversations these are: the agent's own, also where it acts in a space."""
         return self._session
 
@@ -390,13 +391,15 @@ class Requesting(Surface):
         *,
         where: Filter | None,
         **asked: Any,
-    ) -> operations.request.Remembering:
+    ) -> operations.request.MemorySelection:
         cold = self._assembles_first
         if memory is not None:
             self._assembles_first = False
         sessions = (self._session, *operations.search.entered_spaces(self._session, spaces))
         admits = None if where is None else operations.search.filter_of(self._session.clock, where=where)
-        return operations.request.Remembering(of=sessions, memory=memory, cold=cold, where=admits, **asked)
+        return operations.request.MemorySelection(
+            of=sessions, memory=memory, cold=cold, where=admits, **asked
+        )
 
 
 # The verbs that tell how well contexts do: the ledger of them, what answers draw on, and figures over time.
@@ -404,7 +407,7 @@ class Requesting(Surface):
 # No policy: each verb has its own room.
 
 
-class Accounting(Surface):
+class LedgerMethods(Surface):
     """What looks at assemblies after they were made."""
 
     def ledger(self) -> Ledger:
@@ -416,18 +419,18 @@ class Accounting(Surface):
 
     def observe(
         self,
-        context: Context | Recalled | Assembly | Shown,
+        context: Context | RecallResult | Assembly | Impressions,
         response: str,
         *,
         count: bool = True,
         question: str | None = None,
-    ) -> Observed:
+    ) -> ObserveResult:
         """Which memories of a context or a recall an answer draws on, by the telling words that it has.
 
         They are told to `feedback` as used, and all others as ignored; not with `count` False, or for an
         answer that says nothing. It is a guess from words, whose precision and recall are measured in the
         documentation; where somebody knows, call `feedback`. An assembly of the ledger will do as well,
-        its texts read from the store. A `Shown` knows no question, so that `question` gives it.
+        its texts read from the store. An `Impressions` knows no question, so that `question` gives it.
         Raises InvalidInput or NotFound.
         """
         return operations.feedback.observe(self._session, context, response, count=count, question=question)
@@ -446,7 +449,7 @@ class Accounting(Surface):
 # No policy: each verb has its own room.
 
 
-class Holding(Surface):
+class WorkingSetMethods(Surface):
     """What an agent holds in mind."""
 
     def working_set(self, name: str = DEFAULT_SET, *, max_tokens: int | None = None) -> WorkingSet:
@@ -473,7 +476,7 @@ class Holding(Surface):
 # No policy: each verb has its own room.
 
 
-class Talking(Surface):
+class ConversationMethods(Surface):
     """What an agent says and hears."""
 
     def conversation(self, session: str) -> Conversation:

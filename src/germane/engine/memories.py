@@ -11,25 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 from germane import operations
 from germane.model.memory import GLOBAL, Memory, Outcome, Scope, Trust
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checking_verbs
 from germane.operations.setup import Embedding
 from germane.protocols import TokenCounter
 
 if TYPE_CHECKING:
-    from germane.model.change import Experience
+    from germane.model.change import UsageHistory
     from germane.model.context import Context
-    from germane.model.learning import Feedback, Judgement, Lessons, Shown, Validation
+    from germane.model.learning import (
+        DecisionCalibration,
+        Feedback,
+        Impressions,
+        LearningReport,
+        OutcomeResult,
+    )
     from germane.model.ledger import Assembly, Reconcile, Upkeep
-    from germane.model.memory import Draft, LifeEvent, Remembered, Standing
+    from germane.model.memory import Draft, LifecycleEvent, LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
-    from germane.operations.lifecycle import Told
-    from germane.operations.search import Recalled
+    from germane.operations.lifecycle import UpkeepCallback
+    from germane.operations.search import RecallResult
     from germane.operations.setup import Progress
     from germane.operations.working_set import WorkingSet
 
-__all__ = ["Ageing", "LifeStory", "Surface", "Teaching", "Writing"]
+__all__ = ["FeedbackMethods", "LifecycleEventMethods", "LifecycleMethods", "Surface", "WriteMethods"]
 
 # What every part of the engine's surface stands on: one agent's session.
 
@@ -44,7 +50,7 @@ class Surface:
         super().__init_subclass__()
         checking_verbs(cls)
 
-    def __init__(self, session: Session, *, embed_in_background: bool = False) -> None:
+    def __init__(self, session: AgentContext, *, embed_in_background: bool = False) -> None:
         self._session = session
         self._embedding = Embedding(session, in_background=embed_in_background)
         self._assembles_first = True
@@ -62,7 +68,7 @@ class Surface:
         return self._session.counter
 
 
-class Writing(Surface):
+class WriteMethods(Surface):
     """What changes which memories there are, and what they say."""
 
     def remember(
@@ -121,7 +127,7 @@ class Writing(Surface):
         reconcile: bool | Reconcile = False,
         quality: Quality = "mark",
         force: bool = False,
-    ) -> tuple[Remembered, ...]:
+    ) -> tuple[RememberResult, ...]:
         """Store many memories, a thousand to a transaction; all are checked before the first is stored.
 
         `revive=False` leaves a forgotten memory forgotten that the drafts hold again, as an import
@@ -137,17 +143,20 @@ class Writing(Surface):
                 self._session, drafts, revive=revive, reconcile=reconcile, quality=judged
             )
 
-    def adopt(
-        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
-    ) -> tuple[Remembered, ...]:
+    def import_memories(
+        self, memories: Iterable[Memory], *, lifecycle_states: Mapping[str, LifecycleState] | None = None
+    ) -> tuple[RememberResult, ...]:
         """Store whole memories as they are: from an export, or from another store.
 
-        Ids, versions, statuses, stages and times are kept; the memories become this agent's. `standings` says
-        by `Memory.ref` what was counted of their lives (see `Engine.standings`). One that is there already
-        stays as it is, and a later version of one becomes the current one.
+        Ids, versions, statuses, stages and times are kept; the memories become this agent's.
+        `lifecycle_states` says by `Memory.ref` what was counted of their lives (see
+        `Engine.lifecycle_states`). One that is there already stays as it is, and a later version of one
+        becomes the current one.
         """
         with self._embedding.woken():
-            return operations.drafts.adopt(self._session, memories, standings=standings)
+            return operations.drafts.import_memories(
+                self._session, memories, lifecycle_states=lifecycle_states
+            )
 
     def revise(
         self,
@@ -237,7 +246,7 @@ class Writing(Surface):
 # No policy: each verb has its own room, and the rules stand in `germane.lifecycle`.
 
 
-class Ageing(Surface):
+class LifecycleMethods(Surface):
     """What moves memories from one stage of their lives to another."""
 
     def confirm(self, memory_id: str, *, core: bool = False) -> Memory:
@@ -264,34 +273,37 @@ class Ageing(Surface):
         """
         return operations.lifecycle.outcome_of(self._session, decision_id, outcome, result=result)
 
-    def triggered(self, censor_id: str, *, false_positive: bool = False) -> Memory:
-        """Say that a censor was triggered, and whether that was a false alarm; returns its latest version.
+    def record_trigger(self, constraint_id: str, *, false_positive: bool = False) -> Memory:
+        """Say that a constraint was triggered, and whether that was a false alarm; returns its latest
+        version.
 
-        A censor that warns begins to block at the third trigger that was no false alarm. One whose
+        A constraint that warns begins to block at the third trigger that was no false alarm. One whose
         triggers were false alarms for more than a half, of five or more, is retired. Raises NotFound,
-        or InvalidInput for what is no censor in use.
+        or InvalidInput for what is no constraint in use.
         """
-        return operations.lifecycle.triggered(self._session, censor_id, false_positive=false_positive)
+        return operations.lifecycle.record_trigger(
+            self._session, constraint_id, false_positive=false_positive
+        )
 
     def retire(self, memory_id: str) -> Memory:
-        """Take a fact, a procedure or a censor out of use, or archive an episode; `restore` undoes it.
+        """Take a fact, a procedure or a constraint out of use, or archive an episode; `restore` undoes it.
 
         Raises NotFound, or InvalidInput for kinds that can't be retired: decisions are kept.
         """
         return operations.lifecycle.retire(self._session, memory_id)
 
-    def standing(self, memory_id: str) -> Standing:
+    def lifecycle_state(self, memory_id: str) -> LifecycleState:
         """The stage of a memory now, and what is counted of it. Raises NotFound."""
-        return operations.lifecycle.standing(self._session, memory_id)
+        return operations.lifecycle.lifecycle_state(self._session, memory_id)
 
-    def standings(self, memory_ids: Sequence[str]) -> tuple[Standing, ...]:
+    def lifecycle_states(self, memory_ids: Sequence[str]) -> tuple[LifecycleState, ...]:
         """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
 
         Raises NotFound.
         """
-        return operations.lifecycle.standings(self._session, memory_ids)
+        return operations.lifecycle.lifecycle_states(self._session, memory_ids)
 
-    def maintain(self, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:
+    def maintain(self, *, dry_run: bool = False, progress: UpkeepCallback | None = None) -> Upkeep:
         """Age and archive episodes, settle what was counted, merge duplicate facts, mark outdated quotations.
 
         Each step is a transaction of its own, so that an interruption anywhere loses nothing: call it
@@ -302,7 +314,7 @@ class Ageing(Surface):
         with self._embedding.woken():
             return operations.lifecycle.maintain(self._session, dry_run=dry_run, progress=progress)
 
-    def calibration(self) -> Judgement:
+    def calibration(self) -> DecisionCalibration:
         """How well the agent judges itself: Brier score, bias, and one sentence of advice.
 
         It goes by its decisions with a confidence and an outcome.
@@ -310,12 +322,12 @@ class Ageing(Surface):
         return operations.read.calibration(self._session)
 
 
-class LifeStory(Surface):
+class LifecycleEventMethods(Surface):
     """What is told of the lives of memories."""
 
     def events(
         self, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
-    ) -> tuple[LifeEvent, ...]:
+    ) -> tuple[LifecycleEvent, ...]:
         """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
 
         `since` is the number of the last event known, `limit` the most to return. Raises NotFound.
@@ -328,12 +340,12 @@ class LifeStory(Surface):
 # No policy: each verb has its own room.
 
 
-class Teaching(Surface):
+class FeedbackMethods(Surface):
     """What moves uses, examples and the weights that they speak for."""
 
     def feedback(
         self,
-        context: Context | Recalled | Assembly | Shown,
+        context: Context | RecallResult | Assembly | Impressions,
         used: Iterable[Named],
         *,
         ignored: Iterable[Named] | None = None,
@@ -342,18 +354,18 @@ class Teaching(Surface):
 
         Their `access_count` and `accessed_at` move: once for each context, however often it is said.
         Those not used count as ignored, or only those that `ignored` names. The layered plan ranks what is
-        used more than other memories higher, from the second showing on; while learning is on (see `learn`)
-        each memory shown is an example besides. Raises InvalidInput or NotFound.
+        used more than other memories higher, from the second showing on; while learning is on (see
+        `set_learning`) each memory shown is an example besides. Raises InvalidInput or NotFound.
         """
         return operations.feedback.feedback(self._session, context, used=used, ignored=ignored)
 
     def outcome(
         self,
-        context: Context | Recalled | Assembly | Shown,
+        context: Context | RecallResult | Assembly | Impressions,
         outcome: Outcome | str,
         *,
         memories: Iterable[Named] | None = None,
-    ) -> Validation:
+    ) -> OutcomeResult:
         """Say how work turned out with what a context or a recall showed: success, partial or failure.
 
         It speaks a little for or against each memory shown, and more where `memories` names those that helped
@@ -363,32 +375,33 @@ class Teaching(Surface):
         """
         return operations.feedback.outcome(self._session, context, outcome, memories=memories)
 
-    def learn(self, on: bool | None = None) -> Lessons:
+    def set_learning(self, on: bool | None = None) -> LearningReport:
         """Switch learning from feedback on or off for this agent (it is off), and say what is learned.
 
         The setting stays with the agent. Off, no weights are fitted or applied and no parts of scores kept;
-        what was stays until `unlearn`. Uses are counted either way. Raises InvalidInput when the store
+        what was stays until `reset_learning`. Uses are counted either way. Raises InvalidInput when the store
         can't keep examples.
         """
-        return operations.feedback.learn(self._session, on)
+        return operations.feedback.set_learning(self._session, on)
 
-    def experience(self) -> Experience:
+    def usage_history(self) -> UsageHistory:
         """What the agent went through with its memories: showings and uses, outcomes, and events of lives.
 
-        It is what an export takes along for another store, without any text of a memory. What `unlearn`
-        removed isn't in it.
+        It is what an export takes along for another store, without any text of a memory. What
+        `reset_learning` removed isn't in it.
         """
-        return operations.feedback.experience(self._session)
+        return operations.feedback.usage_history(self._session)
 
-    def adopt_experience(self, experience: Experience) -> int:
+    def import_usage_history(self, usage_history: UsageHistory) -> int:
         """Keep what another store has kept of memories that are here by the same ids; how much of it is new.
 
-        It is counted nowhere, since what was counted came with the memories (see `adopt`). What is known here
-        stays, so that the same given again changes nothing; what speaks of no memory here is passed over.
-        Learning is switched on where it was on there and nothing was told of use here. Raises InvalidInput.
+        It is counted nowhere, since what was counted came with the memories (see `import_memories`). What is
+        known here stays, so that the same given again changes nothing; what speaks of no memory here is
+        passed over. Learning is switched on where it was on there and nothing was told of use here. Raises
+        InvalidInput.
         """
-        return operations.feedback.adopt_experience(self._session, experience)
+        return operations.feedback.import_usage_history(self._session, usage_history)
 
-    def unlearn(self) -> int:
+    def reset_learning(self) -> int:
         """Forget all that was learned; returns from how many examples. Uses stay counted."""
-        return operations.feedback.unlearn(self._session)
+        return operations.feedback.reset_learning(self._session)

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
-from germane.engine.contexts import Accounting, Holding, Reading, Requesting
-from germane.engine.memories import Ageing, Teaching, Writing
+from germane.engine.contexts import LedgerMethods, ReadMethods, RequestMethods, WorkingSetMethods
+from germane.engine.memories import FeedbackMethods, LifecycleMethods, WriteMethods
 from germane.model.memory import Memory, as_utc
 from germane.model.space import (
     Demote,
@@ -28,7 +28,7 @@ from germane.model.space import (
     SpaceInfo,
 )
 from germane.operations import spaces
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_agent
 from germane.stores.location import Following
 
@@ -38,7 +38,15 @@ _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing):
+class Space(
+    WorkingSetMethods,
+    RequestMethods,
+    LedgerMethods,
+    FeedbackMethods,
+    LifecycleMethods,
+    ReadMethods,
+    WriteMethods,
+):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else: no
@@ -48,7 +56,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
     uses it.
     """
 
-    def __init__(self, session: Session, name: str, *, embed_in_background: bool = False) -> None:
+    def __init__(self, session: AgentContext, name: str, *, embed_in_background: bool = False) -> None:
         super().__init__(spaces.entered(session, name), embed_in_background=embed_in_background)
         self._outside = session
         self._name = name
@@ -179,7 +187,7 @@ class Space(Holding, Requesting, Accounting, Teaching, Ageing, Reading, Writing)
         return self.member
 
     @property
-    def _speaking(self) -> Session:
+    def _speaking(self) -> AgentContext:
         return self._outside
 
     def _named(self, agent: str | None) -> str:

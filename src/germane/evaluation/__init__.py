@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from germane.evaluation.losses import Loss, Losses, Lost, Stage, losses
+from germane.evaluation.losses import Loss, Losses, LossStage, Lost, losses
 from germane.evaluation.material import Corpus, Order, Reader, Records, Retriever, Stored
 from germane.evaluation.page import curve, page, plot, write_page
-from germane.evaluation.report import Floor, Judged, Report, judged
-from germane.evaluation.result import Answer, Difference, Figures, Result
+from germane.evaluation.report import Floor, GateResult, Report, check_floors
+from germane.evaluation.result import Answer, EvaluationFigures, PairedDifference, Result
 from germane.evaluation.retrievers import Configuration, embedder_named, ranked_by
 from germane.evaluation.run import BUDGETS, evaluate
 
@@ -18,25 +18,25 @@ __all__ = [
     "Answer",
     "Configuration",
     "Corpus",
-    "Difference",
-    "Figures",
+    "EvaluationFigures",
     "Floor",
-    "Judged",
+    "GateResult",
     "Loss",
+    "LossStage",
     "Losses",
     "Lost",
     "Order",
+    "PairedDifference",
     "Reader",
     "Records",
     "Report",
     "Result",
     "Retriever",
-    "Stage",
     "Stored",
+    "check_floors",
     "curve",
     "embedder_named",
     "evaluate",
-    "judged",
     "losses",
     "page",
     "plot",

@@ -13,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from germane.errors import GermaneError, InvalidInput
-from germane.evaluation.material import Asked, Piece, Records, Stored, drawn
+from germane.evaluation.material import EvaluationQuestion, EvidencePiece, Records, Stored, drawn
 from germane.evaluation.result import Needle
 from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
-from germane.evaluation.run import held_pieces, material_of
+from germane.evaluation.run import contained_pieces, material_of
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Memory, Status
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 
-__all__ = ["Loss", "Losses", "Lost", "Stage", "losses"]
+__all__ = ["Loss", "LossStage", "Losses", "Lost", "losses"]
 
 _EVERYTHING = 1_000_000
 """More memories than any agent's recall could give back."""
@@ -30,7 +30,7 @@ _LABEL = 70
 _PLACES = 4
 
 
-class Stage(StrEnum):
+class LossStage(StrEnum):
     """Where a piece of evidence was lost, the earliest first: the closed list."""
 
     NOT_STORED = "not_stored"  # No memory has that id or source.
@@ -41,15 +41,17 @@ class Stage(StrEnum):
     CUT = "cut"  # It stands in the context, but not whole.
 
 
-_ORDER = tuple(Stage)
+_ORDER = tuple(LossStage)
 _REMEDIES = {
-    Stage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
-    Stage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its kind",
-    Stage.NOT_GATHERED: "the question shares too little with it: say it in words that a question would use, "
+    LossStage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
+    LossStage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its "
+    "kind",
+    LossStage.NOT_GATHERED: "the question shares too little with it: say it in words that a question "
+    "would use, "
     "use an embedder, or gather more (the limit of the plan's section)",
-    Stage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
-    Stage.OUTRANKED: "raise the budget, or see which part of its score is low",
-    Stage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
+    LossStage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
+    LossStage.OUTRANKED: "raise the budget, or see which part of its score is low",
+    LossStage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
 }
 
 
@@ -63,7 +65,7 @@ class Lost:
     """
 
     evidence: str
-    stage: Stage
+    stage: LossStage
     label: str = ""
     detail: str = ""
     ranks: Mapping[str, int] = field(default_factory=dict)
@@ -115,7 +117,7 @@ class Loss:
             "where": self.where,
             "category": self.category,
             "evidence": self.evidence,
-            "held": self.evidence - len(self.lost),
+            "contained": self.evidence - len(self.lost),
             "last_rank_that_fitted": self.fitted,
             "lost": [each.as_dict() for each in self.lost],
         }
@@ -130,10 +132,10 @@ class Losses:
     questions: tuple[Loss, ...]
 
     @property
-    def by_stage(self) -> dict[Stage, int]:
+    def by_stage(self) -> dict[LossStage, int]:
         """How many pieces each stage lost; stages that lost none have 0."""
         counts = Counter(piece.stage for each in self.questions for piece in each.lost)
-        return {stage: counts[stage] for stage in Stage}
+        return {stage: counts[stage] for stage in LossStage}
 
     def worst(self, count: int) -> Losses:
         """The questions that lost the most pieces; of equals the first."""
@@ -160,7 +162,7 @@ class Losses:
             f"{self.configuration} at {self.budget} tokens: {lost} of {total} pieces of evidence lost"
             f"{f' ({stages})' if stages else ''}."
         )
-        return "\n\n".join([head, *("\n".join(_told(each)) for each in self.questions)])
+        return "\n\n".join([head, *("\n".join(_loss_lines(each)) for each in self.questions)])
 
 
 def losses(
@@ -186,7 +188,7 @@ def losses(
     checked_count(budget, name="budget", least=1)
     configuration = configuration or Configuration()
     material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
-    asked = material.asked if question is None else (_named(material.asked, question),)
+    asked = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
     for place in sorted({each.corpus for each in asked}):
         corpus = material.corpora[place]
@@ -204,7 +206,7 @@ def losses(
     return Losses(configuration=str(configuration), budget=budget, questions=tuple(found))
 
 
-def _named(asked: Sequence[Asked], question: str) -> Asked:
+def _named(asked: Sequence[EvaluationQuestion], question: str) -> EvaluationQuestion:
     wanted = question.strip()
     if wanted.isdecimal():
         found = [each for each in asked if each.number == int(wanted)]
@@ -225,10 +227,10 @@ def _named(asked: Sequence[Asked], question: str) -> Asked:
 
 
 def _loss(
-    reader: GermaneReader, asked: Asked, needles: Mapping[str, Needle], budget: int, where: str
+    reader: GermaneReader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
 ) -> Loss:
     context = reader.context(asked.question, budget)
-    held = held_pieces(context.text, asked, needles)
+    held = contained_pieces(context.text, asked, needles)
     missing = [piece for piece, there in zip(asked.pieces, held, strict=True) if not there]
     ranking = _Ranking(reader, asked, context.trace)
     return Loss(
@@ -245,7 +247,7 @@ def _loss(
 class _Ranking:
     """Where memories stand for one question: in the context's trace, and by each signal."""
 
-    def __init__(self, reader: GermaneReader, asked: Asked, trace: Trace) -> None:
+    def __init__(self, reader: GermaneReader, asked: EvaluationQuestion, trace: Trace) -> None:
         self._reader = reader
         self._question = asked.question
         self._memories = {own: stored for stored, own in reader.ids.items()}
@@ -259,10 +261,10 @@ class _Ranking:
         places = (place for place, entry in enumerate(self._entries, 1) if entry.included)
         return max(places, default=0)
 
-    def lost(self, piece: Piece) -> Lost:
+    def lost(self, piece: EvidencePiece) -> Lost:
         """The piece at the latest stage that one of its memories came to, the best ranked of them."""
         if not piece.ids:
-            return Lost(evidence=piece.name, stage=Stage.NOT_STORED)
+            return Lost(evidence=piece.name, stage=LossStage.NOT_STORED)
         several = [self._lost(piece.name, self._memories.get(each, each)) for each in piece.ids]
         return max(several, key=lambda one: (_ORDER.index(one.stage), -(one.rank or 0)))
 
@@ -270,17 +272,17 @@ class _Ranking:
         try:
             memory = self._reader.engine.get(memory_id)
         except GermaneError:
-            return Lost(evidence=name, stage=Stage.NOT_STORED)
+            return Lost(evidence=name, stage=LossStage.NOT_STORED)
         label = _label(memory)
         place = self._places.get(memory_id)
         if place is not None:
             return self._ranked(name, label, place)
         if memory.status is not Status.ACTIVE or not self._reader.shows(memory.kind):
             why = memory.status if memory.status is not Status.ACTIVE else f"of kind {memory.kind}"
-            return Lost(evidence=name, stage=Stage.NOT_ADMITTED, label=label, detail=f"it is {why}")
+            return Lost(evidence=name, stage=LossStage.NOT_ADMITTED, label=label, detail=f"it is {why}")
         return Lost(
             evidence=name,
-            stage=Stage.NOT_GATHERED,
+            stage=LossStage.NOT_GATHERED,
             label=label,
             detail=f"outside the best {self._reader.gathered} of every signal",
             ranks=self._ranks(memory_id),
@@ -321,10 +323,10 @@ def _places_by_signal(ranked: Sequence[Ranked]) -> dict[str, dict[str, int]]:
     return places
 
 
-def _stage(entry: Entry) -> Stage:
+def _stage(entry: Entry) -> LossStage:
     if entry.included:
-        return Stage.CUT
-    return Stage.GATED if entry.reason is Reason.NOT_RELEVANT else Stage.OUTRANKED
+        return LossStage.CUT
+    return LossStage.GATED if entry.reason is Reason.NOT_RELEVANT else LossStage.OUTRANKED
 
 
 def _detail(entry: Entry) -> str:
@@ -340,7 +342,7 @@ def _label(memory: Memory) -> str:
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
-def _told(loss: Loss) -> list[str]:
+def _loss_lines(loss: Loss) -> list[str]:
     held = loss.evidence - len(loss.lost)
     place = f"{loss.where}, " if loss.where else ""
     lines = [f"{loss.number}. {loss.question}  ({place}category {loss.category})"]

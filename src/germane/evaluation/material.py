@@ -15,8 +15,8 @@ from germane.errors import InvalidInput, UnreadableSource
 from germane.evaluation.result import Needle, holds_phrase
 from germane.importers.locomo import (
     ADVERSARIAL,
-    Conversation,
     EvidenceReport,
+    LocomoConversation,
     conversation_drafts,
     evidence_report,
     read_locomo,
@@ -33,11 +33,11 @@ from germane.protocols import Embedder, TokenCounter
 from germane.stores.location import exists
 
 __all__ = [
-    "Asked",
     "Corpus",
+    "EvaluationQuestion",
+    "EvidencePiece",
     "Material",
     "Order",
-    "Piece",
     "Reader",
     "Records",
     "Retriever",
@@ -81,7 +81,7 @@ def read_material(
     every = [question for conversation in chosen for question in conversation.questions]
     return Material(
         corpora=tuple(_corpus(conversation, counter, embedder) for conversation in chosen),
-        asked=_asked(chosen),
+        questions=_questions_of(chosen),
         names=tuple(each.sample_id for each in chosen),
         adversarial=sum(each.category == ADVERSARIAL for each in every),
         without_evidence=sum(not each.evidence and each.category != ADVERSARIAL for each in every),
@@ -91,14 +91,14 @@ def read_material(
 
 def drawn(material: Material, limit: int | None, seed: int) -> Material:
     """The material with at most `limit` of its questions, drawn over all of them and left in order."""
-    asked = material.asked
+    asked = material.questions
     if limit is None or len(asked) <= checked_count(limit, name="questions_limit", least=1):
         return material
     places = np.random.default_rng(seed).choice(len(asked), size=limit, replace=False)
-    return replace(material, asked=tuple(asked[place] for place in sorted(places.tolist())))
+    return replace(material, questions=tuple(asked[place] for place in sorted(places.tolist())))
 
 
-def _chosen(every: Sequence[Conversation], names: Sequence[str] | None) -> list[Conversation]:
+def _chosen(every: Sequence[LocomoConversation], names: Sequence[str] | None) -> list[LocomoConversation]:
     if names is None:
         return list(every)
     known = [each.sample_id for each in every]
@@ -110,7 +110,7 @@ def _chosen(every: Sequence[Conversation], names: Sequence[str] | None) -> list[
     return [each for each in every if each.sample_id in names]
 
 
-def _asked(conversations: Sequence[Conversation]) -> tuple[Asked, ...]:
+def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[EvaluationQuestion, ...]:
     """The questions with evidence, the adversarial ones aside; the first half has the middle conversation."""
     middle = (len(conversations) + 1) // 2
     counting = (
@@ -120,19 +120,19 @@ def _asked(conversations: Sequence[Conversation]) -> tuple[Asked, ...]:
         if question.category != ADVERSARIAL and question.evidence
     )
     return tuple(
-        Asked(
+        EvaluationQuestion(
             number=number,
             corpus=place,
             question=question.question,
             category=question.category,
-            pieces=tuple(Piece(name=each, ids=(each,)) for each in question.evidence),
+            pieces=tuple(EvidencePiece(name=each, ids=(each,)) for each in question.evidence),
             half=int(place >= middle),
         )
         for number, (place, question) in enumerate(counting, 1)
     )
 
 
-def _corpus(conversation: Conversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
+def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
     """A conversation as memories, asked about on the day after it ended."""
     last = max((turn.session_at for turn in conversation.turns), default=None)
     if last is None:
@@ -214,11 +214,11 @@ def _probes(
         embedder=embedder,
     )
     asked = _own_asked(lines, lambda _, fields: (_piece(places[fields["memory"]]),))
-    return Material(corpora=(corpus,), asked=asked)
+    return Material(corpora=(corpus,), questions=asked)
 
 
-def _piece(memory_id: str) -> Piece:
-    return Piece(name=memory_id, ids=(memory_id,))
+def _piece(memory_id: str) -> EvidencePiece:
+    return EvidencePiece(name=memory_id, ids=(memory_id,))
 
 
 def _about_store(
@@ -288,19 +288,19 @@ def _material(
 ) -> Material:
     missing: list[str] = []
 
-    def pieces(number: int, fields: Mapping[str, Any]) -> tuple[Piece, ...]:
+    def pieces(number: int, fields: Mapping[str, Any]) -> tuple[EvidencePiece, ...]:
         names = [*_texts(fields, "evidence", path, number), *_line_names(fields, path, number)]
-        found = [Piece(name=name, ids=tuple(by_name.get(name, ()))) for name in dict.fromkeys(names)]
+        found = [EvidencePiece(name=name, ids=tuple(by_name.get(name, ()))) for name in dict.fromkeys(names)]
         if not found:
             phrases = _texts(fields, "answer", path, number)
-            found = [Piece(name=phrase, ids=_with_phrase(corpus, phrase)) for phrase in phrases]
+            found = [EvidencePiece(name=phrase, ids=_with_phrase(corpus, phrase)) for phrase in phrases]
         missing.extend(f"{path.name}:{number}: {piece.name}" for piece in found if not piece.ids)
         return tuple(found)
 
     asked = _own_asked(lines, pieces, lambda number, fields: tuple(_texts(fields, "answer", path, number)))
     return Material(
         corpora=(corpus,),
-        asked=asked,
+        questions=asked,
         without_evidence=len(lines) - len(asked),
         evidence=EvidenceReport(read=sum(len(each.pieces) for each in asked), missing=tuple(missing)),
     )
@@ -309,7 +309,7 @@ def _material(
 def _with_phrase(corpus: Corpus, phrase: str) -> tuple[str, ...]:
     """The ids of the memories whose content has the phrase."""
     pairs = zip(corpus.ids, corpus.turns, strict=True)
-    return tuple(own for own, turn in pairs if holds_phrase("\n".join(fence(turn.said)), phrase))
+    return tuple(own for own, turn in pairs if holds_phrase("\n".join(fence(turn.texts)), phrase))
 
 
 def _line_names(fields: Mapping[str, Any], path: Path, number: int) -> list[str]:
@@ -323,9 +323,9 @@ def _line_names(fields: Mapping[str, Any], path: Path, number: int) -> list[str]
 
 def _own_asked(
     lines: Sequence[tuple[int, Mapping[str, Any]]],
-    pieces_of: Callable[[int, Mapping[str, Any]], tuple[Piece, ...]],
+    pieces_of: Callable[[int, Mapping[str, Any]], tuple[EvidencePiece, ...]],
     phrases_of: Callable[[int, Mapping[str, Any]], tuple[str, ...]] = lambda _number, _fields: (),
-) -> tuple[Asked, ...]:
+) -> tuple[EvaluationQuestion, ...]:
     """The questions that have evidence."""
     halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
     kept = [(number, fields, pieces) for number, fields in lines if (pieces := pieces_of(number, fields))]
@@ -335,7 +335,7 @@ def _own_asked(
         return int(place >= middle) if not halves else int(str(fields.get("half")) != halves[0])
 
     return tuple(
-        Asked(
+        EvaluationQuestion(
             number=place + 1,
             corpus=0,
             question=fields["question"],
@@ -373,7 +373,7 @@ def _no_texts(path: Path, name: str, number: int) -> UnreadableSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class EvidencePiece:
     """A piece of evidence: a name for people, and the ids of the memories any one of which will do.
 
     One without ids is stored nowhere, and counts as never found.
@@ -384,7 +384,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EvaluationQuestion:
     """A question about the corpus at place `corpus`; `number` counts the questions of the run from 1.
 
     `half` is 0 or 1: which half of the data it belongs to. `phrases` are words expected in the text.
@@ -394,7 +394,7 @@ class Asked:
     corpus: int
     question: str
     category: int | str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[EvidencePiece, ...]
     half: int
     phrases: tuple[str, ...] = ()
 
@@ -404,14 +404,14 @@ class Material:
     """All that is asked, and of what. `names` are the conversations; a store and probes have none."""
 
     corpora: tuple[Corpus, ...]
-    asked: tuple[Asked, ...]
+    questions: tuple[EvaluationQuestion, ...]
     names: tuple[str, ...] = ()
     adversarial: int = 0
     without_evidence: int = 0
     evidence: EvidenceReport = field(default_factory=EvidenceReport)
 
 
-def found_pieces(ranking: Sequence[str], pieces: Sequence[Piece]) -> list[str]:
+def found_pieces(ranking: Sequence[str], pieces: Sequence[EvidencePiece]) -> list[str]:
     """A ranking with each memory that is a piece of evidence under that piece's name, each once."""
     of = {each: piece.name for piece in pieces for each in piece.ids}
     return list(dict.fromkeys(of.get(each, f"memory {each}") for each in ranking))
@@ -453,7 +453,7 @@ class Corpus:
     @property
     def texts(self) -> list[str]:
         """Each turn as "day speaker: what was said"."""
-        return [f"{turn.day} {turn.said}".lstrip() for turn in self.turns]
+        return [f"{turn.day} {turn.texts}".lstrip() for turn in self.turns]
 
 
 class Reader(Protocol):

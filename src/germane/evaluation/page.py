@@ -11,8 +11,8 @@ from html import escape
 from pathlib import Path
 from xml.sax.saxutils import escape as escape_xml
 
-from germane.evaluation.report import Judged, Report
-from germane.evaluation.result import DEPTHS, Difference, Figures, Result, percent, points
+from germane.evaluation.report import GateResult, Report
+from germane.evaluation.result import DEPTHS, EvaluationFigures, PairedDifference, Result, percent, points
 from germane.model.text import cut
 
 __all__ = ["curve", "page", "plot", "write_page"]
@@ -48,12 +48,12 @@ tr.first td { border-top: 1px solid var(--rule); }
 _Row = Sequence[str]
 
 
-def write_page(path: str | Path, report: Report, *, gate: Sequence[Judged] = ()) -> None:
+def write_page(path: str | Path, report: Report, *, gate: Sequence[GateResult] = ()) -> None:
     """Write the page, replacing one that is there."""
     Path(path).write_text(page(report, gate=gate), encoding="utf-8")
 
 
-def page(report: Report, *, gate: Sequence[Judged] = ()) -> str:
+def page(report: Report, *, gate: Sequence[GateResult] = ()) -> str:
     """The page: the curve, then a table for each way to look at the figures."""
     parts = [
         "<!doctype html>",
@@ -97,7 +97,7 @@ def _data(report: Report) -> str:
     )
 
 
-def _gate(gate: Sequence[Judged]) -> list[str]:
+def _gate(gate: Sequence[GateResult]) -> list[str]:
     return [f'<p class="{"good" if each.passed else "bad"}">{escape(str(each))}</p>' for each in gate]
 
 
@@ -165,7 +165,7 @@ def _by_half(result: Result) -> Mapping[str, str]:
 
 
 def _by_count(result: Result) -> Mapping[str, str]:
-    def said(figures: Figures) -> tuple[str, str]:
+    def said(figures: EvaluationFigures) -> tuple[str, str]:
         return percent(figures.evidence_recall), percent(figures.all_evidence)
 
     counts = {name: (each.questions, *said(each)) for name, each in result.by_evidence.items()}
@@ -173,7 +173,7 @@ def _by_count(result: Result) -> Mapping[str, str]:
     return recall | {f"all of {name}": whole for name, (_, _, whole) in counts.items()}
 
 
-def _differences(title: str, several: Sequence[Difference]) -> list[str]:
+def _differences(title: str, several: Sequence[PairedDifference]) -> list[str]:
     if not several:
         return []
     head = ("second", "first", "budget", "points", "95 %", "over conversations", "half 1", "half 2", "all",
@@ -197,8 +197,8 @@ def _differences(title: str, several: Sequence[Difference]) -> list[str]:
     return [f"<h2>{escape(title)}</h2>", f"<p>{_POINTS}</p>", _table(title, head, rows, marks)]
 
 
-def _mark(each: Difference) -> str:
-    if not each.told_from_chance:
+def _mark(each: PairedDifference) -> str:
+    if not each.is_significant:
         return "faint"
     return "good" if each.evidence_recall > 0 else "bad"
 
@@ -282,7 +282,7 @@ def curve(report: Report) -> str:
     series = [[result for result in report.results if result.retriever == name] for name in names]
     series = [sorted(each, key=lambda result: result.budget) for each in series]
     inks = [_LINES[index % len(_LINES)] for index in range(len(series))]
-    axes = _Axes(budgets, right=_room_beside(series))
+    axes = _Axes(budgets, right=_label_width(series))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {_SIZE} {_VIEW} role="img" {_FONT}>',
         "<title>Evidence recall against token budget</title>",
@@ -366,7 +366,7 @@ def _line(axes: _Axes, results: Sequence[Result], ink: str) -> str:
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {_painted(fill=ink, stroke="paper")} stroke-width="1.5">'
-        f"<title>{escape_xml(_told(each))}</title></circle>"
+        f"<title>{escape_xml(_result_line(each))}</title></circle>"
         for (x, y), each in zip(points, results, strict=True)
     )
     return (
@@ -375,7 +375,7 @@ def _line(axes: _Axes, results: Sequence[Result], ink: str) -> str:
     )
 
 
-def _told(result: Result) -> str:
+def _result_line(result: Result) -> str:
     low, high = result.overall.interval
     return (
         f"{result.retriever}, {result.budget:,} tokens: {100 * result.overall.evidence_recall:.1f} % "
@@ -383,7 +383,7 @@ def _told(result: Result) -> str:
     )
 
 
-def _room_beside(series: Sequence[Sequence[Result]]) -> float:
+def _label_width(series: Sequence[Sequence[Result]]) -> float:
     """How wide the labels beside the lines are, within what leaves room for the lines."""
     longest = max((len(_label(each[-1])) for each in series), default=0)
     return _LABEL_INDENT + _LETTER * max(longest, _FEWEST_LETTERS)

@@ -13,8 +13,8 @@ from xml.sax.saxutils import escape
 from germane.errors import InvalidInput
 from germane.evaluation.result import (
     DEPTHS,
-    Difference,
-    Figures,
+    EvaluationFigures,
+    PairedDifference,
     Result,
     differences,
     differences_text,
@@ -24,7 +24,7 @@ from germane.evaluation.result import (
 from germane.importers.locomo import EvidenceReport
 from germane.model.ledger import TARGETS, Day, Metrics
 
-__all__ = ["Floor", "Gauge", "Judged", "Report", "judged", "trend"]
+__all__ = ["Floor", "GateResult", "Gauge", "Report", "check_floors", "trend"]
 
 _PLACES = 4
 _NAMED_IDS = 10
@@ -48,8 +48,8 @@ class Report:
     seed: int
     evidence: EvidenceReport = field(default_factory=EvidenceReport)
     skipped: Mapping[str, str] = field(default_factory=dict)
-    comparisons: tuple[Difference, ...] = ()
-    ablation: tuple[Difference, ...] = ()
+    comparisons: tuple[PairedDifference, ...] = ()
+    ablation: tuple[PairedDifference, ...] = ()
 
     def of(self, retriever: str) -> tuple[Result, ...]:
         """The results of one retriever, by budget."""
@@ -174,7 +174,7 @@ def _result(result: Result) -> dict[str, Any]:
     }
 
 
-def _figures(figures: Figures) -> dict[str, Any]:
+def _figures(figures: EvaluationFigures) -> dict[str, Any]:
     return {
         "evidence_recall": round(figures.evidence_recall, _PLACES),
         "all_evidence": round(figures.all_evidence, _PLACES),
@@ -294,7 +294,7 @@ class Floor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class GateResult:
     """A floor and what one retriever reached."""
 
     floor: Floor
@@ -325,7 +325,7 @@ class Judged:
         )
 
 
-def judged(report: Report, floors: Iterable[Floor], *, retriever: str) -> tuple[Judged, ...]:
+def check_floors(report: Report, floors: Iterable[Floor], *, retriever: str) -> tuple[GateResult, ...]:
     """What one retriever reached beside each floor. Raises InvalidInput for a budget that wasn't measured."""
     of = {result.budget: result.overall for result in report.of(retriever)}
     found = []
@@ -336,7 +336,7 @@ def judged(report: Report, floors: Iterable[Floor], *, retriever: str) -> tuple[
                 f"{', '.join(map(str, of)) or 'no budget'}. Add it to --budgets."
             )
         reached = getattr(of[floor.budget], floor.gauge)
-        found.append(Judged(floor=floor, retriever=retriever, reached=reached))
+        found.append(GateResult(floor=floor, retriever=retriever, reached=reached))
     return tuple(found)
 
 

@@ -19,9 +19,9 @@ __all__ = [
     "DEPTHS",
     "RESAMPLES",
     "Answer",
-    "Difference",
-    "Figures",
+    "EvaluationFigures",
     "Needle",
+    "PairedDifference",
     "Result",
     "bootstrap_interval",
     "cluster_interval",
@@ -44,10 +44,11 @@ DEPTHS = (5, 10, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question at one budget: `held` of its `evidence` pieces stood whole in the context.
+    """What came of one question at one budget: `contained` of its `evidence` pieces stood whole in the
+    context.
 
     `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those that stood whole. Of its `phrases` that answer it, `phrases_held` stood in the context.
+    those that stood whole. Of its `phrases` that answer it, `phrases_contained` stood in the context.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -58,19 +59,19 @@ class Answer:
     half: int
     category: int | str
     evidence: int
-    held: int
+    contained: int
     shown: int
     tokens: int
     seconds: float
     recall_at: Mapping[int, float]
     reciprocal: float
     phrases: int = 0
-    phrases_held: int = 0
+    phrases_contained: int = 0
 
     @property
     def share(self) -> float:
         """The share of the evidence that stood whole in the context."""
-        return self.held / self.evidence
+        return self.contained / self.evidence
 
     @property
     def shown_share(self) -> float:
@@ -80,11 +81,11 @@ class Answer:
     @property
     def whole(self) -> bool:
         """Whether all of it did."""
-        return self.held == self.evidence
+        return self.contained == self.evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class EvaluationFigures:
     """What was measured over a set of questions, each a share from 0 to 1.
 
     `evidence_recall` is the mean over the questions of the share of their evidence that stands
@@ -120,15 +121,15 @@ class Result:
 
     retriever: str
     budget: int
-    overall: Figures
-    categories: Mapping[int | str, Figures]
-    halves: tuple[Figures, Figures]
+    overall: EvaluationFigures
+    categories: Mapping[int | str, EvaluationFigures]
+    halves: tuple[EvaluationFigures, EvaluationFigures]
     tokens: float
     fill: float
     over_budget: int
     p50_ms: float
     p95_ms: float
-    by_evidence: Mapping[str, Figures] = field(default_factory=dict)
+    by_evidence: Mapping[str, EvaluationFigures] = field(default_factory=dict)
     answers: tuple[Answer, ...] = field(default=(), repr=False)
 
 
@@ -152,7 +153,7 @@ class Needle:
     """
 
     day: str
-    said: str
+    texts: str
 
 
 def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
@@ -165,7 +166,7 @@ def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
     parts = _parts(context)
     found = []
     for each in needles:
-        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.said))
+        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.texts))
         if not each.day:
             found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
             continue
@@ -279,7 +280,7 @@ _PLACES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class PairedDifference:
     """What `second` found more than `first` at one budget: shares from -1 to 1, `second` minus `first`.
 
     `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
@@ -301,7 +302,7 @@ class Difference:
     losses: int
 
     @property
-    def told_from_chance(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether the interval over questions leaves zero out."""
         return self.interval[0] > 0 or self.interval[1] < 0
 
@@ -323,18 +324,20 @@ class Difference:
         }
 
 
-def differences(first: Sequence[Result], second: Sequence[Result], *, seed: int) -> tuple[Difference, ...]:
+def differences(
+    first: Sequence[Result], second: Sequence[Result], *, seed: int
+) -> tuple[PairedDifference, ...]:
     """One difference per budget. Both have to hold the same questions at the same budgets."""
     return tuple(_difference(one, other, seed) for one, other in zip(first, second, strict=True))
 
 
-def differences_text(several: Sequence[Difference], *, title: str) -> str:
+def differences_text(several: Sequence[PairedDifference], *, title: str) -> str:
     """A table for people, in points: per cent of the evidence, `second` minus `first`."""
     head = (title, "budget", "points", "95 %", "over conv.", "half 1", "half 2", "all", "won", "lost")
     return table([head, *(_row(each) for each in several)])
 
 
-def _difference(first: Result, second: Result, seed: int) -> Difference:
+def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
     pairs = list(zip(first.answers, second.answers, strict=True))
     if first.budget != second.budget or any(one.number != other.number for one, other in pairs):
         raise AssertionError(f"{first.retriever} and {second.retriever} did not answer the same questions.")
@@ -342,7 +345,7 @@ def _difference(first: Result, second: Result, seed: int) -> Difference:
     halves = [
         [gain for gain, (one, _) in zip(gains, pairs, strict=True) if one.half == half] for half in (0, 1)
     ]
-    return Difference(
+    return PairedDifference(
         first=first.retriever,
         second=second.retriever,
         budget=first.budget,
@@ -357,12 +360,12 @@ def _difference(first: Result, second: Result, seed: int) -> Difference:
     )
 
 
-def _row(each: Difference) -> tuple[str, ...]:
+def _row(each: PairedDifference) -> tuple[str, ...]:
     over = each.over_conversations
     return (
         each.second,
         str(each.budget),
-        points(each.evidence_recall) + ("" if each.told_from_chance else " ~"),
+        points(each.evidence_recall) + ("" if each.is_significant else " ~"),
         _between(each.interval),
         "-" if over is None else _between(over),
         *("-" if half is None else points(half) for half in each.halves),

@@ -43,7 +43,7 @@ __all__ = [
     "Configuration",
     "GermaneReader",
     "Packed",
-    "Ranking",
+    "RankedReader",
     "best_first",
     "configured",
     "embedder_named",
@@ -285,7 +285,7 @@ class Packed:
         return "\n".join(taken)
 
 
-class Ranking:
+class RankedReader:
     """A reader that knows an order."""
 
     def __init__(self, corpus: Corpus, order: Order) -> None:
@@ -436,7 +436,7 @@ PEERS: Mapping[str, Callable[[Corpus], Order]] = {
 
 def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
     """A retriever from a way to rank a corpus: its order, packed greedily."""
-    return lambda corpus: Ranking(corpus, order_of(corpus))
+    return lambda corpus: RankedReader(corpus, order_of(corpus))
 
 
 def retrievers_of(

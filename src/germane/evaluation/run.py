@@ -12,7 +12,7 @@ from time import perf_counter
 
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
-    Asked,
+    EvaluationQuestion,
     Material,
     Reader,
     Records,
@@ -26,9 +26,9 @@ from germane.evaluation.report import Report
 from germane.evaluation.result import (
     DEPTHS,
     Answer,
-    Difference,
-    Figures,
+    EvaluationFigures,
     Needle,
+    PairedDifference,
     Result,
     bootstrap_interval,
     differences,
@@ -52,7 +52,7 @@ from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 from germane.tokens import CachedCounter, get_counter
 
-__all__ = ["BUDGETS", "evaluate", "held_pieces", "material_of"]
+__all__ = ["BUDGETS", "contained_pieces", "evaluate", "material_of"]
 
 BUDGETS = (500, 1000, 2000, 4000)
 _COUNTER = "o200k"
@@ -91,9 +91,9 @@ def evaluate(
     budgets = sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
     taking_part, skipped = retrievers_of(retrievers, embedder)
     material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
-    if not material.asked or not budgets or not taking_part:
+    if not material.questions or not budgets or not taking_part:
         raise InvalidInput(
-            f"There is nothing to measure: {len(material.asked)} questions with evidence, {len(budgets)} "
+            f"There is nothing to measure: {len(material.questions)} questions with evidence, {len(budgets)} "
             f"budgets, {len(taking_part)} retrievers. Each of them has to be at least 1."
         )
     run = _Run(material, budgets, seed, progress)
@@ -121,7 +121,7 @@ def material_of(
     )
 
 
-def held_pieces(text: str, asked: Asked, needles: Mapping[str, Needle]) -> list[bool]:
+def contained_pieces(text: str, asked: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
     """Whether each piece of a question's evidence stands whole in a context."""
     return [
         any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in asked.pieces
@@ -142,13 +142,13 @@ class _Run:
         self.parts: dict[str, set[str]] = {}
         self._material = material
         self._budgets = budgets
-        self._told = told
+        self._reported = told
         self._total = 0
         self._done = 0
 
     def expect(self, retrievers: int) -> None:
         """Say that so many retrievers more will be asked."""
-        self._total += retrievers * len(self._material.asked)
+        self._total += retrievers * len(self._material.questions)
 
     @property
     def grouped(self) -> bool:
@@ -167,7 +167,7 @@ class _Run:
             reader = retriever(corpus)
             try:
                 needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-                for asked in self._material.asked:
+                for asked in self._material.questions:
                     if asked.corpus == place:
                         for budget, answer in _answered(reader, asked, needles, self._budgets).items():
                             answers[budget].append(answer)
@@ -180,11 +180,11 @@ class _Run:
 
     def _step(self) -> None:
         self._done += 1
-        if self._told is not None:
-            self._told(self._done, self._total)
+        if self._reported is not None:
+            self._reported(self._done, self._total)
 
 
-def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Difference, ...]:
+def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[PairedDifference, ...]:
     """The first configuration beside itself without each of its parts, and without any vector.
 
     The parts are those that were seen in its scores. Raises InvalidInput when nothing is a configuration.
@@ -215,7 +215,7 @@ def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[Differ
 
 
 def _answered(
-    reader: Reader, asked: Asked, needles: Mapping[str, Needle], budgets: Sequence[int]
+    reader: Reader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budgets: Sequence[int]
 ) -> Mapping[int, Answer]:
     """One question at every budget. Each context is made anew, as a caller's would be."""
     ranking = found_pieces(reader.recall(asked.question, _RANKED), asked.pieces)
@@ -228,7 +228,7 @@ def _answered(
         started = perf_counter()
         text = reader.assemble(asked.question, budget)
         seconds = perf_counter() - started
-        whole = held_pieces(text, asked, needles)
+        whole = contained_pieces(text, asked, needles)
         shown = reader.shown if isinstance(reader, GermaneReader) else frozenset()
         answers[budget] = Answer(
             number=asked.number,
@@ -236,13 +236,13 @@ def _answered(
             half=asked.half,
             category=asked.category,
             evidence=len(asked.pieces),
-            held=sum(whole),
+            contained=sum(whole),
             shown=sum(
                 held or not shown.isdisjoint(piece.ids)
                 for held, piece in zip(whole, asked.pieces, strict=True)
             ),
             phrases=len(asked.phrases),
-            phrases_held=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
+            phrases_contained=sum(holds_phrase(text, phrase) for phrase in asked.phrases),
             tokens=count(text),
             seconds=seconds,
             recall_at=depths,
@@ -290,13 +290,13 @@ def _grouped(
     }
 
 
-def _figures(answers: Sequence[Answer], seed: int) -> Figures:
+def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
     shares = [each.share for each in answers]
-    phrases = [each.phrases_held / each.phrases for each in answers if each.phrases]
-    return Figures(
+    phrases = [each.phrases_contained / each.phrases for each in answers if each.phrases]
+    return EvaluationFigures(
         questions=len(answers),
         evidence=sum(each.evidence for each in answers),
-        found=sum(each.held for each in answers),
+        found=sum(each.contained for each in answers),
         evidence_recall=mean(shares),
         shown_recall=mean([each.shown_share for each in answers]),
         answer_recall=mean(phrases) if phrases else None,
@@ -310,7 +310,7 @@ def _figures(answers: Sequence[Answer], seed: int) -> Figures:
 def _report(
     material: Material,
     results: Mapping[str, Sequence[Result]],
-    ablation: tuple[Difference, ...],
+    ablation: tuple[PairedDifference, ...],
     *,
     seed: int,
     skipped: Mapping[str, str],
@@ -319,7 +319,7 @@ def _report(
         results=tuple(one for several in results.values() for one in several),
         conversations=material.names,
         turns=sum(len(corpus.ids) for corpus in material.corpora),
-        questions=len(material.asked),
+        questions=len(material.questions),
         adversarial=material.adversarial,
         without_evidence=material.without_evidence,
         counter=_COUNTER,

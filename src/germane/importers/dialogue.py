@@ -414,7 +414,7 @@ def dialogue_turns(text: str) -> Iterator[Turn]:
     A day and time may stand before the name, in brackets or not; without an offset it is UTC. Other
     lines belong to the turn above them. What counts as a speaker is settled by the first turn: if it is
     a role, only roles are; if it has a stamp, only stamped lines begin turns. An indented line, one
-    in a code block and a label such as `Note:` never do. What stands before the first turn is left
+    in a code block and a label such as `TraceNote:` never do. What stands before the first turn is left
     out; see `starts_dialogue`.
     """
     speaker, stamp, lines, index = "", None, list[str](), 0

@@ -24,12 +24,12 @@ __all__ = [
     "LONG",
     "MOST_PATHS",
     "TINY",
-    "Block",
+    "ChangelogVersion",
     "DecisionRecord",
+    "DocumentPassage",
     "Heading",
+    "MarkdownBlock",
     "Outline",
-    "Passage",
-    "Version",
     "decision_record",
     "is_changelog_name",
     "named_paths",
@@ -53,7 +53,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class MarkdownBlock:
     """A paragraph, list, table, code block …: lines `start` up to `end`, counted from 0.
 
     `items` are the places inside where it may be parted: the lines at which a list's items begin.
@@ -71,7 +71,7 @@ class Outline:
 
     lines: tuple[str, ...]
     headings: tuple[Heading, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[MarkdownBlock, ...]
     references: frozenset[int] = field(default_factory=frozenset)
 
     def text(self, start: int, end: int) -> str:
@@ -118,18 +118,18 @@ def _headings(tokens: Sequence[Token], parse: Callable[[str], Sequence[Token]]) 
     return tuple(found)
 
 
-def _blocks(tokens: Sequence[Token]) -> tuple[Block, ...]:
-    found: list[Block] = []
+def _blocks(tokens: Sequence[Token]) -> tuple[MarkdownBlock, ...]:
+    found: list[MarkdownBlock] = []
     items: list[int] = []
     for token in tokens:
         if token.type == "list_item_open" and token.level == 1 and token.map:
             items.append(token.map[0])
         elif token.level == 0 and token.map and token.nesting >= 0 and token.type != "heading_open":
             kind = token.type.removesuffix("_open")
-            found.append(Block(start=token.map[0], end=token.map[1], kind=kind))
+            found.append(MarkdownBlock(start=token.map[0], end=token.map[1], kind=kind))
         elif token.level == 0 and token.nesting < 0 and items:
             last = found.pop()
-            found.append(Block(start=last.start, end=last.end, kind=last.kind, items=tuple(items)))
+            found.append(MarkdownBlock(start=last.start, end=last.end, kind=last.kind, items=tuple(items)))
             items = []
     return tuple(found)
 
@@ -160,7 +160,7 @@ TINY = 240
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class DocumentPassage:
     """A stretch of a document that stands alone: the headings above it, its text, its first line.
 
     `path` is empty for what comes before the first heading. Where one section made several
@@ -174,7 +174,7 @@ class Passage:
     parts: int = 1
 
 
-def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[Passage, ...]:
+def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[DocumentPassage, ...]:
     """The document in passages of about `long` characters at most.
 
     Every line that isn't blank stands in exactly one passage, except headings that have nothing of
@@ -215,10 +215,10 @@ def _tree(document: Outline) -> _Section:
     return root
 
 
-def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> Iterator[Passage]:
+def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> Iterator[DocumentPassage]:
     whole = document.text(section.start, section.end)
     if len(whole) <= long and whole:
-        yield Passage(path=section.path, text=whole, line=section.start)
+        yield DocumentPassage(path=section.path, text=whole, line=section.start)
         return
     sizes = [len(document.text(child.start, child.end)) for child in section.children]
     small = [child for child, size in zip(section.children, sizes, strict=True) if size < tiny]
@@ -227,7 +227,7 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
     if own and not small and not document.text(section.body, section.own):
         own = []
     for part, (line, text) in enumerate(own, 1):
-        yield Passage(path=section.path, text=text, line=line, part=part, parts=len(own))
+        yield DocumentPassage(path=section.path, text=text, line=line, part=part, parts=len(own))
     for child in large:
         yield from _of_section(document, child, long, tiny)
 
@@ -310,13 +310,13 @@ def decision_record(
     """
     heads = [heading.title.lower().strip(" :") for heading in document.headings]
     number, title = _title(document, file_name)
-    status = _said(document, fields, "status")
+    status = _field_of(document, fields, "status")
     named = re.match(r"adr\b", heads[0]) is not None if heads else False
     context = any(head.startswith("context") for head in heads)
     decides = sum(head in _DECISIONS for head in heads) == 1
     if not known and not (decides and (context or status or named)):
         return None
-    date = day_in(_said(document, fields, "date") or status or "")
+    date = day_in(_field_of(document, fields, "date") or status or "")
     return DecisionRecord(title=title, number=number, status=status, date=date)
 
 
@@ -333,7 +333,7 @@ def _title(document: Outline, file_name: str) -> tuple[int | None, str]:
     return (int(number) if number else None), title
 
 
-def _said(document: Outline, fields: Mapping[str, Any], name: str) -> str | None:
+def _field_of(document: Outline, fields: Mapping[str, Any], name: str) -> str | None:
     """A field from the front matter, the lines above the first section, or a section of that name."""
     if fields.get(name):
         return str(fields[name]).strip() or None
@@ -370,7 +370,7 @@ _VERSION = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class ChangelogVersion:
     """One version's entry: its heading and all below it. `date` is ISO text, `line` counts from 0."""
 
     name: str
@@ -385,7 +385,7 @@ def is_changelog_name(stem: str) -> bool:
     return stem.lower() in _NAMES
 
 
-def versions(document: Outline) -> tuple[Version, ...]:
+def versions(document: Outline) -> tuple[ChangelogVersion, ...]:
     """The entries of a changelog in its order; none where no heading names a version.
 
     An entry ends at the next version's heading, whatever the level: generated changelogs give major
@@ -397,7 +397,7 @@ def versions(document: Outline) -> tuple[Version, ...]:
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
         kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
         found.append(
-            Version(
+            ChangelogVersion(
                 name=match["name"],
                 date=day_in(match["rest"]),
                 yanked="yanked" in match["rest"].lower(),

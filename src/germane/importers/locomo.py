@@ -16,10 +16,10 @@ from germane.model.text import MONTHS
 
 __all__ = [
     "ADVERSARIAL",
-    "Conversation",
     "DialogueTurn",
     "EvidenceReport",
-    "Question",
+    "LocomoConversation",
+    "LocomoQuestion",
     "conversation_drafts",
     "evidence_report",
     "is_locomo",
@@ -62,7 +62,7 @@ class DialogueTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LocomoQuestion:
     """A question with the ids of the turns that answer it, repaired, each once, all of them existing.
 
     `answer` is None where the conversation holds none (see ADVERSARIAL).
@@ -89,17 +89,17 @@ class EvidenceReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class LocomoConversation:
     """A dialogue over many sessions, in order, and the questions about it."""
 
     sample_id: str
     speakers: tuple[str, ...]
     turns: tuple[DialogueTurn, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[LocomoQuestion, ...]
     report: EvidenceReport = field(default_factory=EvidenceReport)
 
 
-def read_locomo(path: Path) -> tuple[Conversation, ...]:
+def read_locomo(path: Path) -> tuple[LocomoConversation, ...]:
     """Every conversation of a file in the layout of `locomo10.json`, each with its evidence report.
 
     Times are taken as UTC. Raises UnreadableSource, naming the conversation, for another layout.
@@ -111,7 +111,7 @@ def read_locomo(path: Path) -> tuple[Conversation, ...]:
     return parse_locomo(value, path)
 
 
-def parse_locomo(value: object, path: Path) -> tuple[Conversation, ...]:
+def parse_locomo(value: object, path: Path) -> tuple[LocomoConversation, ...]:
     """The conversations of a file's JSON value; `path` is for the error."""
     if not is_locomo(value) or not isinstance(value, list):
         raise unreadable(path, _EXPECTED)
@@ -128,12 +128,12 @@ def is_locomo(value: object) -> bool:
     )
 
 
-def evidence_report(conversations: Sequence[Conversation]) -> EvidenceReport:
+def evidence_report(conversations: Sequence[LocomoConversation]) -> EvidenceReport:
     """The reports of several conversations as one."""
     return _summed([conversation.report for conversation in conversations])
 
 
-def conversation_drafts(conversation: Conversation) -> Iterator[Draft]:
+def conversation_drafts(conversation: LocomoConversation) -> Iterator[Draft]:
     """Each turn as an episode of its session, `source` being `sample_id/dia_id`.
 
     A turn's time is its session's plus one second per turn before it, which keeps the order and
@@ -149,7 +149,7 @@ def conversation_drafts(conversation: Conversation) -> Iterator[Draft]:
         )
 
 
-def _conversation(item: object, number: int, path: Path) -> Conversation:
+def _conversation(item: object, number: int, path: Path) -> LocomoConversation:
     if not isinstance(item, Mapping) or not isinstance(item.get("conversation"), Mapping):
         raise unreadable(path, f"in conversation {number}, {_EXPECTED}")
     sample_id = str(item.get("sample_id") or f"conversation-{number}")
@@ -158,7 +158,7 @@ def _conversation(item: object, number: int, path: Path) -> Conversation:
     turns = [turn for number in numbers for turn in _turns(sessions, number, sample_id, path)]
     questions, report = _questions(item.get("qa"), turns, sample_id, path)
     named = tuple(str(sessions[name]) for name in ("speaker_a", "speaker_b") if sessions.get(name))
-    return Conversation(
+    return LocomoConversation(
         sample_id=sample_id,
         speakers=named or tuple(dict.fromkeys(turn.speaker for turn in turns)),
         turns=tuple(turns),
@@ -208,7 +208,7 @@ def _session_time(text: object) -> datetime | None:
 
 def _questions(
     items: object, turns: Sequence[DialogueTurn], sample_id: str, path: Path
-) -> tuple[tuple[Question, ...], EvidenceReport]:
+) -> tuple[tuple[LocomoQuestion, ...], EvidenceReport]:
     if items is not None and not isinstance(items, list):
         raise unreadable(path, f'in {sample_id}, "qa" must be a list of questions')
     known = {turn.dia_id for turn in turns}
@@ -224,7 +224,7 @@ def _questions(
         evidence, report = _evidence(item.get("evidence") or (), known, sample_id)
         answer = item.get("answer")
         questions.append(
-            Question(
+            LocomoQuestion(
                 question=item["question"],
                 answer=None if answer is None else str(answer),
                 evidence=evidence,

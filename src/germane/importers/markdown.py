@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from germane.errors import MissingExtra, UnreadableSource
 from germane.importers.documents import (
     LONG,
+    DocumentPassage,
     Outline,
-    Passage,
     decision_record,
     is_changelog_name,
     outline,
@@ -253,7 +253,9 @@ def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
     )
 
 
-def _of_passage(passage: Passage, base: Draft, title: str, above: int, anchors: dict[str, int]) -> Draft:
+def _of_passage(
+    passage: DocumentPassage, base: Draft, title: str, above: int, anchors: dict[str, int]
+) -> Draft:
     anchor = _anchor(passage.path[-1] if passage.path else title)
     count = anchors[anchor] = anchors.get(anchor, 0) + 1
     place = {"line": passage.line + above + 1}

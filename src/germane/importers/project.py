@@ -17,7 +17,7 @@ from germane.importers.manifests import MANIFESTS, manifest_drafts, name_in_mani
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
 from germane.importers.sources import EXTERNAL, OnSkip, Skipped, read_text, unreadable
 from germane.model.memory import Draft
-from germane.plans.scoped import SCOPED, Scoped, scoped_from
+from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 __all__ = [
     "MODULE_SUFFIXES",
@@ -324,7 +324,7 @@ def _scope(place: PurePosixPath) -> str:
 # A project's own settings, in the file `germane.toml` at its root.
 
 
-def read_scoped(path: Path | str) -> Scoped:
+def read_scoped(path: Path | str) -> ScopedPlan:
     """The scoped plan as the table `scoped` of a file says, and as it is by default where it says nothing.
 
     Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.

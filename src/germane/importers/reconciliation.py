@@ -18,7 +18,7 @@ from germane.model.memory import Draft, Memory, Status
 __all__ = [
     "LEAST_SHARE",
     "ORIGIN",
-    "Continued",
+    "ContinuedMemory",
     "Matches",
     "Origin",
     "continued",
@@ -68,7 +68,7 @@ class Matches:
     changed: tuple[tuple[Memory, Draft], ...]
     known: tuple[tuple[Memory, Draft], ...]
     gone: tuple[Memory, ...]
-    moved: tuple[Continued, ...] = ()
+    moved: tuple[ContinuedMemory, ...] = ()
 
 
 def origin_of(memory: Memory) -> Origin | None:
@@ -199,14 +199,14 @@ def _grown(memory: Memory) -> tuple[str, bool] | None:
     return origin.file, not _is_whole(origin.key, origin.file)
 
 
-def _said_of(memory: Memory) -> str:
+def _digest_of(memory: Memory) -> str:
     """The digest of what the source said; one imported before digests were noted has its own."""
     origin = origin_of(memory)
     return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
 
 
 _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
-    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _said_of(m))),
+    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _digest_of(m))),
     (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
@@ -278,7 +278,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Continued:
+class ContinuedMemory:
     """A memory, the draft that says most of what only it said, and how much of that, from 0 to 1."""
 
     head: Memory
@@ -286,7 +286,9 @@ class Continued:
     share: float
 
 
-def continued(lost: Sequence[Memory], drafts: Sequence[Draft], known: Sequence[Memory]) -> list[Continued]:
+def continued(
+    lost: Sequence[Memory], drafts: Sequence[Draft], known: Sequence[Memory]
+) -> list[ContinuedMemory]:
     """The memories of `lost` that a draft of the same kind continues, in the order of the drafts.
 
     Measured is the share of the runs of three words that stand in no other memory of `known`. A pair has to
@@ -297,7 +299,7 @@ def continued(lost: Sequence[Memory], drafts: Sequence[Draft], known: Sequence[M
     seen = Counter(run for memory in known for run in _runs(memory.content))
     own = {memory.id: {run for run in _runs(memory.content) if seen[run] <= 1} for memory in lost}
     pairs = [
-        Continued(head=head, draft=draft, share=len(own[head.id] & runs) / len(own[head.id]))
+        ContinuedMemory(head=head, draft=draft, share=len(own[head.id] & runs) / len(own[head.id]))
         for draft in drafts
         if draft.kind not in _BY_NAME
         for runs in (_runs(draft.content),)
@@ -308,7 +310,7 @@ def continued(lost: Sequence[Memory], drafts: Sequence[Draft], known: Sequence[M
     return [pair for pair in pairs if all(_is_better(pair, other) for other in pairs if other is not pair)]
 
 
-def _is_better(pair: Continued, other: Continued) -> bool:
+def _is_better(pair: ContinuedMemory, other: ContinuedMemory) -> bool:
     """Whether a pair isn't in doubt because of another that has one of its sides."""
     shares_a_side = other.head is pair.head or other.draft is pair.draft
     return not shares_a_side or other.share < pair.share

@@ -35,20 +35,20 @@ from germane.importers.sources import (
     text_of,
     unreadable,
 )
-from germane.model.change import Experience, Experienced
-from germane.model.learning import Attested, Example
+from germane.model.change import UsageHistory, UsageRecord
+from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
     Cause,
     Draft,
-    LifeEvent,
+    LifecycleEvent,
+    LifecycleSignal,
+    LifecycleState,
     Memory,
     Outcome,
     Rendition,
     Renditions,
     Scope,
-    Sign,
     Stage,
-    Standing,
     Status,
     Trust,
     split_id,
@@ -62,9 +62,9 @@ __all__ = [
     "Learns",
     "Line",
     "RenditionsOf",
-    "experience_to_json",
     "experienced_from_json",
     "known_by",
+    "lifecycle_state_from_json",
     "memory_from_json",
     "memory_to_json",
     "parse_object",
@@ -72,7 +72,7 @@ __all__ = [
     "read_jsonl",
     "read_lines",
     "read_memories",
-    "standing_from_json",
+    "usage_history_to_json",
 ]
 
 FORMAT = 1
@@ -84,7 +84,7 @@ RenditionsOf: TypeAlias = Callable[[Draft], Renditions]
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
-def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str, Any]:
+def memory_to_json(memory: Memory, state: LifecycleState | None = None) -> dict[str, Any]:
     """Every field of a memory in types that JSON has, except its agent, which is whoever reads it.
 
     `life` is what is counted of it in its `standing`, null where that is nothing. Times are ISO text in
@@ -109,7 +109,7 @@ def memory_to_json(memory: Memory, standing: Standing | None = None) -> dict[str
         "superseded_by": memory.superseded_by,
         "status": str(memory.status),
         "stage": str(memory.stage) if memory.stage else None,
-        "life": None if standing is None else _life_to_json(standing),
+        "life": None if state is None else _life_to_json(state),
         "scope": str(memory.scope),
         "subject": memory.subject,
         "tags": list(memory.tags),
@@ -171,7 +171,7 @@ def memory_from_json(
     )
 
 
-def standing_from_json(fields: Mapping[str, Any]) -> Standing | None:
+def lifecycle_state_from_json(fields: Mapping[str, Any]) -> LifecycleState | None:
     """What `memory_to_json` wrote of a life; None where nothing is counted. Raises FieldError."""
     life = fields.get("life")
     if life is None:
@@ -180,7 +180,7 @@ def standing_from_json(fields: Mapping[str, Any]) -> Standing | None:
     unknown = sorted(set(counted) - {*_COUNTS, "renewed_at"})
     if unknown:
         raise FieldError(f"'life' has an unknown field {unknown[0]!r}")
-    standing = Standing(
+    standing = LifecycleState(
         stage=exact_word(fields, "stage", Stage, None),
         **{name: exact_count(counted, name, 0) for name in _COUNTS},
         renewed_at=None if counted.get("renewed_at") is None else exact_moment(counted, "renewed_at"),
@@ -192,11 +192,11 @@ def standing_from_json(fields: Mapping[str, Any]) -> Standing | None:
     return standing
 
 
-def _life_to_json(standing: Standing) -> dict[str, Any] | None:
-    counts: dict[str, Any] = {name: getattr(standing, name) for name in _COUNTS}
-    if standing.renewed_at is None and not any(counts.values()):
+def _life_to_json(state: LifecycleState) -> dict[str, Any] | None:
+    counts: dict[str, Any] = {name: getattr(state, name) for name in _COUNTS}
+    if state.renewed_at is None and not any(counts.values()):
         return None
-    return {**counts, "renewed_at": moment_to_json(standing.renewed_at) if standing.renewed_at else None}
+    return {**counts, "renewed_at": moment_to_json(state.renewed_at) if state.renewed_at else None}
 
 
 def _rendition_to_json(rendition: Rendition) -> dict[str, Any]:
@@ -256,29 +256,29 @@ _Word = TypeVar("_Word", bound=StrEnum)
 _LEARNING, _SHOWING, _OUTCOME, _EVENT = "learning", "showing", "outcome", "event"
 
 
-def experience_to_json(
-    experience: Experience, *, agent: str | None, ids: Collection[str]
+def usage_history_to_json(
+    usage_history: UsageHistory, *, agent: str | None, ids: Collection[str]
 ) -> Iterator[dict[str, Any]]:
     """A JSON object for each part of it that speaks of the memories of these `ids`.
 
     `agent` is whose it is: what happened by itself says so without its name.
     """
-    if experience.learns:
+    if usage_history.learns:
         yield {MARKER: EXPERIENCE_FORMAT, RECORD: _LEARNING, "on": True}
     latest: int | None = None
-    for showing in experience.showings:
+    for showing in usage_history.showings:
         if showing.memory_id in ids:
             later = 1 if latest is None else max(1, showing.given - latest)
             latest = showing.given
             yield {**_head(showing), **_fields(showing, agent, ids), "later": later}
-    rest: tuple[Experienced, ...] = (*experience.outcomes, *experience.events)
+    rest: tuple[UsageRecord, ...] = (*usage_history.outcomes, *usage_history.events)
     for kept in rest:
         if kept.memory_id in ids:
             yield {**_head(kept), **_fields(kept, agent, ids)}
 
 
-def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienced | Learns:
-    """What `experience_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well.
+def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRecord | Learns:
+    """What `usage_history_to_json` wrote, as `agent`'s. Raises FieldError, for a newer format's as well.
 
     A showing's `given` is by how many numbers it was told later than the one before it.
     """
@@ -295,7 +295,7 @@ def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienc
             given=exact_count(fields, "later", 1),
         )
     if record == _OUTCOME:
-        return Attested(
+        return OutcomeRecord(
             context=_key(fields),
             memory_id=exact_text(fields, "memory"),
             worth=_number(fields, "worth"),
@@ -308,27 +308,27 @@ def experienced_from_json(fields: Mapping[str, Any], *, agent: str) -> Experienc
     raise FieldError(f"{RECORD!r} must be {known}, and is {record!r}")
 
 
-def known_by(kept: Experienced, ids: Mapping[str, str]) -> Experienced | None:
+def known_by(kept: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
     """The same of the memories as they are called here; None where the memory that it is about isn't here."""
     if kept.memory_id not in ids:
         return None
     called = ids[kept.memory_id]
-    if isinstance(kept, LifeEvent):
+    if isinstance(kept, LifecycleEvent):
         memory_id, version = split_id(called)
         other = None if kept.other is None else ids.get(kept.other)
         return replace(kept, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
     return replace(kept, memory_id=called)
 
 
-def _head(kept: Experienced) -> dict[str, Any]:
+def _head(kept: UsageRecord) -> dict[str, Any]:
     return {MARKER: EXPERIENCE_FORMAT, "memory": kept.memory_id}
 
 
-def _fields(kept: Experienced, agent: str | None, ids: Collection[str]) -> dict[str, Any]:
+def _fields(kept: UsageRecord, agent: str | None, ids: Collection[str]) -> dict[str, Any]:
     if isinstance(kept, Example):
         parts = {name: float(part) for name, part in kept.parts.items()}
         return {RECORD: _SHOWING, "context": kept.context, "used": kept.used, "parts": parts}
-    if isinstance(kept, Attested):
+    if isinstance(kept, OutcomeRecord):
         worths = {"worth": float(kept.worth), "weight": float(kept.weight)}
         return {RECORD: _OUTCOME, "context": kept.context, **worths, "at": moment_to_json(kept.at)}
     return {
@@ -343,11 +343,11 @@ def _fields(kept: Experienced, agent: str | None, ids: Collection[str]) -> dict[
     }
 
 
-def _event(fields: Mapping[str, Any], agent: str) -> LifeEvent:
-    return LifeEvent(
+def _event(fields: Mapping[str, Any], agent: str) -> LifecycleEvent:
+    return LifecycleEvent(
         number=0,
         memory_id=exact_text(fields, "memory"),
-        sign=_word(fields, "sign", Sign),
+        sign=_word(fields, "sign", LifecycleSignal),
         before=_word(fields, "before", Stage),
         after=_word(fields, "after", Stage),
         cause=_word(fields, "cause", Cause),
@@ -391,7 +391,7 @@ def _required(fields: Mapping[str, Any], name: str) -> None:
 
 # JSON lines of memories: hand-written ones as drafts, exported ones as they were.
 
-Line: TypeAlias = "tuple[Memory, Standing | None] | Experienced | Learns"
+Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
 """What a line of an export says."""
 
 _FIELDS = (
@@ -445,7 +445,7 @@ def read_memories(path: Path, *, agent: str, renditions_of: RenditionsOf | None 
 
 def read_export(
     path: Path, *, agent: str, renditions_of: RenditionsOf | None = None
-) -> Iterator[tuple[Memory, Standing | None]]:
+) -> Iterator[tuple[Memory, LifecycleState | None]]:
     """The memories of an export as they were, each with what was counted of its life.
 
     None stands where nothing was, and where an older germane wrote the line. Raises UnreadableSource.
@@ -467,7 +467,7 @@ def read_lines(path: Path, *, agent: str, renditions_of: RenditionsOf | None = N
                 yield experienced_from_json(fields, agent=agent)
                 continue
             memory = memory_from_json(fields, agent=agent, renditions_of=renditions_of)
-            yield memory, standing_from_json(fields)
+            yield memory, lifecycle_state_from_json(fields)
         except (FieldError, GermaneError) as error:
             raise unreadable(path, str(error).rstrip("."), line=number) from error
 

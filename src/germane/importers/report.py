@@ -8,15 +8,25 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.importers.reconciliation import ORIGIN, Continued, origin_of
+from germane.importers.reconciliation import ORIGIN, ContinuedMemory, origin_of
 from germane.importers.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.importers.sources import Skipped
-from germane.model.change import Experience
-from germane.model.memory import Draft, Memory, Remembered, Standing
+from germane.model.change import UsageHistory
+from germane.model.memory import Draft, LifecycleState, Memory, RememberResult
 from germane.model.query import Filter
 from germane.model.text import left_open
 
-__all__ = ["Gone", "ImportReport", "Importer", "Keeper", "Moved", "Progress", "Run", "Told", "Written"]
+__all__ = [
+    "Gone",
+    "ImportReport",
+    "ImportTarget",
+    "Importer",
+    "Moved",
+    "Progress",
+    "ProgressCallback",
+    "Run",
+    "Written",
+]
 
 
 class Importer(Protocol):
@@ -27,7 +37,7 @@ class Importer(Protocol):
         """Whose memories they become."""
         ...
 
-    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[Remembered]:
+    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[RememberResult]:
         """Remember all of them in one transaction or none; one result per draft, in order.
 
         `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
@@ -35,18 +45,18 @@ class Importer(Protocol):
         """
         ...
 
-    def adopt(
-        self, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
-    ) -> Sequence[Remembered]:
+    def import_memories(
+        self, memories: Iterable[Memory], *, lifecycle_states: Mapping[str, LifecycleState] | None = None
+    ) -> Sequence[RememberResult]:
         """Store memories as they are, ids, versions, status and counts included; what is there stays."""
         ...
 
-    def adopt_experience(self, experience: Experience) -> int:
+    def import_usage_history(self, usage_history: UsageHistory) -> int:
         """Keep what was gone through with memories that are here; returns how much of it is new."""
         ...
 
 
-class Keeper(Importer, Protocol):
+class ImportTarget(Importer, Protocol):
     """What the import of files needs besides, to link what changed to what it was."""
 
     def memories(
@@ -146,16 +156,16 @@ class ImportReport:
     skipped: tuple[Skipped, ...] = ()
     passed_over: tuple[Skipped, ...] = ()
     unchecked: str | None = None
-    experience: int = 0
+    usage_records: int = 0
     written: tuple[Written, ...] = field(default=(), compare=False)
 
 
 # One import while it goes on: what it stored, what it refused, how far it has come.
 
 _Item = TypeVar("_Item", Draft, Memory)
-_Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[Remembered]]
+_Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[RememberResult]]
 
-Told: TypeAlias = Callable[[Progress], None]
+ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Told how far an import has come."""
 
 _NO_DETECTOR = "detect-secrets isn't installed; pip install 'germane[project]' to have secrets refused"
@@ -165,26 +175,26 @@ _ALLOWED = "secrets were allowed"
 class Run:
     """The counts of one import."""
 
-    def __init__(self, *, progress: Told | None = None, allow_secrets: bool = False) -> None:
+    def __init__(self, *, progress: ProgressCallback | None = None, allow_secrets: bool = False) -> None:
         self._progress = progress
-        self._told: tuple[int, ...] = ()
+        self._reported: tuple[int, ...] = ()
         self.unchecked = _ALLOWED if allow_secrets else None if can_find_secrets() else _NO_DETECTOR
         self.skipped: list[Skipped] = []
         self.passed_over: list[Skipped] = []
         self.gone: list[Gone] = []
         self.moved: list[Moved] = []
         self.written: list[Written] = []
-        self.read = self.created = self.known = self.revised = self.experience = 0
+        self.read = self.created = self.known = self.revised = self.usage_records = 0
         self.pruned = False
         self.seen = 0
         self.seen_of: int | None = None
 
-    def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[Remembered | None]:
+    def store(self, items: Sequence[_Item], write: _Write[_Item]) -> list[RememberResult | None]:
         """Write a batch; if the engine refuses it, each alone, so that one bad item costs only itself.
 
         One result per item, None for what was refused.
         """
-        applied: list[Remembered | None]
+        applied: list[RememberResult | None]
         try:
             applied = [*write(items)]
         except InvalidInput:
@@ -216,7 +226,7 @@ class Run:
             )
             self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
 
-    def note_moves(self, moves: Sequence[Continued]) -> None:
+    def note_moves(self, moves: Sequence[ContinuedMemory]) -> None:
         """Note which texts were known again, although their file is another and they were edited."""
         for one in moves:
             origin = origin_of(one.head)
@@ -252,9 +262,9 @@ class Run:
     def tell(self, source: str | None) -> None:
         """Tell how far the import has come, unless that was told already."""
         counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
-        if self._progress is None or counts == self._told:
+        if self._progress is None or counts == self._reported:
             return
-        self._told = counts
+        self._reported = counts
         self._progress(
             Progress(
                 read=self.read,
@@ -281,11 +291,11 @@ class Run:
             skipped=tuple(self.skipped),
             passed_over=tuple(self.passed_over),
             unchecked=self.unchecked,
-            experience=self.experience,
+            usage_records=self.usage_records,
             written=tuple(self.written),
         )
 
-    def _alone(self, item: _Item, write: _Write[_Item]) -> Remembered | None:
+    def _alone(self, item: _Item, write: _Write[_Item]) -> RememberResult | None:
         try:
             return write([item])[0]
         except InvalidInput as error:

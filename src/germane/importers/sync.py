@@ -14,7 +14,7 @@ from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, 
 from germane.importers.markdown import Ignored, is_hidden
 from germane.importers.project import MODULE_SUFFIXES, Project, files_of, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
-from germane.importers.report import Gone, ImportReport, Keeper, Run, Told
+from germane.importers.report import Gone, ImportReport, ImportTarget, ProgressCallback, Run
 from germane.importers.sources import Skipped, unreadable
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
@@ -22,7 +22,7 @@ from germane.model.query import Filter
 if TYPE_CHECKING:
     from watchfiles import Change
 
-__all__ = ["SETTLED", "Found", "sync", "watch"]
+__all__ = ["SETTLED", "FileScan", "sync", "watch"]
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
@@ -31,7 +31,7 @@ _FEW_FILES = 100
 
 
 def sync(
-    engine: Keeper,
+    engine: ImportTarget,
     project: Project,
     starts: Sequence[Path],
     run: Run,
@@ -50,7 +50,7 @@ def sync(
     Where nothing that is stored of the files has changed, what is new is stored while they are read, so
     that an interruption costs a batch; else all of them are read first, since any may hold what moved.
     """
-    found = Found(project, run)
+    found = FileScan(project, run)
     for start in starts:
         if named or start.exists():
             found.look(start, named=named)
@@ -63,7 +63,7 @@ def sync(
 
 
 def _store_while_reading(
-    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, batch: int
+    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, batch: int
 ) -> bool:
     """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
 
@@ -90,7 +90,7 @@ def _store_while_reading(
 
 
 def _store_when_read(
-    engine: Keeper, found: Found, places: Sequence[str], run: Run, *, prune: bool, batch: int
+    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, prune: bool, batch: int
 ) -> None:
     drafts = found.drafts(found.paths)
     keys = {str(draft.source) for draft in drafts}
@@ -108,7 +108,7 @@ def _store_when_read(
     _let_go(engine, matches.gone, run, prune=prune)
 
 
-def _heads(engine: Keeper) -> Iterator[Memory]:
+def _heads(engine: ImportTarget) -> Iterator[Memory]:
     """Every memory that nothing supersedes."""
     after: str | None = None
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
@@ -116,13 +116,13 @@ def _heads(engine: Keeper) -> Iterator[Memory]:
         after = page[-1].ref
 
 
-def _remember_all(engine: Keeper, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
+def _remember_all(engine: ImportTarget, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
     fresh = iter(drafts)
     while group := list(islice(fresh, batch)):
         _remember(engine, group, run)
 
 
-def _remember(engine: Keeper, drafts: Sequence[Draft], run: Run) -> None:
+def _remember(engine: ImportTarget, drafts: Sequence[Draft], run: Run) -> None:
     """Store new drafts. What only a past version says elsewhere is stored under a source of its own."""
     todo, count = list(drafts), 1
     while todo:
@@ -138,7 +138,7 @@ def _remember(engine: Keeper, drafts: Sequence[Draft], run: Run) -> None:
         todo = [replace(draft, source=f"{draft.metadata[ORIGIN]['key']}~v{count}") for draft in past]
 
 
-def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
+def _supersede(engine: ImportTarget, head: Memory, draft: Draft, run: Run) -> None:
     run.read += 1
     try:
         if head.status is Status.FORGOTTEN:
@@ -153,7 +153,7 @@ def _supersede(engine: Keeper, head: Memory, draft: Draft, run: Run) -> None:
         run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
 
 
-def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
+def _as_next_version(engine: ImportTarget, head: Memory, draft: Draft) -> Memory:
     try:
         return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
@@ -166,7 +166,7 @@ def _as_next_version(engine: Keeper, head: Memory, draft: Draft) -> Memory:
             raise error from None
 
 
-def _let_go(engine: Keeper, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
+def _let_go(engine: ImportTarget, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
     for head in gone:
         origin = origin_of(head)
         run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))
@@ -190,7 +190,7 @@ _FILES_A_STEP = 25
 _READING, _CHECKING, _STORING = range(3)
 
 
-class Found:
+class FileScan:
     """The files to import in the order of their paths, and what those that were read so far say."""
 
     def __init__(self, project: Project, run: Run) -> None:
@@ -303,7 +303,7 @@ _TICK = 250
 
 
 def watch(
-    engine: Keeper,
+    engine: ImportTarget,
     path: str | Path,
     *,
     stop: threading.Event | None = None,
@@ -311,7 +311,7 @@ def watch(
     root: Path | str | None = None,
     allow_secrets: bool = False,
     settled: float = SETTLED,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Iterator[ImportReport]:
     """Import a folder, then again whatever changes in it; one report each time that something did.
 

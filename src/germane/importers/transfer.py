@@ -32,14 +32,14 @@ from germane.importers.records import (
     Learns,
     Line,
     RenditionsOf,
-    experience_to_json,
     known_by,
     memory_to_json,
     parse_object,
     read_jsonl,
     read_lines,
+    usage_history_to_json,
 )
-from germane.importers.report import Importer, ImportReport, Keeper, Progress, Run, Told
+from germane.importers.report import Importer, ImportReport, ImportTarget, Progress, ProgressCallback, Run
 from germane.importers.sources import (
     MARKER,
     OnSkip,
@@ -49,16 +49,16 @@ from germane.importers.sources import (
     unreadable,
 )
 from germane.importers.sync import sync
-from germane.model.change import Experience, Experienced, version_of
-from germane.model.learning import Attested, Example
-from germane.model.memory import Draft, LifeEvent, Memory, Standing
+from germane.model.change import UsageHistory, UsageRecord, version_of
+from germane.model.learning import Example, OutcomeRecord
+from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
 
 __all__ = [
     "BEGIN",
     "END",
     "ImportReport",
+    "ImportTarget",
     "Importer",
-    "Keeper",
     "Layout",
     "Progress",
     "check_ordinary",
@@ -81,10 +81,10 @@ _LINES_A_STEP = 100
 
 
 def import_source(
-    engine: Keeper,
+    engine: ImportTarget,
     source: str,
     *,
-    progress: Told | None = None,
+    progress: ProgressCallback | None = None,
     batch: int = 500,
     renditions_of: RenditionsOf | None = None,
     project: str | None = None,
@@ -132,7 +132,9 @@ def import_source(
     return run.report()
 
 
-def _import_files(engine: Keeper, path: Path, run: Run, owner: Project, *, prune: bool, batch: int) -> None:
+def _import_files(
+    engine: ImportTarget, path: Path, run: Run, owner: Project, *, prune: bool, batch: int
+) -> None:
     start = path.resolve()
     if not path.is_dir():
         sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
@@ -157,13 +159,13 @@ def _import_export(
     refused: set[str] = set()
     if run.unchecked is None:
         refused = _chains_with_secrets(read(), run)
-    gone_through: list[Experienced | Learns] = []
+    gone_through: list[UsageRecord | Learns] = []
     ids: dict[str, str] = {}
     for group in _batches(_apart(read(), gone_through), batch):
         kept = [memory for memory, _ in group if memory.id not in refused]
         lives = {memory.ref: standing for memory, standing in group if standing is not None}
         run.read += len(group) - len(kept)
-        stored = run.store(kept, partial(engine.adopt, standings=lives))
+        stored = run.store(kept, partial(engine.import_memories, lifecycle_states=lives))
         # What is known here by another id has gone through the same.
         ids |= {
             given.ref: one.memory.version_id
@@ -171,7 +173,7 @@ def _import_export(
             if one is not None
         }
     if gone_through:
-        run.experience = engine.adopt_experience(_experience(gone_through, ids))
+        run.usage_records = engine.import_usage_history(_usage_history(gone_through, ids))
 
 
 def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
@@ -186,8 +188,8 @@ def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
 
 
 def _apart(
-    lines: Iterable[Line], others: list[Experienced | Learns]
-) -> Iterator[tuple[Memory, Standing | None]]:
+    lines: Iterable[Line], others: list[UsageRecord | Learns]
+) -> Iterator[tuple[Memory, LifecycleState | None]]:
     """The memories of an export; what else it holds is put into the list meanwhile."""
     for line in lines:
         if isinstance(line, tuple):
@@ -196,10 +198,10 @@ def _apart(
             others.append(line)
 
 
-def _experience(gone_through: Iterable[Experienced | Learns], ids: Mapping[str, str]) -> Experience:
+def _usage_history(gone_through: Iterable[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
     """What of it speaks of memories that are here. Nothing is said of those that were left out."""
     learns, told = False, 0
-    kept: list[Experienced] = []
+    kept: list[UsageRecord] = []
     for one in gone_through:
         if isinstance(one, bool):
             learns = learns or one
@@ -208,11 +210,11 @@ def _experience(gone_through: Iterable[Experienced | Learns], ids: Mapping[str, 
             told += one.given
         if (known := known_by(one, ids)) is not None:
             kept.append(replace(known, given=told) if isinstance(known, Example) else known)
-    return Experience(
+    return UsageHistory(
         learns=learns,
         showings=tuple(one for one in kept if isinstance(one, Example)),
-        outcomes=tuple(one for one in kept if isinstance(one, Attested)),
-        events=tuple(one for one in kept if isinstance(one, LifeEvent)),
+        outcomes=tuple(one for one in kept if isinstance(one, OutcomeRecord)),
+        events=tuple(one for one in kept if isinstance(one, LifecycleEvent)),
     )
 
 
@@ -333,15 +335,15 @@ def export_jsonl(
     memories: Iterable[Memory],
     out: TextIO,
     *,
-    standings: Mapping[str, Standing] | None = None,
-    experience: Experience | None = None,
+    lifecycle_states: Mapping[str, LifecycleState] | None = None,
+    usage_history: UsageHistory | None = None,
     agent: str | None = None,
 ) -> int:
     """Write one line per memory, in the order given, and return how many were written.
 
-    `standings` says by `Memory.ref` what is counted of their lives; without it a line has no counts. What of
-    an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did by
-    itself doesn't name it there.
+    `lifecycle_states` says by `Memory.ref` what is counted of their lives; without it a line has no counts.
+    What of an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did
+    by itself doesn't name it there.
 
     Fields are sorted and nothing depends on when or where it is written, so the same memories are the
     same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
@@ -350,23 +352,23 @@ def export_jsonl(
     """
     written: dict[str, str] = {}
     for memory in memories:
-        out.write(_line(memory, (standings or {}).get(memory.ref)))
+        out.write(_line(memory, (lifecycle_states or {}).get(memory.ref)))
         written[memory.version_id] = memory.ref
-    if experience is not None:
+    if usage_history is not None:
         events = tuple(
             replace(one, memory_id=written[name])
-            for one in experience.events
+            for one in usage_history.events
             if (name := version_of(one)) in written
         )
-        told = replace(experience, events=events)
-        kept = experience_to_json(told, agent=agent, ids=frozenset(written.values()))
+        told = replace(usage_history, events=events)
+        kept = usage_history_to_json(told, agent=agent, ids=frozenset(written.values()))
         out.writelines(map(_as_line, kept))
     return len(written)
 
 
-def _line(memory: Memory, standing: Standing | None) -> str:
+def _line(memory: Memory, state: LifecycleState | None) -> str:
     try:
-        return _as_line(memory_to_json(memory, standing))
+        return _as_line(memory_to_json(memory, state))
     except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"Memory {memory.id!r} can't be exported: its fields hold what JSON can't ({error}). "

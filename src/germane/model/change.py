@@ -7,25 +7,33 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from germane.model.learning import Attested, Example
-from germane.model.memory import Cause, LifeEvent, Memory, Sign, Standing, Status, Vector
+from germane.model.learning import Example, OutcomeRecord
+from germane.model.memory import (
+    Cause,
+    LifecycleEvent,
+    LifecycleSignal,
+    LifecycleState,
+    Memory,
+    Status,
+    Vector,
+)
 
 __all__ = [
-    "Adopt",
     "Applied",
-    "Attest",
+    "ApplySignal",
     "Change",
-    "Experience",
-    "Experienced",
+    "ImportUsage",
     "Insert",
-    "Judge",
-    "Live",
     "Merge",
     "Purge",
+    "RecordOutcome",
+    "RecordUse",
     "Revise",
     "Reword",
     "SetStatus",
     "SetVector",
+    "UsageHistory",
+    "UsageRecord",
     "version_of",
 ]
 
@@ -33,7 +41,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class ApplySignal:
     """Let something happen to a memory, by the rules of the lifecycle named.
 
     `escalated` is the version to store in its place where that makes it escalate, with its `vector`.
@@ -44,11 +52,11 @@ class Live:
 
     memory_id: str
     lifecycle: str
-    sign: Sign
+    sign: LifecycleSignal
     cause: Cause
     at: datetime
     other: str | None = None
-    instead_of: Sign | None = None
+    instead_of: LifecycleSignal | None = None
     escalated: Memory | None = None
     vector: Vector | None = field(default=None, compare=False)
 
@@ -86,7 +94,7 @@ class Insert:
     it was forgotten. When an import comes across the same text (`revive` False), nothing changes.
     A memory stored with `vector` None waits for one. `lifecycle` is that of its kind: by its rules a fact
     that somebody says anew is confirmed, and what was out of use is taken up again. A memory that is new
-    here begins with what `standing` has counted, as when it was exported elsewhere. `at` is when it is
+    here begins with what `lifecycle_state` has counted, as when it was exported elsewhere. `at` is when it is
     stored, for what happens to other records by it; None where that is the memory's `updated_at`.
 
     With `dated` it is the same one only on the same day (`day_of`). Where the same was stored of another day,
@@ -97,7 +105,7 @@ class Insert:
     vector: Vector | None = field(default=None, compare=False)
     revive: bool = True
     lifecycle: str = ""
-    standing: Standing | None = None
+    lifecycle_state: LifecycleState | None = None
     at: datetime | None = None
     dated: str = ""
 
@@ -147,7 +155,7 @@ class Purge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judge:
+class RecordUse:
     """Say whether a memory that a context showed was used there.
 
     A use adds one to `access_count` and moves `accessed_at` forward to `at`: once for each `context` (32
@@ -165,7 +173,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attest:
+class RecordOutcome:
     """Say how work turned out with a memory that a context showed.
 
     `worth` is 1 for success, 0 for failure, or between; `weight`, above 0 and at most 1, how much that says
@@ -183,7 +191,7 @@ class Attest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adopt:
+class ImportUsage:
     """Keep what another store has kept of a memory; it moves and counts nothing, since it was counted there.
 
     It comes after what is known here, a showing by as many numbers after the latest as `number` says, so that
@@ -192,11 +200,23 @@ class Adopt:
     the agent has no such memory.
     """
 
-    kept: Experienced
+    record: UsageRecord
     number: int = 1
 
 
-Change = Insert | Revise | SetStatus | SetVector | Purge | Judge | Attest | Adopt | Live | Merge | Reword
+Change = (
+    Insert
+    | Revise
+    | SetStatus
+    | SetVector
+    | Purge
+    | RecordUse
+    | RecordOutcome
+    | ImportUsage
+    | ApplySignal
+    | Merge
+    | Reword
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,13 +236,13 @@ class Applied:
 #
 # No text of a memory stands in it: ids, hashes, numbers and times.
 
-Experienced: TypeAlias = Example | Attested | LifeEvent
+UsageRecord: TypeAlias = Example | OutcomeRecord | LifecycleEvent
 
 """One thing that an agent went through with a memory: it was shown, work turned out, its life went on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
+class UsageHistory:
     """All of it, each part in the order in which it was told; `learns` says whether learning was on.
 
     `showings` say which memories contexts showed and whether they were used, `outcomes` how work turned out
@@ -232,8 +252,8 @@ class Experience:
 
     learns: bool = False
     showings: tuple[Example, ...] = ()
-    outcomes: tuple[Attested, ...] = ()
-    events: tuple[LifeEvent, ...] = ()
+    outcomes: tuple[OutcomeRecord, ...] = ()
+    events: tuple[LifecycleEvent, ...] = ()
 
     def __len__(self) -> int:
         return len(self.showings) + len(self.outcomes) + len(self.events)
@@ -243,6 +263,6 @@ class Experience:
         return self.learns or len(self) > 0
 
 
-def version_of(kept: Experienced) -> str:
+def version_of(kept: UsageRecord) -> str:
     """The name of the version that something speaks of: for an event `id@n`, else what it names itself."""
-    return f"{kept.memory_id}@{kept.version}" if isinstance(kept, LifeEvent) else kept.memory_id
+    return f"{kept.memory_id}@{kept.version}" if isinstance(kept, LifecycleEvent) else kept.memory_id

@@ -16,18 +16,18 @@ from germane.model.text import bar, cut, line_of, table, width
 __all__ = [
     "ESTIMATED",
     "Context",
-    "Emptiness",
+    "EmptyReason",
     "Entry",
     "Fused",
     "Item",
-    "Note",
     "Question",
     "Ranked",
     "Reason",
     "RefreshReason",
-    "Refreshed",
-    "SectionUse",
+    "RefreshResult",
+    "SectionUsage",
     "Trace",
+    "TraceNote",
     "explain",
     "sentence_of",
     "short_id",
@@ -111,7 +111,7 @@ class RefreshReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refreshed:
+class RefreshResult:
     """The answer to a refresh; it unpacks as `needed, reason, context`.
 
     `context` is the new one where one was needed, and otherwise the one that was given. `similarity`,
@@ -138,16 +138,16 @@ class Reason(StrEnum):
     DUPLICATE = "duplicate"  # The same text already stands in the context.
     LIMIT = "limit"  # The section already holds as many items as its plan allows.
     NOT_RELEVANT = "not_relevant"  # It has too little to do with the question to take part.
-    SAID = "said"  # It stands in the running conversation already.
+    IN_CONVERSATION = "said"  # It stands in the running conversation already.
     ALIKE = "alike"  # The section shows as many of its subject as the plan allows.
     EVICTED = "evicted"  # It stood in the context, and left it under pressure for something else.
 
 
-class Emptiness(StrEnum):
+class EmptyReason(StrEnum):
     """Why a context or a recall holds nothing."""
 
     NOTHING_STORED = "nothing_stored"  # The agent has no memory at all.
-    NOTHING_HELD = "nothing_held"  # The working set is empty.
+    EMPTY_WORKING_SET = "nothing_held"  # The working set is empty.
     FILTERED = "filtered"  # It has, but none passes the filter.
     NOTHING_RELEVANT = "nothing_relevant"  # Some pass, but none has to do with the question.
     OVER_BUDGET = "over_budget"  # Some are relevant, but none fits.
@@ -232,7 +232,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectionUse:
+class SectionUsage:
     """What a section was given and what it used, in tokens; `flowed` came from other sections."""
 
     name: str
@@ -245,7 +245,7 @@ class SectionUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class TraceNote:
     """Something that a reader of the trace should know: a fall-back, a degraded part, a margin."""
 
     code: str
@@ -268,9 +268,9 @@ class Trace:
     counter: str
     now: datetime
     entries: Sequence[Entry]
-    sections: tuple[SectionUse, ...]
-    notes: tuple[Note, ...] = ()
-    emptiness: Emptiness | None = None
+    sections: tuple[SectionUsage, ...]
+    notes: tuple[TraceNote, ...] = ()
+    empty_reason: EmptyReason | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     frame: str | None = None
     frame_confidence: float | None = None
@@ -306,7 +306,7 @@ _INCLUDED_PER_SECTION = 12
 _EXCLUDED_PER_REASON = 8
 _NEARLY = 1e-6
 _SHOWN = 0.005
-_STANDING = frozenset({"frame", "recency", "outcome", "usage", "confidence", "domain", "core", "useful"})
+_STATE_PARTS = frozenset({"frame", "recency", "outcome", "usage", "confidence", "domain", "core", "useful"})
 
 _REASONS = {
     Reason.OVER_BUDGET: "no level of it fitted what its section had left",
@@ -314,16 +314,16 @@ _REASONS = {
     Reason.DUPLICATE: "the same text already stands in the context",
     Reason.LIMIT: "its section holds as many memories as the plan allows",
     Reason.NOT_RELEVANT: "too little to do with the question",
-    Reason.SAID: "it stands in the conversation already",
+    Reason.IN_CONVERSATION: "it stands in the conversation already",
     Reason.ALIKE: "its section shows as many of its subject as the plan allows",
     Reason.EVICTED: "it left the context under pressure",
 }
-_EMPTINESS = {
-    Emptiness.NOTHING_STORED: "this agent has no memories yet.",
-    Emptiness.NOTHING_HELD: "the working set holds nothing.",
-    Emptiness.FILTERED: "this agent has memories, but none passes the filters.",
-    Emptiness.NOTHING_RELEVANT: "no memory that passes the filters has to do with the question.",
-    Emptiness.OVER_BUDGET: "some memories have to do with the question, but none fits the budget.",
+_EMPTY_REASONS = {
+    EmptyReason.NOTHING_STORED: "this agent has no memories yet.",
+    EmptyReason.EMPTY_WORKING_SET: "the working set holds nothing.",
+    EmptyReason.FILTERED: "this agent has memories, but none passes the filters.",
+    EmptyReason.NOTHING_RELEVANT: "no memory that passes the filters has to do with the question.",
+    EmptyReason.OVER_BUDGET: "some memories have to do with the question, but none fits the budget.",
 }
 
 
@@ -344,9 +344,9 @@ def explain(trace: Trace, *, tokens: int) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def sentence_of(emptiness: Emptiness) -> str:
+def sentence_of(empty_reason: EmptyReason) -> str:
     """Why nothing is shown, as a sentence for people."""
-    return f"Nothing is shown: {_EMPTINESS[emptiness]}"
+    return f"Nothing is shown: {_EMPTY_REASONS[empty_reason]}"
 
 
 def short_id(memory_id: str) -> str:
@@ -367,9 +367,9 @@ def why_of(parts: Mapping[str, float], score: float | None = None) -> str:
     if len(parts) == 1:
         return next(iter(parts))
     adds_up = score is None or math.isclose(math.fsum(parts.values()), score, abs_tol=_NEARLY)
-    standing = [name for name in parts if name in _STANDING]
+    standing = [name for name in parts if name in _STATE_PARTS]
     if adds_up and standing and ("semantic" in parts or "lexical" in parts) and "access" not in parts:
-        kept = {name: value for name, value in parts.items() if name not in _STANDING}
+        kept = {name: value for name, value in parts.items() if name not in _STATE_PARTS}
         together = math.fsum(parts[name] for name in standing)
         parts = kept if abs(together) < _SHOWN else {**kept, "standing": together}
     return (" + " if adds_up else ", ").join(f"{name} {value:.2f}" for name, value in sorted(parts.items()))
@@ -399,8 +399,8 @@ def _range(when: TimeRange) -> str:
 
 def _notes(trace: Trace) -> list[str]:
     said = [note.text for note in trace.notes]
-    if trace.emptiness is not None:
-        said.insert(0, sentence_of(trace.emptiness))
+    if trace.empty_reason is not None:
+        said.insert(0, sentence_of(trace.empty_reason))
     return [line for text in said for line in _wrapped(line_of(text), first="Note  ", rest="      ")]
 
 
@@ -417,7 +417,7 @@ def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
     return lines
 
 
-def _sections(sections: Sequence[SectionUse]) -> list[str]:
+def _sections(sections: Sequence[SectionUsage]) -> list[str]:
     if not sections:
         return []
     rows = [("SECTION", "share", "flowed", "used", "in", "out", "")]
@@ -437,7 +437,7 @@ def _sections(sections: Sequence[SectionUse]) -> list[str]:
     return [cut(line, _COLUMNS) for line in table(rows, right=(1, 2, 3, 4, 5))]
 
 
-def _given(section: SectionUse) -> int:
+def _given(section: SectionUsage) -> int:
     return section.share + section.flowed
 
 

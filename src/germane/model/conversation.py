@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self, TypeAlias
 
-from germane.model.context import Note, Reason
+from germane.model.context import Reason, TraceNote
 from germane.model.memory import Draft
 from germane.model.text import fenced, own_text
 from germane.model.validation import checked_fields
@@ -271,7 +271,7 @@ class Selection:
     left_out: tuple[LeftOut, ...] = ()
     tokens: int = 0
     scores: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +377,9 @@ class Append:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHidden:
-    """Take a group out of its conversation, or put it back. Raises NotSaid where there is no such group."""
+    """Take a group out of its conversation, or put it back. Raises MessageNotFound where there is no
+    such group.
+    """
 
     group: str
     hidden: bool
@@ -385,14 +387,14 @@ class SetHidden:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveGroup:
-    """Delete the messages of a group. Raises NotSaid where there is no such group."""
+    """Delete the messages of a group. Raises MessageNotFound where there is no such group."""
 
     group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveMessage:
-    """Delete one message. Raises NotSaid when the session has no such message."""
+    """Delete one message. Raises MessageNotFound when the session has no such message."""
 
     message_id: str
 
@@ -401,7 +403,7 @@ class RemoveMessage:
 class PurgeMessages:
     """Delete a group, or with None the whole conversation and its anchors, from every form.
 
-    Raises NotSaid where there is no such group or conversation.
+    Raises MessageNotFound where there is no such group or conversation.
     """
 
     group: str | None = None

@@ -19,30 +19,30 @@ from numpy.typing import NDArray
 from germane.model.memory import Level, Memory, split_id
 
 __all__ = [
-    "Attested",
-    "Evidence",
+    "DecisionCalibration",
     "Example",
     "Feedback",
-    "Judgement",
-    "LearningState",
-    "Lessons",
-    "Observed",
+    "Impressions",
+    "LearningReport",
+    "LearningStatus",
+    "ObserveResult",
+    "OutcomeHistory",
+    "OutcomeRecord",
+    "OutcomeResult",
     "Pick",
     "Seen",
-    "Shown",
-    "Validation",
     "Weights",
     "context_key",
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Impressions:
     """What a context or a recall showed: its key, and by memory the unweighted parts of each score.
 
     A memory is named by its id, or the version that was shown by `id@n`. `levels` says at which level each
-    memory stood; one that it doesn't name stood there whole. `Context`, `Recalled` and a recorded `Assembly`
-    are read by themselves; `Shown.of` makes one where only their JSON is left.
+    memory stood; one that it doesn't name stood there whole. `Context`, `RecallResult` and a recorded
+    `Assembly` are read by themselves; `Impressions.of` makes one where only their JSON is left.
     """
 
     key: str
@@ -102,7 +102,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LearningState:
+class LearningStatus:
     """Whether an agent learns; `stamp` moves whenever its examples do, so that weights can be kept."""
 
     on: bool
@@ -110,7 +110,7 @@ class LearningState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lessons:
+class LearningReport:
     """What an agent has learned from use.
 
     `weights` are those that apply, None where the parts of a score count as they are: while
@@ -137,7 +137,7 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attested:
+class OutcomeRecord:
     """How work turned out with one memory that a context showed (see `germane.model.change.Attest`)."""
 
     context: str
@@ -148,19 +148,19 @@ class Attested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class OutcomeHistory:
     """All that is known of how work turned out; `stamp` moves whenever any of it does."""
 
     stamp: int
-    attested: tuple[Attested, ...]
+    records: tuple[OutcomeRecord, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
+class OutcomeResult:
     """What telling an outcome changed: how many memories it speaks of, and of how many it says news."""
 
     memories: int
-    told: int
+    updated: int
 
 
 def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) -> str:
@@ -178,7 +178,7 @@ def context_key(kind: str, *, question: str, now: datetime, ids: Iterable[str]) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObserveResult:
     """What an answer was found to draw on.
 
     `used` are ids of memories, in the order in which they were shown; `scores` has for each memory shown
@@ -210,7 +210,7 @@ class Seen:
     ids: NDArray[np.bytes_]
     lexical_bound: float
     admitted: int
-    learning: LearningState | None
+    learning: LearningStatus | None
 
 
 Pick: TypeAlias = Callable[[Seen], "NDArray[np.int64] | None"]
@@ -224,7 +224,7 @@ It may be asked more than once for one search, when a database has to begin anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class DecisionCalibration:
     """The confidence of decisions beside what became of them.
 
     `count` is how many have both; `brier` the mean squared error, from 0 (best) to 1; `bias` the mean of

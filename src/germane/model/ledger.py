@@ -14,7 +14,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from germane.model.context import Context, Emptiness, Reason
+from germane.model.context import Context, EmptyReason, Reason
 from germane.model.memory import Level, Stage
 from germane.model.query import Filter
 from germane.model.validation import checked_fields
@@ -24,18 +24,17 @@ __all__ = [
     "MADE_FOR",
     "TARGETS",
     "AgentFigures",
-    "Alteration",
-    "Altered",
     "Assembly",
-    "Changed",
+    "AssemblyDiff",
     "DatabaseStatus",
     "Day",
-    "Difference",
     "EmbeddingIdentity",
     "Erasure",
     "Finding",
     "LargeMemory",
     "LedgerEntry",
+    "MemoryChange",
+    "MemoryChangeKind",
     "Metrics",
     "Reconcile",
     "Replay",
@@ -44,6 +43,7 @@ __all__ = [
     "Upkeep",
     "UpkeepStep",
     "UpkeepTask",
+    "ValueChange",
     "VectorIndex",
     "text_hash",
 ]
@@ -121,7 +121,7 @@ class Assembly:
     spaces: tuple[str, ...] = ()
     unkept: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    emptiness: Emptiness | None = None
+    empty_reason: EmptyReason | None = None
     given_budget: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     settled: bool = True
@@ -147,7 +147,7 @@ class Assembly:
         return self.candidates - len(self.entries)
 
 
-class Altered(StrEnum):
+class MemoryChangeKind(StrEnum):
     """What happened to a memory, or to all of them, after an assembly was made."""
 
     ADDED = "added"
@@ -161,15 +161,15 @@ class Altered(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alteration:
+class MemoryChange:
     """One thing that happened since; a purged memory has no id any more, and neither have all of them."""
 
-    what: Altered
+    what: MemoryChangeKind
     memory_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class ValueChange:
     """Something that is one way in one assembly and another way in the other, by its name, as texts."""
 
     name: str
@@ -178,7 +178,7 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class AssemblyDiff:
     """What differs between two assemblies: what was asked, and which memories stand in them and how.
 
     `entered` stand only in the second and `left` only in the first; `altered` stand in both, at another
@@ -186,7 +186,7 @@ class Difference:
     the hashes of both texts are known and equal.
     """
 
-    asked: tuple[Changed, ...] = ()
+    inputs: tuple[ValueChange, ...] = ()
     entered: tuple[LedgerEntry, ...] = ()
     left: tuple[LedgerEntry, ...] = ()
     altered: tuple[tuple[LedgerEntry, LedgerEntry], ...] = ()
@@ -208,9 +208,9 @@ class Replay:
     same: bool
     context: Context | None
     why: tuple[str, ...] = ()
-    makers: tuple[Changed, ...] = ()
-    alterations: tuple[Alteration, ...] = ()
-    difference: Difference | None = None
+    makers: tuple[ValueChange, ...] = ()
+    alterations: tuple[MemoryChange, ...] = ()
+    difference: AssemblyDiff | None = None
 
 
 def text_hash(text: str) -> str:
@@ -254,9 +254,9 @@ class Metrics:
 
     `relevance`, `budget_use`, `recall_precision` and `fact_confirmation` are shares from 0 to 1,
     `refreshes_per_turn` is contexts made for each turn of the user, `cold_start` seconds, `memory_growth`
-    memories a day. `assemblies` are those recorded, `judged` those of them that feedback spoke of, `cold`
-    those that were an engine's first; `turns` of the user and `facts` are counted too. `per_day` has every
-    day, the first day first.
+    memories a day. `assemblies` are those recorded, `with_feedback` those of them that feedback spoke of,
+    `cold` those that were an engine's first; `turns` of the user and `facts` are counted too. `per_day` has
+    every day, the first day first.
     """
 
     since: datetime
@@ -269,7 +269,7 @@ class Metrics:
     memory_growth: float | None = None
     fact_confirmation: float | None = None
     assemblies: int = 0
-    judged: int = 0
+    with_feedback: int = 0
     cold: int = 0
     turns: int = 0
     facts: int = 0
@@ -433,7 +433,7 @@ class UpkeepTask(StrEnum):
     """What one step of upkeep is for."""
 
     AGE = "age"  # An episode isn't recent any more, or is archived.
-    SETTLE = "settle"  # What was counted moves a fact, a procedure or a censor.
+    SETTLE = "settle"  # What was counted moves a fact, a procedure or a constraint.
     MERGE = "merge"  # Two facts say the same; one stands for both.
     MARK = "mark"  # A memory quotes what has been superseded, and says so from now on.
 

@@ -24,19 +24,19 @@ __all__ = [
     "GLOBAL",
     "NOWHERE",
     "Cause",
-    "Doubt",
     "Draft",
     "Level",
-    "LifeEvent",
+    "LifecycleEvent",
+    "LifecycleSignal",
+    "LifecycleState",
     "Memory",
     "Outcome",
-    "Remembered",
+    "QualityFlag",
+    "RememberResult",
     "Rendition",
     "Renditions",
     "Scope",
-    "Sign",
     "Stage",
-    "Standing",
     "State",
     "Status",
     "Trust",
@@ -98,20 +98,20 @@ class Stage(StrEnum):
     CORE = "core"  # A fact that was confirmed three times or more, or by hand.
     SUPERSEDED = "superseded"  # A fact that a newer one replaces.
     INACTIVE = "inactive"  # A fact that was proven wrong.
-    ACTIVE = "active"  # An episode of late, a procedure in use, a censor that was triggered.
+    ACTIVE = "active"  # An episode of late, a procedure in use, a constraint that was triggered.
     SUMMARIZED = "summarized"  # An episode of which the summary matters.
     ARCHIVED = "archived"  # An episode that is found only on request.
     EFFECTIVE = "effective"  # A procedure that mostly works.
     INEFFECTIVE = "ineffective"  # A procedure that mostly fails, and wants a look.
-    CREATED = "created"  # A censor that was never triggered.
-    ESCALATED = "escalated"  # A censor that was triggered so often that it blocks.
-    RETIRED = "retired"  # A procedure or censor that is out of use.
+    CREATED = "created"  # A constraint that was never triggered.
+    ESCALATED = "escalated"  # A constraint that was triggered so often that it blocks.
+    RETIRED = "retired"  # A procedure or constraint that is out of use.
     RECORDED = "recorded"  # A decision without an outcome.
     PENDING = "pending"  # A decision whose work is done, and whose outcome is awaited.
     REVIEWED = "reviewed"  # A decision with an outcome.
 
 
-class Sign(StrEnum):
+class LifecycleSignal(StrEnum):
     """What happens to a memory that may move it to another stage."""
 
     CONFIRM = "confirm"
@@ -133,7 +133,7 @@ class Sign(StrEnum):
 class Cause(StrEnum):
     """Why it happened."""
 
-    ASKED = "asked"  # Somebody called for it.
+    REQUESTED = "asked"  # Somebody called for it.
     REPEATED = "repeated"  # It was said again, word for word.
     ALIKE = "alike"  # Something nearly identical was said.
     SUBJECT = "subject"  # Something similar was said of the same subject.
@@ -144,7 +144,7 @@ class Cause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class LifecycleState:
     """The stage of a memory, and what is counted of it. None as `stage`: its kind doesn't age.
 
     `false_alarms` are among the `triggers`. `renewed_at` is when it was last confirmed or restored.
@@ -160,7 +160,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LifeEvent:
+class LifecycleEvent:
     """One thing that happened in the life of a memory: what, when, by whom and why; no text.
 
     `version` is that of the memory to which it happened. `other` is the id of the memory that had a part in
@@ -169,7 +169,7 @@ class LifeEvent:
 
     number: int
     memory_id: str
-    sign: Sign
+    sign: LifecycleSignal
     before: Stage
     after: Stage
     cause: Cause
@@ -184,33 +184,33 @@ class LifeEvent:
 # Pure: `germane.lifecycle` says what follows from the counts.
 
 
-def counted(standing: Standing, sign: Sign, *, at: datetime) -> Standing:
+def counted(state: LifecycleState, sign: LifecycleSignal, *, at: datetime) -> LifecycleState:
     """The counts after a sign."""
-    if sign is Sign.CONFIRM:
-        return replace(standing, confirmations=standing.confirmations + 1, renewed_at=at)
-    if sign is Sign.SUCCEED:
-        return replace(standing, successes=standing.successes + 1)
-    if sign is Sign.FAIL:
-        return replace(standing, failures=standing.failures + 1)
-    if sign in (Sign.TRIGGER, Sign.FALSE_ALARM):
-        false = int(sign is Sign.FALSE_ALARM)
-        return replace(standing, triggers=standing.triggers + 1, false_alarms=standing.false_alarms + false)
-    if sign is Sign.RESTORE:
-        # What was counted against a censor was answered by restoring it.
-        return replace(standing, triggers=0, false_alarms=0, renewed_at=at)
-    return standing
+    if sign is LifecycleSignal.CONFIRM:
+        return replace(state, confirmations=state.confirmations + 1, renewed_at=at)
+    if sign is LifecycleSignal.SUCCEED:
+        return replace(state, successes=state.successes + 1)
+    if sign is LifecycleSignal.FAIL:
+        return replace(state, failures=state.failures + 1)
+    if sign in (LifecycleSignal.TRIGGER, LifecycleSignal.FALSE_ALARM):
+        false = int(sign is LifecycleSignal.FALSE_ALARM)
+        return replace(state, triggers=state.triggers + 1, false_alarms=state.false_alarms + false)
+    if sign is LifecycleSignal.RESTORE:
+        # What was counted against a constraint was answered by restoring it.
+        return replace(state, triggers=0, false_alarms=0, renewed_at=at)
+    return state
 
 
-def uncounted(standing: Standing, sign: Sign | None) -> Standing:
+def uncounted(state: LifecycleState, sign: LifecycleSignal | None) -> LifecycleState:
     """The counts without an outcome that was counted before, never below 0."""
-    if sign is Sign.SUCCEED:
-        return replace(standing, successes=max(0, standing.successes - 1))
-    if sign is Sign.FAIL:
-        return replace(standing, failures=max(0, standing.failures - 1))
-    return standing
+    if sign is LifecycleSignal.SUCCEED:
+        return replace(state, successes=max(0, state.successes - 1))
+    if sign is LifecycleSignal.FAIL:
+        return replace(state, failures=max(0, state.failures - 1))
+    return state
 
 
-def sign_of_outcome(lifecycle: str, *, worth: float, weight: float) -> Sign | None:
+def sign_of_outcome(lifecycle: str, *, worth: float, weight: float) -> LifecycleSignal | None:
     """What an attested outcome counts in the life of the memory that it speaks of; None for nothing.
 
     A procedure counts a whole success or failure (worth 1 or 0) that it was named with (weight 1). One
@@ -218,7 +218,7 @@ def sign_of_outcome(lifecycle: str, *, worth: float, weight: float) -> Sign | No
     """
     if lifecycle != "procedure" or weight < 1.0:
         return None
-    return {1.0: Sign.SUCCEED, 0.0: Sign.FAIL}.get(worth)
+    return {1.0: LifecycleSignal.SUCCEED, 0.0: LifecycleSignal.FAIL}.get(worth)
 
 
 # Where a memory applies.
@@ -429,10 +429,10 @@ def split_id(name: str) -> tuple[str, int]:
 # What a caller hands in to be remembered, before it becomes a memory.
 
 
-class Doubt(StrEnum):
+class QualityFlag(StrEnum):
     """Why a text may not be worth keeping."""
 
-    EMPTY_TALK = "empty_talk"  # A greeting, thanks, an agreement, and nothing besides.
+    SMALL_TALK = "empty_talk"  # A greeting, thanks, an agreement, and nothing besides.
     STATUS_DUMP = "status_dump"  # How things stand right now, which nobody will ask about later.
     META_ANSWER = "meta_answer"  # A model speaks of itself or asks for the text, in place of an answer.
     NEAR_DUPLICATE = "near_duplicate"  # Nearly the same was remembered within the last two days.
@@ -472,16 +472,16 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class RememberResult:
     """What became of a draft: the memory as it is stored, and whether it is a new one or a new text.
 
     `updated` names what a draft of a known text changed, such as "tags" and "outcome": the memory has a next
-    version with it. `doubt` is why it may not be worth keeping, None where nothing speaks against it.
+    version with it. `quality_flag` is why it may not be worth keeping, None where nothing speaks against it.
     """
 
     memory: Memory
     created: bool
-    doubt: Doubt | None = None
+    quality_flag: QualityFlag | None = None
     updated: tuple[str, ...] = ()
 
     @property

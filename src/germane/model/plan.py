@@ -23,7 +23,7 @@ __all__ = [
     "Frame",
     "FrameChoice",
     "Fusion",
-    "KindsFirst",
+    "KindPriority",
     "Look",
     "Overflow",
     "Plan",
@@ -32,10 +32,10 @@ __all__ = [
     "Section",
     "Share",
     "Style",
-    "Work",
+    "TaskContext",
 ]
 
-Fusion: TypeAlias = Literal["floored", "rrf", "newton", "newton_v1"]
+Fusion: TypeAlias = Literal["floored", "rrf", "weighted_sum", "weighted_sum_v1"]
 """The ways in which the signals of relevance become one score."""
 
 Repeats: TypeAlias = Literal["never", "across", "always"]
@@ -198,13 +198,13 @@ class Plan:
     """A named list of sections in the order of the output, and how tokens flow between them.
 
     `fusion` says how the signals of relevance become one score: on an absolute scale ("floored"), by
-    reciprocal ranks ("rrf"), or by the sum of the note on context management ("newton_v1", and "newton"
-    with every signal from 0 to 1). With `boosts`, how old, how proven, how often used and how sure a
-    memory is and the priority of its section multiply into the first of these. `spare` is the weight of
-    what no section has a claim to, which flows as left-over tokens do. `without` names parts that are left
+    reciprocal ranks ("rrf"), or by the sum of the note on context management ("weighted_sum_v1", and
+    "weighted_sum" with every signal from 0 to 1). With `boosts`, how old, how proven, how often used and how
+    sure a memory is and the priority of its section multiply into the first of these. `spare` is the weight
+    of what no section has a claim to, which flows as left-over tokens do. `without` names parts that are left
     out of every score ("window", "speaker"), which shows what they are worth; what is gathered stays the
-    same, and a name that no score has a part of leaves nothing out. With `gate` set, what has nothing to
-    do with the question stays out of the sections that relevance fills, however much room they have.
+    same, and a name that no score has a part of leaves nothing out. With `gate` set, what has nothing to do
+    with the question stays out of the sections that relevance fills, however much room they have.
 
     With `kinds_first` memories are ranked by kind before all else, nothing is left out for having little to
     do with the question, and each section gathers by its own filter, its `where`; what two sections
@@ -226,7 +226,7 @@ class Plan:
     gate: bool = False
     boosts: bool = False
     spare: int = 0
-    kinds_first: KindsFirst | None = None
+    kinds_first: KindPriority | None = None
     backfill: bool = False
     counts_content: bool = False
     counts_renditions: bool = False
@@ -380,7 +380,7 @@ def _check_doubled(frame: str, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
-class KindsFirst:
+class KindPriority:
     """How memories are ranked where their kind comes before all else.
 
     `priorities` are those of the kinds, 1 before 2, and `others` that of any other kind. Within a
@@ -398,7 +398,7 @@ class KindsFirst:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields(leanings=(-1, 1))
-class Work:
+class TaskContext:
     """The paths that are worked on, what is known of changes, and how work turned out.
 
     `paths` are from the project's root. `changed` says when a file was changed last. `leanings` are those of

@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.learning import LearningState, Pick
+from germane.model.learning import LearningStatus, Pick
 from germane.model.memory import Memory, Outcome, Scope, Status, Vector
 from germane.model.validation import checked_fields
 
 __all__ = [
     "LEAST_COSINE",
     "Candidate",
+    "CandidateTable",
     "Deferred",
     "Filter",
-    "Found",
     "Order",
     "Query",
-    "Slate",
+    "SearchResult",
     "Slice",
     "TimeRange",
 ]
@@ -88,8 +88,8 @@ class TimeRange:
         return (start is None or start <= moment) and (end is None or moment < end)
 
     def __str__(self) -> str:
-        since = f"from {_said(self.since)}" if self.since else ""
-        until = f"before {_said(self.until)}" if self.until else ""
+        since = f"from {_in_words(self.since)}" if self.since else ""
+        until = f"before {_in_words(self.until)}" if self.until else ""
         return " and ".join(filter(None, [since, until])) or "any time"
 
 
@@ -102,7 +102,7 @@ def _read_end(end: datetime | str | None, *, name: str) -> datetime | None:
     return end
 
 
-def _said(end: datetime | str) -> str:
+def _in_words(end: datetime | str) -> str:
     return end if isinstance(end, str) else end.isoformat()
 
 
@@ -210,7 +210,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """What one search found: per slice the candidates, each once, in the order of their ids.
 
     A slice equals a tuple of its candidates, which may be made when they are first looked at.
@@ -231,7 +231,7 @@ class Found:
     admitted: int = 0
     by_relevance: bool = True
     failed: Mapping[int, Exception] = field(default_factory=dict, compare=False)
-    learning: LearningState | None = field(default=None, compare=False)
+    learning: LearningStatus | None = field(default=None, compare=False)
     stamp: tuple[int, ...] | None = field(default=None, compare=False)
     picked: bool = False
 
@@ -308,7 +308,7 @@ class Deferred(Sequence[T]):
 # Pure: the same candidates are made each time.
 
 
-class Slate(Deferred[Candidate]):
+class CandidateTable(Deferred[Candidate]):
     """A sequence of candidates, each made when it is asked for, and all when all are looked at.
 
     `memories` are theirs, and `signals` has a column for each signal, where NaN stands for a memory that
@@ -331,27 +331,27 @@ class Slate(Deferred[Candidate]):
         self.memories, self.signals, self._made = memories, signals, made
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> Slate:
+    def of(cls, candidates: Sequence[Candidate]) -> CandidateTable:
         """The same candidates with their signals in columns.
 
         A signal that is no number stands there as infinite: it is there, and it can't be ranked.
         """
-        if isinstance(candidates, Slate):
+        if isinstance(candidates, CandidateTable):
             return candidates
         names = dict.fromkeys(name for one in candidates for name in one.signals)
         columns = {name: [one.signals.get(name) for one in candidates] for name in names}
         signals = {
-            name: np.array([_held(value) for value in column], dtype=np.float64)
+            name: np.array([_clamped(value) for value in column], dtype=np.float64)
             for name, column in columns.items()
         }
         return cls([one.memory for one in candidates], signals, made=tuple(candidates))
 
-    def at(self, places: Sequence[int]) -> Slate:
+    def at(self, places: Sequence[int]) -> CandidateTable:
         """The candidates at these places, which ascend, each named once."""
         if len(places) == len(self):
             return self
         chosen = np.array(places, dtype=np.int64)
-        return Slate(
+        return CandidateTable(
             [self.memories[place] for place in places],
             {name: column[chosen] for name, column in self.signals.items()},
             made=None if self._made is None else tuple([self._made[place] for place in places]),
@@ -383,7 +383,7 @@ def _candidates(
     return tuple([Candidate(memory=one, signals=held) for one, held in zip(memories, found, strict=True)])
 
 
-def _held(value: float | None) -> float:
+def _clamped(value: float | None) -> float:
     if value is None:
         return np.nan
     return np.inf if math.isnan(value) else value

@@ -9,19 +9,19 @@ from fractions import Fraction
 from typing import Any, Final, Self
 
 from germane.errors import InvalidInput
-from germane.model.context import Context, Note, Reason
+from germane.model.context import Context, Reason, TraceNote
 from germane.model.conversation import LeftOut, Provider
 from germane.model.text import bar, cut, table
 from germane.model.validation import checked_fields
 
 __all__ = [
     "MOST_MARKS",
-    "Block",
-    "Calibration",
-    "Form",
-    "PartUse",
+    "ContextBlock",
+    "PartUsage",
     "Request",
     "RequestState",
+    "ResultLimit",
+    "TokenCalibration",
     "reported_tokens",
     "with_marks",
 ]
@@ -39,7 +39,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class ResultLimit:
     """How a group's tool results are shown: the first `count` of them with at most `limit` characters."""
 
     count: int
@@ -47,7 +47,7 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class ContextBlock:
     """Text beside the dialogue, as one message of the user's: memory, an anchor, what is recalled.
 
     It stands before the group `before`, or with None before the window. `shows` are the ids of the
@@ -71,14 +71,14 @@ class RequestState:
 
     start: str | None = None
     current: str | None = None
-    asked: str = ""
+    query: str = ""
     admits: str = ""
-    forms: Mapping[str, Form] = field(default_factory=dict)
-    blocks: tuple[Block, ...] = ()
+    forms: Mapping[str, ResultLimit] = field(default_factory=dict)
+    blocks: tuple[ContextBlock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartUse:
+class PartUsage:
     """What became of one part of a request, in tokens.
 
     `offered` is what the part would cost whole, as far as that was looked at: of a history that goes back
@@ -114,12 +114,12 @@ class Request:
     reserve: int
     limit: int
     tokens: int
-    parts: tuple[PartUse, ...] = ()
+    parts: tuple[PartUsage, ...] = ()
     left_out: Sequence[LeftOut] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     state: RequestState = field(default_factory=RequestState)
     memory: Context | None = None
-    calibration: Calibration | None = None
+    calibration: TokenCalibration | None = None
     stable: int = 0
     head: tuple[str, str] = ("[]", "null")
     texts: tuple[str, ...] = field(default=(), repr=False)
@@ -184,12 +184,12 @@ class Request:
             same += cost
         return same
 
-    def calibrate(self, usage: object) -> Calibration:
+    def calibrate(self, usage: object) -> TokenCalibration:
         """What the provider's usage for this request adds to what is known of its counts.
 
-        Give it to the next request. `usage` as in `Calibration.learn`. Raises InvalidInput.
+        Give it to the next request. `usage` as in `TokenCalibration.learn`. Raises InvalidInput.
         """
-        known = self.calibration or Calibration(counter=self.counter, provider=self.provider.value)
+        known = self.calibration or TokenCalibration(counter=self.counter, provider=self.provider.value)
         return known.learn(self.tokens, usage)
 
     def explain(self) -> str:
@@ -344,7 +344,7 @@ def _marked(block: Mapping[str, Any]) -> dict[str, Any]:
 #
 # Pure: a calibration is a value, and learning returns another.
 
-_KEPT: Final = 32
+_STORED: Final = 32
 _ENOUGH: Final = 4
 _HEADROOM: Final = Fraction("1.03")
 _LOWEST, _HIGHEST = Fraction("0.5"), Fraction(4)
@@ -353,7 +353,7 @@ _OF_ANTHROPIC = ("input_tokens", "cache_creation_input_tokens", "cache_read_inpu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
-class Calibration:
+class TokenCalibration:
     """How many tokens the provider reported for each that we counted, for the latest 32 requests.
 
     The largest of these ratios counts, and 3 % more, so that one text of another kind doesn't break the
@@ -379,7 +379,7 @@ class Calibration:
         reported = reported_tokens(usage)
         if counted < 1:
             raise InvalidInput(f"counted={counted} can't be compared: a request has 1 token or more.")
-        ratios = (*self.ratios, reported / counted)[-_KEPT:]
+        ratios = (*self.ratios, reported / counted)[-_STORED:]
         return type(self)(counter=self.counter, provider=self.provider, ratios=ratios)
 
     def factor(self, margin: float) -> Fraction:

@@ -12,7 +12,6 @@ __all__ = [
     "Demote",
     "Disband",
     "FailOver",
-    "Happening",
     "Join",
     "Leave",
     "Member",
@@ -21,6 +20,7 @@ __all__ = [
     "Role",
     "SpaceAct",
     "SpaceEvent",
+    "SpaceEventKind",
     "SpaceInfo",
 ]
 
@@ -39,7 +39,7 @@ class Role(StrEnum):
     PASSIVE = "passive"
 
 
-class Happening(StrEnum):
+class SpaceEventKind(StrEnum):
     """What can happen in a space: to its members, to its memories, and to what it holds in working sets."""
 
     CREATE = "create"
@@ -184,7 +184,7 @@ class SpaceEvent:
     """
 
     number: int
-    what: Happening
+    what: SpaceEventKind
     by: str
     memory_id: str | None = None
     former_id: str | None = None

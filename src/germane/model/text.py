@@ -185,17 +185,17 @@ def own_text(text: str, *, whole: bool = True) -> str:
     """
     if _OPEN not in text:
         return text
-    outside, opened = _parted(text)
+    outside, opened = _split_fences(text)
     return "".join(outside) + ("" if whole or opened is None else text[opened:])
 
 
 def left_open(text: str) -> int:
     """How many characters follow the start of a fence that nothing closes; 0 where each is closed."""
-    opened = _parted(text)[1] if _OPEN in text else None
+    opened = _split_fences(text)[1] if _OPEN in text else None
     return 0 if opened is None else len(text) - opened - len(_OPEN)
 
 
-def _parted(text: str) -> tuple[list[str], int | None]:
+def _split_fences(text: str) -> tuple[list[str], int | None]:
     """What stands outside of fences, and where the fence begins that nothing closes, if there is one."""
     outside: list[str] = []
     end, opened = 0, None

@@ -45,17 +45,19 @@ _ALIASES: Final = {
     "Call": "ToolCall | Mapping[str, Any]",
     "ContentPart": "TextPart | OpaquePart",
     "Framing": "str | Frame | FrameSelector",
-    "Named": "str | Memory | Item | Ranked | Held",
+    "Named": "str | Memory | Item | Ranked | WorkingSetItem",
     "Part": "TextPart | OpaquePart | ToolCall | ToolResult",
     "Policy": "str | Callable",
     "Result": "ToolResult | Mapping[str, Any]",
     "Sayable": "Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]",
-    "Template": "tuple[Piece, ...]",
+    "Template": "tuple[TemplatePart, ...]",
     "Vector": "ndarray",
 }
 """What annotations name that a module imports for type checkers alone, or that is no class."""
 _TEXTS: Final = frozenset({"ClusterBy", "Literal", "Quality", "Ranker", "RecencyScope", "StrategyName"})
-_FUNCTIONS: Final = frozenset({"Callable", "Clock", "FrameSelector", "Pick", "Progress", "Scorer", "Told"})
+_FUNCTIONS: Final = frozenset(
+    {"Callable", "Clock", "FrameSelector", "Pick", "Progress", "Scorer", "ProgressCallback", "UpkeepCallback"}
+)
 _AT_ONCE: Final[Mapping[type, Callable[[Any], bool]]] = {
     str: str.isascii,
     int: _INTEGERS.__contains__,

@@ -19,22 +19,22 @@ from germane.model.text import DEFAULT_SET
 __all__ = [
     "DEFAULT_MAX_TOKENS",
     "DEFAULT_SET",
-    "Added",
+    "AddItem",
+    "AddResult",
     "AgeBasis",
     "Clear",
-    "Enter",
     "Evicted",
     "Eviction",
     "Features",
-    "Held",
     "HeldChange",
-    "HeldSet",
-    "Leave",
-    "Move",
-    "MoveKind",
     "Pin",
+    "RemoveItem",
     "Resize",
+    "StoredWorkingSet",
     "Touch",
+    "WorkingSetEvent",
+    "WorkingSetEventKind",
+    "WorkingSetItem",
 ]
 
 
@@ -48,7 +48,7 @@ class AgeBasis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class WorkingSetItem:
     """One memory as a working set holds it.
 
     `touched_at` is its last touch and `touches` their number inside the set. `order` is its place in
@@ -96,7 +96,7 @@ class Held:
 class Evicted:
     """An entry that leaves, the tokens that this frees, and what it was worth to the policy."""
 
-    held: Held
+    item: WorkingSetItem
     freed: int
     value: float
 
@@ -115,7 +115,7 @@ class Eviction:
     evicted: tuple[Evicted, ...] = ()
     freed: int = 0
     shortfall: int = 0
-    in_the_way: tuple[Held, ...] = ()
+    in_the_way: tuple[WorkingSetItem, ...] = ()
 
     @property
     def enough(self) -> bool:
@@ -133,7 +133,7 @@ DEFAULT_MAX_TOKENS = 128_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enter:
+class AddItem:
     """Take a memory in as the latest, or, where it is held already, touch it.
 
     `pinned` pins what wasn't; False unpins nothing. `recalled` says that a recall brought it.
@@ -149,15 +149,15 @@ class Enter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Note that a held memory was used just now: it is the latest from here on. Raises NotHeld."""
+    """Note that a held memory was used just now: it is the latest from here on. Raises NotInWorkingSet."""
 
     memory_id: str
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """Take a memory out; it stays stored. Raises NotHeld.
+class RemoveItem:
+    """Take a memory out; it stays stored. Raises NotInWorkingSet.
 
     `evicted` says that it had to make room, and not that somebody wanted it gone.
     """
@@ -169,7 +169,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """Pin a held memory, or unpin it; what is pinned is never evicted. Raises NotHeld."""
+    """Pin a held memory, or unpin it; what is pinned is never evicted. Raises NotInWorkingSet."""
 
     memory_id: str
     pinned: bool
@@ -192,10 +192,10 @@ class Resize:
     at: datetime
 
 
-HeldChange = Enter | Touch | Leave | Pin | Clear | Resize
+HeldChange = AddItem | Touch | RemoveItem | Pin | Clear | Resize
 
 
-class MoveKind(StrEnum):
+class WorkingSetEventKind(StrEnum):
     """What became of a memory in a working set, or of the set."""
 
     ADD = "add"  # It was taken in.
@@ -212,7 +212,7 @@ class MoveKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class WorkingSetEvent:
     """One entry of an owner's log of moves.
 
     `number` counts all moves in the owner's sets from 1. `memory_id` is None where the move is the
@@ -222,7 +222,7 @@ class Move:
 
     number: int
     working_set: str
-    kind: MoveKind
+    kind: WorkingSetEventKind
     memory_id: str | None
     former_id: str | None
     by: str
@@ -230,7 +230,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeldSet:
+class StoredWorkingSet:
     """A working set as it is stored: what it holds, the one touched longest ago first.
 
     `moved` is the number of its latest move, 0 where there was none.
@@ -239,7 +239,7 @@ class HeldSet:
     name: str
     max_tokens: int = DEFAULT_MAX_TOKENS
     moved: int = 0
-    items: tuple[Held, ...] = ()
+    items: tuple[WorkingSetItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,7 +251,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
+class AddResult:
     """What adding memories to a working set did.
 
     `held` are their entries as the set has them now, in the order given, and `new` the ids of those that
@@ -259,7 +259,7 @@ class Added:
     memories for which there was none: only a recall leaves any out.
     """
 
-    held: tuple[Held, ...]
+    items: tuple[WorkingSetItem, ...]
     new: frozenset[str]
     eviction: Eviction
     left_out: tuple[Memory, ...] = ()
@@ -267,4 +267,4 @@ class Added:
     @property
     def evicted(self) -> tuple[Memory, ...]:
         """The memories that made room, in the order of leaving. They stay stored."""
-        return tuple(one.held.memory for one in self.eviction.evicted)
+        return tuple(one.item.memory for one in self.eviction.evicted)

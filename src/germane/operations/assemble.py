@@ -11,18 +11,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from germane.errors import InvalidInput, NotFound
 from germane.kinds import Kinds
-from germane.model.context import Context, Note, Reason
-from germane.model.learning import Judgement
+from germane.model.context import Context, Reason, TraceNote
+from germane.model.learning import DecisionCalibration
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.plan import Plan, RollOver, Section
-from germane.model.query import Candidate, Filter, Found, Order, Query, Slate, Slice, TimeRange
-from germane.operations.context import Session, Taught, failures, found_apart
+from germane.model.query import (
+    Candidate,
+    CandidateTable,
+    Filter,
+    Order,
+    Query,
+    SearchResult,
+    Slice,
+    TimeRange,
+)
+from germane.operations.context import AgentContext, LearnedValues, failures, found_apart
 from germane.operations.frame import Framed, Framing, associated, framed
 from germane.operations.inputs import checked_words, settled
 from germane.operations.read import head_of
-from germane.operations.search import Asked, gather_together, of_no_topic, query_of, understand
+from germane.operations.search import ParsedQuery, gather_together, of_no_topic, query_of, understand
 from germane.packing.lines import RememberedLines
-from germane.pipeline import Request, text_left_out
+from germane.pipeline import AssembleRequest, text_left_out
 from germane.pipeline import assemble as assemble_context
 from germane.protocols import Scorer, TokenCounter
 from germane.ranking.learning import FEWEST
@@ -35,11 +44,11 @@ if TYPE_CHECKING:
 __all__ = [
     "advised",
     "assemble",
+    "calibration_of",
+    "exclusions_of",
     "gathered_limit",
-    "judgement_of",
     "lifted",
     "named_pins",
-    "said_in",
     "sought_for",
     "split_off",
     "within_domain",
@@ -53,7 +62,7 @@ _MOST_PINNED = 1000
 
 
 def assemble(
-    session: Session,
+    session: AgentContext,
     query: str,
     *,
     budget: int | None,
@@ -63,7 +72,7 @@ def assemble(
     counter: TokenCounter,
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
-    spaces: Sequence[Session] = (),
+    spaces: Sequence[AgentContext] = (),
     conversation: str | Conversation | None = None,
     guidance: bool | str = False,
     gate: bool | None = None,
@@ -85,10 +94,10 @@ def assemble(
     asked, found, pinned, judgement = _gathered(session, asked, framing, pins, spaces)
     plain = scorer is None and not spaces
     found = _with_rest(session, asked, framing, found) if plain and gate is None else found
-    taught = _taught(session, found, framing.plan) if plain else Taught()
+    taught = _taught(session, found, framing.plan) if plain else LearnedValues()
     plan, unadvised = advised(framing.plan, judgement)
     told = (*lifted(asked.where, plan, found, pinned), *failures(plan, found, session.kinds), *unadvised)
-    request = Request(
+    request = AssembleRequest(
         plan=plan,
         question=asked.question,
         query=query_of(asked, _slices(framing.plan, asked.where)),
@@ -104,7 +113,7 @@ def assemble(
         weights=taught.weights,
         usefulness=taught.usefulness,
         notes=(*asked.notes, *framing.notes, *told),
-        left_out=said_in(session, found, conversation),
+        left_out=exclusions_of(session, found, conversation),
         domain=framing.domain,
         frame=framing.choice,
         lines=session.lines if counter is session.counter and not spaces else RememberedLines(),
@@ -115,20 +124,24 @@ def assemble(
 
 
 # Guidance that comes with the name of a frame is shown if there is room, and nobody asked for it.
-def _without_note(context: Context, note: Note) -> Context:
+def _without_note(context: Context, note: TraceNote) -> Context:
     if note not in context.trace.notes:
         return context
     notes = tuple(each for each in context.trace.notes if each != note)
     return replace(context, trace=replace(context.trace, notes=notes))
 
 
-def _noted(context: Context, plan: Plan, found: Found, where: Filter, when: TimeRange | None) -> Context:
+def _noted(
+    context: Context, plan: Plan, found: SearchResult, where: Filter, when: TimeRange | None
+) -> Context:
     """The context with the caller's filter in its trace, and a note where nothing is of that time."""
     notes = (*context.trace.notes, *_of_another_time(context, plan, found, when))
     return replace(context, trace=replace(context.trace, where=where, notes=notes))
 
 
-def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) -> Found:
+def _with_rest(
+    session: AgentContext, asked: ParsedQuery, framing: Framed, found: SearchResult
+) -> SearchResult:
     """What was found, and where all current memories fit the budget whole, those that it left out as well.
 
     By meaning everything is found, by words only what has one of them. In so small a store leaving a memory
@@ -158,7 +171,9 @@ def _with_rest(session: Session, asked: Asked, framing: Framed, found: Found) ->
     return _each_in_one(framing.plan, replace(found, slices=tuple(parts)))
 
 
-def _of_another_time(context: Context, plan: Plan, found: Found, when: TimeRange | None) -> tuple[Note, ...]:
+def _of_another_time(
+    context: Context, plan: Plan, found: SearchResult, when: TimeRange | None
+) -> tuple[TraceNote, ...]:
     """A note where a time was named and nothing is of it that the question brought."""
     ranked = {section.name for section in plan.sections if section.gathers and section.order is None}
     if when is None or not ranked:
@@ -188,7 +203,9 @@ def _settled(plan: Plan, now: datetime) -> Plan:
     return replace(plan, sections=sections)
 
 
-def _assembled(session: Session, request: Request, found: Found, *, alone: bool) -> Context:
+def _assembled(
+    session: AgentContext, request: AssembleRequest, found: SearchResult, *, alone: bool
+) -> Context:
     context = assemble_context(request, found)
     if not (alone and request.gated):
         return context
@@ -202,16 +219,20 @@ def _assembled(session: Session, request: Request, found: Found, *, alone: bool)
     return assemble_context(with_them, _each_in_one(request.plan, also_near))
 
 
-def _taught(session: Session, found: Found, plan: Plan) -> Taught:
+def _taught(session: AgentContext, found: SearchResult, plan: Plan) -> LearnedValues:
     """What use has taught, where relevance ranks by it; the note's sum is its own."""
-    if not found.by_relevance or plan.fusion == "newton_v1":
-        return Taught()
-    return session.known_weights.taught(session.store, session.agent, found.learning)
+    if not found.by_relevance or plan.fusion == "weighted_sum_v1":
+        return LearnedValues()
+    return session.weight_cache.taught(session.store, session.agent, found.learning)
 
 
 def _gathered(
-    session: Session, asked: Asked, framing: Framed, pins: Iterable[str], spaces: Sequence[Session]
-) -> tuple[Asked, Found, frozenset[str], Judgement | Exception | None]:
+    session: AgentContext,
+    asked: ParsedQuery,
+    framing: Framed,
+    pins: Iterable[str],
+    spaces: Sequence[AgentContext],
+) -> tuple[ParsedQuery, SearchResult, frozenset[str], DecisionCalibration | Exception | None]:
     """What each section of the plan may show, the ids of what is pinned, and how well the agent judges.
 
     Where nothing is asked, only what is shown whatever the question is gathered.
@@ -241,14 +262,14 @@ def _gathered(
     return asked, found, frozenset(memory.ref for memory in pinned), judgement
 
 
-def _meant(asked: Asked, plan: Plan) -> Asked:
+def _meant(asked: ParsedQuery, plan: Plan) -> ParsedQuery:
     """The question as its vector alone, where the plan asks by meaning and it has one."""
     if not plan.by_meaning or asked.vector is None:
         return asked
     return replace(asked, question=replace(asked.question, terms=()), informative=())
 
 
-def _spread(found: Found, sought: Sequence[bool]) -> Found:
+def _spread(found: SearchResult, sought: Sequence[bool]) -> SearchResult:
     """What was found, with an empty slice for each section that was not searched."""
     places = [place for place, seeks in enumerate((*sought, True)) if seeks]
     by_place = dict(zip(places, found.slices, strict=True))
@@ -257,14 +278,16 @@ def _spread(found: Found, sought: Sequence[bool]) -> Found:
     return replace(found, slices=slices, failed=failed)
 
 
-def said_in(session: Session, found: Found, conversation: str | Conversation | None) -> Mapping[str, Reason]:
+def exclusions_of(
+    session: AgentContext, found: SearchResult, conversation: str | Conversation | None
+) -> Mapping[str, Reason]:
     """Why memories are left out that a running conversation contains already, by their ids."""
     if conversation is None:
         return {}
-    from germane.operations.conversation import said_already  # noqa: PLC0415 - Most calls name no conversation.
+    from germane.operations.conversation import in_conversation  # noqa: PLC0415 - Most calls name no conversation.
 
     candidates = [candidate for part in found.slices for candidate in part]
-    return said_already(candidates, conversation, language=session.language)
+    return in_conversation(candidates, conversation, language=session.language)
 
 
 def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
@@ -285,7 +308,7 @@ def _slices(plan: Plan, where: Filter) -> tuple[Slice, ...]:
     )
 
 
-def lifted(where: Filter, plan: Plan, found: Found, pinned: Collection[str]) -> tuple[Note, ...]:
+def lifted(where: Filter, plan: Plan, found: SearchResult, pinned: Collection[str]) -> tuple[TraceNote, ...]:
     """A note of what is always shown and isn't of the time that the filter names, or nothing."""
     if where.when is None:
         return ()
@@ -303,14 +326,14 @@ def lifted(where: Filter, plan: Plan, found: Found, pinned: Collection[str]) -> 
         return ()
     named = f"{len(ids)} that {'is' if len(ids) == 1 else 'are'} always shown ({', '.join(names)})"
     return (
-        Note(
+        TraceNote(
             code="time_lifted",
             text=f"The time range, {where.when}, binds what is ranked; of any time {named} may stand here.",
         ),
     )
 
 
-def _each_in_one(plan: Plan, found: Found) -> Found:
+def _each_in_one(plan: Plan, found: SearchResult) -> SearchResult:
     """What was found, each memory in the first section that has it.
 
     One that shows so many `items` by its order takes no more of what another would show as well.
@@ -335,15 +358,15 @@ def _each_in_one(plan: Plan, found: Found) -> Found:
 
 
 def _ids_of(part: Sequence[Candidate]) -> list[str]:
-    memories = part.memories if isinstance(part, Slate) else [one.memory for one in part]
+    memories = part.memories if isinstance(part, CandidateTable) else [one.memory for one in part]
     return [memory.ref for memory in memories]
 
 
 def _without(part: Sequence[Candidate], ids: Sequence[str], leaves: Collection[str]) -> Sequence[Candidate]:
-    return Slate.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
+    return CandidateTable.of(part).at([place for place, name in enumerate(ids) if name not in leaves])
 
 
-def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory, ...]:
+def named_pins(sessions: Sequence[AgentContext], pins: Iterable[str]) -> tuple[Memory, ...]:
     """The memories that the caller wants in, whatever the question, each in its current version.
 
     Raises NotFound or InvalidInput.
@@ -361,7 +384,7 @@ def named_pins(sessions: Sequence[Session], pins: Iterable[str]) -> tuple[Memory
     return tuple({found[memory_id].id: found[memory_id] for memory_id in ids}.values())
 
 
-def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
+def _with_pinned(plan: Plan, found: SearchResult, pinned: tuple[Memory, ...]) -> SearchResult:
     """What was found, with each pinned memory in its section once; one without a section goes last."""
     if not pinned:
         return found
@@ -382,54 +405,58 @@ def _with_pinned(plan: Plan, found: Found, pinned: tuple[Memory, ...]) -> Found:
 # Writes into a plan's sections what the agent's own record says: how far its confidence is to be trusted.
 
 
-def sought_for(session: Session, plan: Plan, where: Filter) -> tuple[Slice, ...]:
+def sought_for(session: AgentContext, plan: Plan, where: Filter) -> tuple[Slice, ...]:
     """What a search has to bring besides for a plan whose sections advise: a slice or nothing."""
-    sought = session.known_judgement.sought(session.agent, session.kinds, where) if _advises(plan) else None
+    sought = session.calibration_cache.sought(session.agent, session.kinds, where) if _advises(plan) else None
     return () if sought is None else (sought,)
 
 
 def split_off(
-    session: Session, plan: Plan, found: Found, sought: tuple[Slice, ...], *, where: Filter
-) -> tuple[Found, Judgement | Exception | None]:
+    session: AgentContext, plan: Plan, found: SearchResult, sought: tuple[Slice, ...], *, where: Filter
+) -> tuple[SearchResult, DecisionCalibration | Exception | None]:
     """What was found without the last slice where that was `sought` for the judgement; and the judgement.
 
     There is none for a plan without a section that advises.
     """
     if not sought:
-        return found, judgement_of(session, where, found=found) if _advises(plan) else None
+        return found, calibration_of(session, where, found=found) if _advises(plan) else None
     place = len(found.slices) - 1
     failed = {number: error for number, error in found.failed.items() if number != place}
     rest = replace(found, slices=found.slices[:place], failed=failed)
     if place in found.failed:
         return rest, found.failed[place]
-    return rest, session.known_judgement.told(session.agent, found, place, where)
+    return rest, session.calibration_cache.from_search(session.agent, found, place, where)
 
 
-def judgement_of(session: Session, where: Filter, *, found: Found | None = None) -> Judgement | Exception:
+def calibration_of(
+    session: AgentContext, where: Filter, *, found: SearchResult | None = None
+) -> DecisionCalibration | Exception:
     """The judgement, or why there is none; by a search of its own unless what was `found` tells enough."""
     try:
-        return session.known_judgement.of(session.store, session.agent, session.kinds, where, found=found)
+        return session.calibration_cache.of(session.store, session.agent, session.kinds, where, found=found)
     except Exception as error:  # noqa: BLE001 - A store of the caller's own may fail in any way; a note tells.
         return error
 
 
-def advised(plan: Plan, judgement: Judgement | Exception | None) -> tuple[Plan, tuple[Note, ...]]:
+def advised(
+    plan: Plan, calibration: DecisionCalibration | Exception | None
+) -> tuple[Plan, tuple[TraceNote, ...]]:
     """The plan with one sentence as the text of each section that `advises`.
 
     Where fewer than ten decisions have a confidence and an outcome there is nothing to say yet. Where the
     decisions couldn't be read the section stays without, and a note says so.
     """
-    if isinstance(judgement, Exception):
-        why = f"could not be told how decisions turned out: {type(judgement).__name__}: {judgement}"
+    if isinstance(calibration, Exception):
+        why = f"could not be told how decisions turned out: {type(calibration).__name__}: {calibration}"
         return plan, tuple(
-            Note(code="section_failed", text=f"Section {section.name!r} {why}")
+            TraceNote(code="section_failed", text=f"Section {section.name!r} {why}")
             for section in plan.sections
             if section.advises
         )
-    if judgement is None or judgement.count < FEWEST:
+    if calibration is None or calibration.count < FEWEST:
         return plan, ()
     sections = tuple(
-        replace(section, text=judgement.advice) if section.advises else section for section in plan.sections
+        replace(section, text=calibration.advice) if section.advises else section for section in plan.sections
     )
     return replace(plan, sections=sections), ()
 
@@ -451,7 +478,7 @@ def gathered_limit(section: Section) -> int:
     return max(section.limit, _OF_ANY_DOMAIN) if section.of_domain else section.limit
 
 
-def within_domain(plan: Plan, found: Found, domain: Collection[str], kinds: Kinds) -> Found:
+def within_domain(plan: Plan, found: SearchResult, domain: Collection[str], kinds: Kinds) -> SearchResult:
     """What was found, and in sections of a domain nothing that names others alone.
 
     What names none stays, what no budget may drop, and everything where the frame has none. Of what
@@ -463,13 +490,13 @@ def within_domain(plan: Plan, found: Found, domain: Collection[str], kinds: Kind
     if not plan.by_meaning and not any(section.of_domain for section in sections):
         return found
     slices = (
-        _kept(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
+        _of_domain(section, candidates, domain, kinds) if plan.by_meaning or section.of_domain else candidates
         for section, candidates in zip(sections, found.slices, strict=False)
     )
     return replace(found, slices=(*slices, *found.slices[len(sections) :]))
 
 
-def _kept(
+def _of_domain(
     section: Section, candidates: Sequence[Candidate], domain: Collection[str], kinds: Kinds
 ) -> tuple[Candidate, ...]:
     everywhere = not section.of_domain or not domain

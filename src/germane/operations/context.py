@@ -17,22 +17,22 @@ from germane.errors import GermaneError, InvalidInput, StoreError
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import Kinds
-from germane.model.context import Note
-from germane.model.learning import Evidence, Example, Judgement, LearningState, Weights
+from germane.model.context import TraceNote
+from germane.model.learning import DecisionCalibration, Example, LearningStatus, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
-from germane.model.query import Filter, Found, Order, Query, Slice
+from germane.model.query import Filter, Order, Query, SearchResult, Slice
 from germane.packing.lines import RememberedLines
 from germane.protocols import (
     Clock,
     Embedder,
+    FeedbackStore,
     FrameSelector,
-    Learning,
-    Multilingual,
+    MultilingualStore,
+    OutcomeStore,
     Store,
     Summarizer,
     TokenCounter,
-    Validating,
 )
 from germane.ranking.learning import calibrated, fit_weights, leanings, signals_of, usefulness
 from germane.tokens import CachedCounter
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from germane.model.conversation import Provider
 
 __all__ = [
+    "AgentContext",
     "Arrangements",
-    "KnownJudgement",
-    "KnownOutcomes",
-    "KnownWeights",
-    "Session",
-    "Taught",
+    "CalibrationCache",
+    "LearnedValues",
+    "OutcomeCache",
+    "WeightCache",
     "failures",
     "found_apart",
     "settled_language",
@@ -58,7 +58,7 @@ __all__ = [
 # How work turned out with an agent's memories, as it stands at a moment.
 
 
-class KnownOutcomes:
+class OutcomeCache:
     """The leanings of the latest outcomes seen, by agent. Threads may share it: at worst one reads twice.
 
     They are never stored: what a purge removed has no part in them from then on.
@@ -67,15 +67,15 @@ class KnownOutcomes:
     __slots__ = ("_evidence", "_leanings")
 
     def __init__(self) -> None:
-        self._evidence: dict[str, Evidence] = {}
+        self._evidence: dict[str, OutcomeHistory] = {}
         self._leanings: dict[str, tuple[int, datetime, Mapping[str, float]]] = {}
 
     def of(self, store: Store, agent: str, *, now: datetime) -> Mapping[str, float]:
         """How each memory leans by its outcomes, from -1 to 1, as of the last full hour."""
-        if not isinstance(store, Validating):
+        if not isinstance(store, OutcomeStore):
             return {}
         known = self._evidence.get(agent)
-        evidence = store.evidence(agent, known=None if known is None else known.stamp) or known
+        evidence = store.outcome_history(agent, known=None if known is None else known.stamp) or known
         if evidence is None:
             return {}
         self._evidence[agent] = evidence
@@ -86,7 +86,7 @@ class KnownOutcomes:
             made = self._leanings[agent] = (
                 evidence.stamp,
                 hour,
-                leanings(evidence.attested, now=hour),
+                leanings(evidence.records, now=hour),
             )
         return made[2]
 
@@ -98,7 +98,7 @@ _SAY_NOTHING: Final = (Outcome.PENDING, Outcome.ABANDONED)
 _ANY: Final = Filter(statuses=())
 
 
-class KnownJudgement:
+class CalibrationCache:
     """The latest judgement, by agent. Threads may share it: at worst decisions are read twice.
 
     It is never stored, and holds while a search gives the stamp of the one that brought it. It counts the
@@ -109,10 +109,11 @@ class KnownJudgement:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[int, ...], Judgement]] = {}
+        self._known: dict[str, tuple[tuple[int, ...], DecisionCalibration]] = {}
 
     def sought(self, agent: str, kinds: Kinds, where: Filter) -> Slice | None:
-        """What a search has to bring besides for `told`: all decisions that stand, archived ones included.
+        """What a search has to bring besides for `from_search`: all decisions that stand, archived ones
+        included.
 
         None where there are none, or the latest judgement may still hold: what else is searched for says
         whether it does.
@@ -121,7 +122,7 @@ class KnownJudgement:
             return None
         return _decisions(kinds, where)
 
-    def told(self, agent: str, found: Found, place: int, where: Filter) -> Judgement:
+    def from_search(self, agent: str, found: SearchResult, place: int, where: Filter) -> DecisionCalibration:
         """The judgement by what the slice at that place brought.
 
         It is that of `engine.calibration()` where the filter excludes none.
@@ -137,8 +138,8 @@ class KnownJudgement:
         return judgement
 
     def of(
-        self, store: Store, agent: str, kinds: Kinds, where: Filter, *, found: Found | None = None
-    ) -> Judgement:
+        self, store: Store, agent: str, kinds: Kinds, where: Filter, *, found: SearchResult | None = None
+    ) -> DecisionCalibration:
         """The judgement, by a search of its own unless what was `found` says that the latest still holds."""
         known = self._known.get(agent) if _binds(where) is None else None
         if known is not None and found is not None and known[0] == found.stamp:
@@ -146,7 +147,7 @@ class KnownJudgement:
         decisions = _decisions(kinds, where)
         if decisions is None:
             return calibrated(())
-        return self.told(agent, store.search(agent, Query(slices=(decisions,))), 0, where)
+        return self.from_search(agent, store.search(agent, Query(slices=(decisions,))), 0, where)
 
 
 def _decisions(kinds: Kinds, where: Filter) -> Slice | None:
@@ -170,7 +171,7 @@ def _binds(where: Filter) -> Filter | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taught:
+class LearnedValues:
     """What use has taught: the weights of the parts of scores, and how useful single memories were.
 
     Usefulness is counted always, weights are fitted while the agent learns.
@@ -180,10 +181,10 @@ class Taught:
     usefulness: Mapping[str, float] = field(default_factory=dict)
 
 
-_NOTHING = Taught()
+_NOTHING = LearnedValues()
 
 
-class KnownWeights:
+class WeightCache:
     """What the latest examples seen have taught. Threads may share it: at worst weights are fitted twice.
 
     It is never stored: what a purge removed has no part in it from then on.
@@ -192,15 +193,15 @@ class KnownWeights:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: tuple[LearningState, Taught] | None = None
+        self._known: tuple[LearningStatus, LearnedValues] | None = None
 
-    def of(self, store: Store, agent: str, state: LearningState | None = None) -> Weights | None:
+    def of(self, store: Store, agent: str, state: LearningStatus | None = None) -> Weights | None:
         """The weights that apply to an agent's scores; None while learning is off or nothing is learned."""
         return self.taught(store, agent, state).weights
 
-    def taught(self, store: Store, agent: str, state: LearningState | None = None) -> Taught:
+    def taught(self, store: Store, agent: str, state: LearningStatus | None = None) -> LearnedValues:
         """All that applies to an agent's scores, as of the `state` that a search saw, or as it is now."""
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             return _NOTHING
         state = store.settle_learning(agent, None) if state is None else state
         known = self._known
@@ -209,11 +210,11 @@ class KnownWeights:
             examples = store.examples(agent) if state.stamp else ()
             fitted = fit_weights(_weighable(examples)) if state.on else None
             weights = fitted if fitted is not None and fitted.contexts else None
-            taught = Taught(weights=weights, usefulness=usefulness(examples))
+            taught = LearnedValues(weights=weights, usefulness=usefulness(examples))
             known = self._known = (state, taught)
         return known[1]
 
-    def known(self, state: LearningState) -> tuple[Weights | None] | None:
+    def known(self, state: LearningStatus) -> tuple[Weights | None] | None:
         """The weights that apply while learning stands so; None where examples have to be read first."""
         known = self._known
         if known is not None and known[0] == state:
@@ -239,12 +240,12 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
 
     Raises InvalidInput for a language without a stemmer, or that the store can't index.
     """
-    if isinstance(store, Multilingual):
+    if isinstance(store, MultilingualStore):
         return store.settle_language(agent, given)
     if given not in {None, _ENGLISH}:
         raise InvalidInput(
             f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
-            "Leave the language out, or give the store a method settle_language (germane.Multilingual)."
+            "Leave the language out, or give the store a method settle_language (germane.MultilingualStore)."
         )
     return _ENGLISH
 
@@ -254,7 +255,7 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
 _ANY_STATUS = tuple(Status)
 
 
-def unknown_kinds(sessions: Sequence[Session], where: Filter) -> tuple[Note, ...]:
+def unknown_kinds(sessions: Sequence[AgentContext], where: Filter) -> tuple[TraceNote, ...]:
     """A note for each kind of a filter that is neither registered nor stored, with the one that is nearest.
 
     The stores are only asked about kinds that aren't registered. Where the filter says more of whose or
@@ -271,7 +272,7 @@ def unknown_kinds(sessions: Sequence[Session], where: Filter) -> tuple[Note, ...
     if among == Filter(statuses=_ANY_STATUS):
         known.update(*(session.store.stats(session.agent).by_kind for session in sessions))
     return tuple(
-        Note(
+        TraceNote(
             code="unknown_kind",
             text=f"No memory is of kind {kind!r}, and no such kind is registered{_nearest(kind, known)}",
         )
@@ -279,7 +280,7 @@ def unknown_kinds(sessions: Sequence[Session], where: Filter) -> tuple[Note, ...
     )
 
 
-def _is_stored(session: Session, kind: str, among: Filter) -> bool:
+def _is_stored(session: AgentContext, kind: str, among: Filter) -> bool:
     return bool(session.store.find(session.agent, replace(among, kinds=(kind,)), limit=1))
 
 
@@ -293,28 +294,28 @@ def _nearest(kind: str, known: Iterable[str]) -> str:
 # Searches a store so that what can't be found for one section leaves the others as they are.
 
 
-def found_apart(store: Store, agent: str, query: Query) -> Found:
+def found_apart(store: Store, agent: str, query: Query) -> SearchResult:
     """What a search finds; where it fails, what each of its slices finds alone, in a snapshot each.
 
-    `Found.failed` holds the error of each slice that fails by itself. Raises the first error where all do,
-    and whatever says that the question is at fault.
+    `SearchResult.failed` holds the error of each slice that fails by itself. Raises the first error where all
+    do, and whatever says that the question is at fault.
     """
     try:
         return store.search(agent, query)
     except Exception as error:  # A store of the caller's own may fail in any way.
         if _is_the_callers(error) or len(query.slices) == 1:
             raise
-        found: list[Found] = []
+        found: list[SearchResult] = []
         failed: dict[int, Exception] = {}
         for place, part in enumerate(query.slices):
             try:
                 found.append(store.search(agent, replace(query, slices=(part,))))
             except Exception as alone:  # noqa: BLE001 - As above; it is told of, or raised for what is vital.
-                found.append(Found(slices=((),), by_relevance=False))
+                found.append(SearchResult(slices=((),), by_relevance=False))
                 failed[place] = alone
         if len(failed) == len(query.slices):
             raise
-        return Found(
+        return SearchResult(
             slices=tuple(one.slices[0] for one in found),
             lexical_bound=max(one.lexical_bound for one in found),
             window_bound=max(one.window_bound for one in found),
@@ -325,21 +326,21 @@ def found_apart(store: Store, agent: str, query: Query) -> Found:
         )
 
 
-def failures(plan: Plan, found: Found, kinds: Kinds) -> Sequence[Note]:
+def failures(plan: Plan, found: SearchResult, kinds: Kinds) -> Sequence[TraceNote]:
     """A note for each section that could not be searched.
 
     Raises the error of one whose memories may have to stand in the context, of what was pinned, and of the
     first where all failed: what nobody could look for must not be missing without a word.
     """
     sections = [section for section in plan.sections if section.gathers]
-    notes: list[Note] = []
+    notes: list[TraceNote] = []
     for place, error in sorted(found.failed.items()):
         section = sections[place] if place < len(sections) else None
         alone = len(found.failed) >= len(sections)
         if section is None or alone or section.required or section.required_kinds or _strict(section, kinds):
             raise error
         notes.append(
-            Note(
+            TraceNote(
                 code="section_failed",
                 text=f"Section {section.name!r} could not be searched and is empty: "
                 f"{type(error).__name__}: {error}",
@@ -413,13 +414,13 @@ class Arrangements:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class AgentContext:
     """An agent's side of a store. The engine makes one and hands it to each verb.
 
     `set_aside` names the model whose vectors are in the store when no embedder of it is at hand.
     `frames` are known beside the built-in ones; `frame_selector` chooses among all, if there is one.
     `lines` remembers how memories look in a context and what they cost there, by `counter`;
-    `known_weights` what use has taught, `known_outcomes` how work turned out, `known_judgement` how well the
+    `weight_cache` what use has taught, `outcome_cache` how work turned out, `calibration_cache` how well the
     agent judges itself, `arrangements` conversations as they are sent. With `records`, assemblies go into
     the ledger unless a call says otherwise; `timer` tells the seconds for it.
     """
@@ -437,9 +438,9 @@ class Session:
     frames: tuple[Frame, ...] = ()
     frame_selector: FrameSelector | None = None
     lines: RememberedLines = field(default_factory=RememberedLines, repr=False, compare=False)
-    known_weights: KnownWeights = field(default_factory=KnownWeights, repr=False, compare=False)
+    weight_cache: WeightCache = field(default_factory=WeightCache, repr=False, compare=False)
     records: bool = False
     timer: Callable[[], float] = field(default=time.perf_counter, repr=False, compare=False)
     arrangements: Arrangements = field(default_factory=Arrangements, repr=False, compare=False)
-    known_outcomes: KnownOutcomes = field(default_factory=KnownOutcomes, repr=False, compare=False)
-    known_judgement: KnownJudgement = field(default_factory=KnownJudgement, repr=False, compare=False)
+    outcome_cache: OutcomeCache = field(default_factory=OutcomeCache, repr=False, compare=False)
+    calibration_cache: CalibrationCache = field(default_factory=CalibrationCache, repr=False, compare=False)

@@ -27,7 +27,7 @@ from germane.conversation.groups import (
     with_earlier,
 )
 from germane.conversation.views import RecallLimits, Tiers, anchored, tiering
-from germane.errors import InvalidInput, NotSaid, PurgeNotConfirmed
+from germane.errors import InvalidInput, MessageNotFound, PurgeNotConfirmed
 from germane.model.context import Reason
 from germane.model.conversation import (
     Anchored,
@@ -51,12 +51,12 @@ from germane.model.conversation import (
 )
 from germane.model.memory import as_utc
 from germane.model.query import Candidate
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, checked_moment, checked_text, checking_verbs
-from germane.protocols import Conversing, TokenCounter
+from germane.protocols import ConversationStore, TokenCounter
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.location import Glancing
+from germane.stores.location import RecentGroupsStore
 from germane.tokens import CachedCounter, get_counter, spendable
 
 __all__ = [
@@ -65,27 +65,27 @@ __all__ = [
     "Conversation",
     "Result",
     "append",
-    "asked",
     "conversation",
     "conversing",
     "derived",
+    "group_scores",
+    "in_conversation",
     "matched",
     "message_of",
-    "said_already",
 ]
 
 
-def conversing(session: Session) -> Conversing:
+def conversing(session: AgentContext) -> ConversationStore:
     """The store as one that keeps conversations. Raises InvalidInput where it doesn't."""
-    if not isinstance(session.store, Conversing):
+    if not isinstance(session.store, ConversationStore):
         raise InvalidInput(
             f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
-            "germane.protocols.Conversing. Use a SQLite store, or add them."
+            "germane.protocols.ConversationStore. Use a SQLite store, or add them."
         )
     return session.store
 
 
-def conversation(session: Session, name: str) -> Conversation:
+def conversation(session: AgentContext, name: str) -> Conversation:
     """The conversation of that name. Raises InvalidInput for an empty name, or a store that keeps none."""
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
@@ -99,7 +99,7 @@ class Conversation:
     Groups are named by id or given as they are. What is hidden or removed is in no view.
     """
 
-    def __init__(self, session: Session, name: str, log: Conversing) -> None:
+    def __init__(self, session: AgentContext, name: str, log: ConversationStore) -> None:
         self._session = session
         self._name = name
         self._log = log
@@ -165,21 +165,21 @@ class Conversation:
         return groups[-1] if groups else None
 
     def hide(self, group: str | Group) -> Group:
-        """Take a group out of every view; it stays stored. Raises NotSaid."""
+        """Take a group out of every view; it stays stored. Raises MessageNotFound."""
         return self._set_hidden(group, hidden=True)
 
     def unhide(self, group: str | Group) -> Group:
-        """Put a hidden group back in its place. Raises NotSaid."""
+        """Put a hidden group back in its place. Raises MessageNotFound."""
         return self._set_hidden(group, hidden=False)
 
     def remove(self, group: str | Group) -> Group:
-        """Delete a group, and return what it was. Raises NotSaid."""
+        """Delete a group, and return what it was. Raises MessageNotFound."""
         name = _required_id(group)
         gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
         return Group(id=name, messages=gone)
 
     def remove_message(self, message_id: str) -> Message:
-        """Delete one message, and return what it was. Raises NotSaid."""
+        """Delete one message, and return what it was. Raises MessageNotFound."""
         return self._log.converse(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
 
     def undo(self) -> Group | None:
@@ -191,7 +191,7 @@ class Conversation:
         """Delete a group, or the whole conversation and its anchors, and every trace of their text.
 
         Returns how many messages went. It rewrites the file and can't be undone, so it needs
-        `confirm=True`. Raises PurgeNotConfirmed or NotSaid.
+        `confirm=True`. Raises PurgeNotConfirmed or MessageNotFound.
         """
         if confirm is not True:
             raise PurgeNotConfirmed
@@ -212,14 +212,14 @@ class Conversation:
         return self._log.anchors(self.agent, self._name)
 
     def expand(self, message_id: str) -> str | list[dict[str, Any]]:
-        """The whole of a message, where a view has cut it. Raises NotSaid, for a hidden one too.
+        """The whole of a message, where a view has cut it. Raises MessageNotFound, for a hidden one too.
 
         It is a text. A message with images, files and the like is a list of content parts instead: its words
         as parts of type "text", and what has no text as it was given, in its provider's form.
         """
         message = self._log.message(self.agent, message_id)
         if message is None or message.session != self._name or message.hidden:
-            raise NotSaid("message", message_id, self._name)
+            raise MessageNotFound("message", message_id, self._name)
         names: dict[str, str] = {}
         if message.results:
             for each in self.messages():
@@ -277,7 +277,7 @@ class Conversation:
         and InvalidInput.
         """
         messages = self.messages()
-        found = asked(self._session, self._log, self._name, messages, query)
+        found = group_scores(self._session, self._log, self._name, messages, query)
         shown = _shown(messages, tiers)
         cost, most = self._cost(budget, counter, shown)
         best = ranked(
@@ -337,7 +337,7 @@ class Conversation:
 
     def _end(self, groups: int) -> LastGroups | None:
         """What a window of so many groups needs, where the store can read it without the rest."""
-        if type(groups) is not int or groups < 1 or not isinstance(self._log, Glancing):
+        if type(groups) is not int or groups < 1 or not isinstance(self._log, RecentGroupsStore):
             return None
         return self._log.last_groups(self.agent, self._name, groups)
 
@@ -413,8 +413,8 @@ def message_of(
 
 
 def append(
-    session: Session,
-    log: Conversing,
+    session: AgentContext,
+    log: ConversationStore,
     name: str,
     messages: Sequence[Message],
     *,
@@ -448,8 +448,8 @@ _USUAL_RARITY = 6.5
 """What a term counts in a language whose words nobody has counted: a fairly telling one."""
 
 
-def asked(
-    session: Session, log: Conversing, name: str, messages: Sequence[Message], query: str | None
+def group_scores(
+    session: AgentContext, log: ConversationStore, name: str, messages: Sequence[Message], query: str | None
 ) -> GroupScores | None:
     """How well the groups match a query, or the latest prompt; None when it says nothing."""
     groups = groups_of(messages)
@@ -458,7 +458,7 @@ def asked(
     return log.match_groups(session.agent, name, terms) if terms else None
 
 
-def derived(session: Session, messages: Sequence[Message], query: str | None) -> DerivedQuery:
+def derived(session: AgentContext, messages: Sequence[Message], query: str | None) -> DerivedQuery:
     """What to search for: the query's own terms, or what the latest prompt goes on about."""
     terms_of = partial(query_terms, language=session.language)
     if query is not None:
@@ -467,7 +467,7 @@ def derived(session: Session, messages: Sequence[Message], query: str | None) ->
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
-def matched(session: Session, log: Conversing, name: str, query: DerivedQuery) -> GroupScores:
+def matched(session: AgentContext, log: ConversationStore, name: str, query: DerivedQuery) -> GroupScores:
     """How well the groups match a query; a carried term counts half of one that was said."""
     own = log.match_groups(session.agent, name, query.own)
     if not query.carried:
@@ -502,7 +502,7 @@ _LINES = 3
 _LONGEST = 20_000
 
 
-def said_already(
+def in_conversation(
     candidates: Iterable[Candidate], conversation: str | Conversation, *, language: str
 ) -> Mapping[str, Reason]:
     """The ids of the candidates that the conversation contains, each with that reason.
@@ -522,8 +522,10 @@ def said_already(
         weights = dict(zip(terms, _weights(terms, language), strict=True))
         least = CONTAINED * sum(weights.values())
         # Nearly nothing stands in the whole of a conversation, and that is asked once.
-        if _held(weights, everything) >= least and any(_held(weights, piece) >= least for piece in pieces):
-            found[candidate.memory.ref] = Reason.SAID
+        if _contained_share(weights, everything) >= least and any(
+            _contained_share(weights, piece) >= least for piece in pieces
+        ):
+            found[candidate.memory.ref] = Reason.IN_CONVERSATION
     return found
 
 
@@ -539,7 +541,7 @@ def _pieces(conversation: str | Conversation) -> list[str]:
     return ["\n".join(lines[start : start + _LINES]) for start in range(max(1, len(lines) - _LINES + 1))]
 
 
-def _held(weights: Mapping[str, float], piece: frozenset[str]) -> float:
+def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in piece)
 
 

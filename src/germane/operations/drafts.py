@@ -15,20 +15,20 @@ from germane.kinds import Kind, subject_of
 from germane.lifecycle import NEARLY_IDENTICAL, first_stage
 from germane.model.change import Applied, Insert
 from germane.model.memory import (
-    Doubt,
     Draft,
+    LifecycleState,
     Memory,
     Outcome,
-    Remembered,
+    QualityFlag,
+    RememberResult,
     Renditions,
     Scope,
-    Standing,
     Status,
     Trust,
     day_of,
 )
 from germane.model.query import Filter, Query, Slice, TimeRange
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import (
     checked_content,
     checked_flag,
@@ -41,20 +41,20 @@ from germane.operations.inputs import (
     embed_texts,
     vectors_to_store,
 )
-from germane.operations.read import get, head_of, store_version, told_outdated
+from germane.operations.read import get, head_of, mark_outdated, store_version
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES, renditions_of, with_outcomes
-from germane.retrieval.quality import doubt_about
+from germane.retrieval.quality import quality_flag_of
 from germane.retrieval.tokenizer import query_terms
 from germane.tokens import uncached
 
 __all__ = [
-    "DOUBT",
+    "QUALITY_FLAG",
     "Quality",
-    "adopt",
     "content_hash_of",
     "draft_of",
     "given_in",
+    "import_memories",
     "keep",
     "memory_of",
     "renew_renditions",
@@ -76,17 +76,17 @@ _TRIES = 20
 
 _NOTHING_GIVEN: Mapping[str, frozenset[str]] = MappingProxyType({})
 
-_NO_STANDINGS: Mapping[str, Standing] = MappingProxyType({})
+_NO_LIFECYCLE_STATES: Mapping[str, LifecycleState] = MappingProxyType({})
 
 
 def keep(
-    session: Session,
+    session: AgentContext,
     memories: Sequence[Memory],
     *,
     revive: bool = True,
     given: Mapping[str, frozenset[str]] = _NOTHING_GIVEN,
     at: datetime | None = None,
-) -> tuple[Remembered, ...]:
+) -> tuple[RememberResult, ...]:
     """Store new memories as what somebody says now: what was forgotten or superseded stands again.
 
     `given` says by id which fields the caller has set; where the text is known, they are applied to it.
@@ -100,12 +100,12 @@ def keep(
     # The same memory may stand in a batch several times, and is counted before it is updated.
     seen = {one.memory.version_id: one.memory.seen_count for one in stored}
     latest: dict[str, Memory] = {}
-    told: list[Remembered] = []
+    told: list[RememberResult] = []
     for one, memory in zip(stored, memories, strict=True):
         fields = given.get(memory.id, frozenset())
         known = latest.get(one.memory.id) or one.memory.evolve(seen_count=seen[one.memory.version_id])
         now = replace(one, memory=known) if fields and not one.created else one
-        told.append(_said_again(session, now, memory, fields, at=at))
+        told.append(_restate(session, now, memory, fields, at=at))
         latest[one.memory.id] = told[-1].memory if told[-1].updated else known
     return tuple(told)
 
@@ -116,15 +116,19 @@ def given_in(draft: Draft) -> frozenset[str]:
     return frozenset(name for name, value in fields.items() if value is not None and value is not False)
 
 
-def adopt(
-    session: Session, memories: Iterable[Memory], *, standings: Mapping[str, Standing] | None = None
-) -> tuple[Remembered, ...]:
+def import_memories(
+    session: AgentContext,
+    memories: Iterable[Memory],
+    *,
+    lifecycle_states: Mapping[str, LifecycleState] | None = None,
+) -> tuple[RememberResult, ...]:
     """Store whole memories as they are, ids, versions and times included: what an export holds.
 
-    `standings` says by `Memory.ref` what is counted of their lives. What is there already stays as it is.
+    `lifecycle_states` says by `Memory.ref` what is counted of their lives. What is there already stays as it
+    is.
     """
     held = [memory.evolve(agent=session.agent) for memory in memories]
-    return tuple(_stored(session, held, revive=False, standings=standings or {}))
+    return tuple(_stored(session, held, revive=False, lifecycle_states=lifecycle_states or {}))
 
 
 def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
@@ -148,7 +152,7 @@ def draft_of(draft: Draft | str | Mapping[str, Any]) -> Draft:
     return Draft(**draft)
 
 
-def memory_of(session: Session, draft: Draft, *, now: datetime) -> Memory:
+def memory_of(session: AgentContext, draft: Draft, *, now: datetime) -> Memory:
     """The memory that a draft becomes. Raises InvalidInput or UnknownKind before anything is stored."""
     kind = session.kinds.require(draft.kind)
     content = checked_content(draft.content)
@@ -205,7 +209,7 @@ def _times(draft: Draft, now: datetime) -> tuple[datetime, datetime]:
     return created, stated or created
 
 
-def renew_renditions(session: Session, memory: Memory) -> Memory:
+def renew_renditions(session: AgentContext, memory: Memory) -> Memory:
     """The memory with renditions made anew from its other fields."""
     kind = session.kinds.of(memory)
     return memory.evolve(
@@ -228,14 +232,14 @@ def content_hash_of(memory: Memory, *more: str) -> str:
 
 
 def _stored(
-    session: Session,
+    session: AgentContext,
     memories: Sequence[Memory],
     *,
     revive: bool,
-    standings: Mapping[str, Standing] = _NO_STANDINGS,
+    lifecycle_states: Mapping[str, LifecycleState] = _NO_LIFECYCLE_STATES,
     at: datetime | None = None,
     dated: Collection[str] | None = None,
-) -> Iterator[Remembered]:
+) -> Iterator[RememberResult]:
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
         vectors = vectors_to_store(session.embedder, [memory.content for memory in batch])
@@ -245,7 +249,7 @@ def _stored(
                 vector=vector,
                 revive=revive,
                 lifecycle=session.kinds.of(memory).lifecycle,
-                standing=standings.get(memory.ref),
+                lifecycle_state=lifecycle_states.get(memory.ref),
                 dated=_dated(session, memory) if dated is None or _names_day(memory, dated) else "",
                 at=at,
             )
@@ -254,7 +258,7 @@ def _stored(
         yield from (_remembered(applied) for applied in session.store.apply(session.agent, changes))
 
 
-def _dated(session: Session, memory: Memory) -> str:
+def _dated(session: AgentContext, memory: Memory) -> str:
     """The hash of an episode with its day, as another day makes it another one."""
     is_episode = session.kinds.of(memory).lifecycle == "episode"
     return content_hash_of(memory, day_of(memory)) if is_episode else ""
@@ -265,9 +269,14 @@ def _names_day(memory: Memory, dated: Collection[str]) -> bool:
     return memory.id in dated or "date" in memory.metadata
 
 
-def _said_again(
-    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], *, at: datetime | None
-) -> Remembered:
+def _restate(
+    session: AgentContext,
+    remembered: RememberResult,
+    given: Memory,
+    fields: frozenset[str],
+    *,
+    at: datetime | None,
+) -> RememberResult:
     """What was superseded and is said anew becomes the next version: whoever says it means it now."""
     former = remembered.memory
     if former.status is not Status.SUPERSEDED:
@@ -278,15 +287,19 @@ def _said_again(
         return remembered
     if head.id != former.id:
         # It was merged into another memory that says the same, which still stands for both.
-        return Remembered(memory=head, created=False)
+        return RememberResult(memory=head, created=False)
     again = given.evolve(id=head.id, version=head.version + 1)
     vector = vectors_to_store(session.embedder, [again.content])[0]
-    return Remembered(memory=store_version(session, head, again, vector, at=at), created=True)
+    return RememberResult(memory=store_version(session, head, again, vector, at=at), created=True)
 
 
 def updated(
-    session: Session, remembered: Remembered, given: Memory, fields: frozenset[str], at: datetime | None
-) -> Remembered:
+    session: AgentContext,
+    remembered: RememberResult,
+    given: Memory,
+    fields: frozenset[str],
+    at: datetime | None,
+) -> RememberResult:
     """A known memory with what is new in the fields that a caller has set, as its next version."""
     head = remembered.memory
     for left in reversed(range(_TRIES)):
@@ -305,7 +318,7 @@ def updated(
             head = head_of(session, get(session, head.id))
         else:
             names = tuple(name for name in _APPLIED if name in changes)
-            return Remembered(memory=stored, created=False, updated=names)
+            return RememberResult(memory=stored, created=False, updated=names)
     raise AssertionError("The last try returns or raises.")
 
 
@@ -323,7 +336,7 @@ def _news(known: Memory, given: Memory, fields: frozenset[str]) -> dict[str, Any
 
 
 def _renditions(
-    session: Session,
+    session: AgentContext,
     kind: Kind,
     content: str,
     subject: str | None,
@@ -341,13 +354,13 @@ def _renditions(
     }
     # Contexts don't count what is counted here, and it would push out what they do.
     made = renditions_of(kind, values, uncached(session.counter), session.summarizer)
-    return told_outdated(with_outcomes(made, kind, values, session.counter), metadata, session.counter)
+    return mark_outdated(with_outcomes(made, kind, values, session.counter), metadata, session.counter)
 
 
-def _remembered(applied: Applied) -> Remembered:
+def _remembered(applied: Applied) -> RememberResult:
     if applied.memory is None:  # An insert always leaves a memory; a store that breaks this is broken.
         raise AssertionError("The store's answer to an insert has no memory.")
-    return Remembered(memory=applied.memory, created=applied.created)
+    return RememberResult(memory=applied.memory, created=applied.created)
 
 
 # Whether what shall be remembered is worth it: it is marked with a reason, or refused with one.
@@ -356,17 +369,17 @@ def _remembered(applied: Applied) -> Remembered:
 
 Quality: TypeAlias = Literal["mark", "refuse", "keep"]
 
-DOUBT: Final = "doubt"
+QUALITY_FLAG: Final = "doubt"
 """The metadata that names why a memory may not be worth keeping."""
 
 _RECENT: Final = timedelta(hours=48)
 _LOOKED_AT: Final = 20
-_JUDGED: Final = frozenset({"fact", "episode", "decision"})
+_SCORED: Final = frozenset({"fact", "episode", "decision"})
 
 
 def weighed(
-    session: Session, memories: Sequence[Memory], quality: Quality
-) -> list[tuple[Memory, Doubt | None]]:
+    session: AgentContext, memories: Sequence[Memory], quality: Quality
+) -> list[tuple[Memory, QualityFlag | None]]:
     """Each memory, marked where there is doubt about it, and the doubt.
 
     Notes, facts, episodes and decisions are looked at; turns of dialogue are not. For near-duplicates an
@@ -380,25 +393,25 @@ def weighed(
     found = []
     asks = quality == "refuse" or len(memories) == 1
     for memory in memories:
-        doubt = _doubt(session, memory, asks=asks)
+        doubt = _quality_flag(session, memory, asks=asks)
         if doubt is not None and quality == "refuse":
             raise NotWorthKeeping(memory.content, doubt.value)
         found.append((memory if doubt is None else _marked(memory, doubt), doubt))
     return found
 
 
-def _doubt(session: Session, memory: Memory, *, asks: bool) -> Doubt | None:
+def _quality_flag(session: AgentContext, memory: Memory, *, asks: bool) -> QualityFlag | None:
     lifecycle = session.kinds.of(memory).lifecycle
-    if memory.scope.name == "session" or (lifecycle not in _JUDGED and memory.kind != "note"):
+    if memory.scope.name == "session" or (lifecycle not in _SCORED and memory.kind != "note"):
         return None
     # Under a subject, a number or a single word says something.
-    doubt = doubt_about(memory.content) if memory.subject is None else None
+    doubt = quality_flag_of(memory.content) if memory.subject is None else None
     if doubt is None and asks and lifecycle == "episode" and _is_known(session, memory):
-        return Doubt.NEAR_DUPLICATE
+        return QualityFlag.NEAR_DUPLICATE
     return doubt
 
 
-def _is_known(session: Session, memory: Memory) -> bool:
+def _is_known(session: AgentContext, memory: Memory) -> bool:
     """Whether an episode of the two days before says nearly the same."""
     when = TimeRange(since=memory.created_at - _RECENT, until=memory.created_at + timedelta(microseconds=1))
     vector = embed_texts(session.embedder, [memory.content])[0]
@@ -422,6 +435,6 @@ def _is_known(session: Session, memory: Memory) -> bool:
     return False
 
 
-def _marked(memory: Memory, doubt: Doubt) -> Memory:
+def _marked(memory: Memory, doubt: QualityFlag) -> Memory:
     # The reason is a key, since values of metadata are indexed and would be found.
-    return memory.evolve(metadata=MappingProxyType({**memory.metadata, DOUBT: {doubt.value: True}}))
+    return memory.evolve(metadata=MappingProxyType({**memory.metadata, QUALITY_FLAG: {doubt.value: True}}))

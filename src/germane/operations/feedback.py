@@ -11,16 +11,23 @@ from typing import TypeAlias
 import numpy as np
 
 from germane.errors import InvalidInput
-from germane.model.change import Adopt, Attest, Experience, Experienced, Judge, version_of
+from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
 from germane.model.context import Context, Entry, Item, Ranked
-from germane.model.learning import Example, Feedback, Lessons, Observed, Shown, Validation
+from germane.model.learning import (
+    Example,
+    Feedback,
+    Impressions,
+    LearningReport,
+    ObserveResult,
+    OutcomeResult,
+)
 from germane.model.ledger import Assembly
-from germane.model.memory import Level, LifeEvent, Memory, Outcome, as_utc, split_id
-from germane.model.working_set import Held
-from germane.operations.context import Session
+from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, as_utc, split_id
+from germane.model.working_set import WorkingSetItem
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
-from germane.operations.search import Recalled
-from germane.protocols import Learning, Living, Validating
+from germane.operations.search import RecallResult
+from germane.protocols import FeedbackStore, LifecycleStore, OutcomeStore
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
@@ -28,26 +35,26 @@ from germane.retrieval.tokenizer import query_terms, term_hash
 __all__ = [
     "USED_FROM",
     "Named",
-    "adopt_experience",
     "contained",
-    "experience",
     "feedback",
     "ids_shown",
-    "learn",
+    "import_usage_history",
     "observe",
     "outcome",
+    "reset_learning",
+    "set_learning",
     "shown_of",
     "still_there",
-    "unlearn",
+    "usage_history",
 ]
 
-Named: TypeAlias = str | Memory | Item | Ranked | Held
+Named: TypeAlias = str | Memory | Item | Ranked | WorkingSetItem
 """A memory named by its id, or by itself as a context, a recall or a working set shows it."""
 
 
 def feedback(
-    session: Session,
-    context: Context | Recalled | Assembly | Shown,
+    session: AgentContext,
+    context: Context | RecallResult | Assembly | Impressions,
     *,
     used: Iterable[Named],
     ignored: Iterable[Named] | None = None,
@@ -67,20 +74,22 @@ def feedback(
     if both := [one for one in ignored_ids if one in used_ids]:
         raise InvalidInput(f"Memory {both[0]!r} is named as used and as ignored. Name it once.")
     now = as_utc(session.clock(), name="clock")
-    learns = isinstance(session.store, Learning) and session.store.settle_learning(session.agent, None).on
-    parts = {one: _told(shown.parts[one]) for one in (*used_ids, *ignored_ids)}
+    learns = (
+        isinstance(session.store, FeedbackStore) and session.store.settle_learning(session.agent, None).on
+    )
+    parts = {one: _learnable_parts(shown.parts[one]) for one in (*used_ids, *ignored_ids)}
     changes = [
-        Judge(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
+        RecordUse(memory_id=one, context=shown.key, used=True, at=now, parts=parts[one]) for one in used_ids
     ]
-    if isinstance(session.store, Learning):
+    if isinstance(session.store, FeedbackStore):
         changes += [
-            Judge(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
+            RecordUse(memory_id=one, context=shown.key, used=False, at=now, parts=parts[one])
             for one in still_there(session, ignored_ids)
         ]
     applied = session.store.apply(session.agent, changes)
-    if isinstance(session.store, Learning):
+    if isinstance(session.store, FeedbackStore):
         # Fitted here and now, so that no question has to wait for it.
-        session.known_weights.of(session.store, session.agent)
+        session.weight_cache.of(session.store, session.agent)
     return Feedback(
         used=tuple(each.memory for each in applied[: len(used_ids)] if each.memory is not None),
         counted=sum(each.created for each in applied),
@@ -88,15 +97,15 @@ def feedback(
     )
 
 
-def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
+def shown_of(context: Context | RecallResult | Assembly | Impressions) -> Impressions:
     """What a context or a recall showed, with the parts of scores as they were before any weights."""
-    if isinstance(context, Shown):
+    if isinstance(context, Impressions):
         return context
     if isinstance(context, Assembly):
         return _recorded(context)
     if isinstance(context, Context):
         trace = context.trace
-        return Shown.of(
+        return Impressions.of(
             "context",
             question=trace.question.text,
             now=trace.now,
@@ -104,8 +113,8 @@ def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
             weights=trace.weights,
             levels={_version(entry): entry.level for entry in trace.included if entry.level},
         )
-    if isinstance(context, Recalled):
-        return Shown.of(
+    if isinstance(context, RecallResult):
+        return Impressions.of(
             "recall",
             question=context.question.text,
             now=context.now,
@@ -118,52 +127,52 @@ def shown_of(context: Context | Recalled | Assembly | Shown) -> Shown:
     )
 
 
-def _recorded(assembly: Assembly) -> Shown:
+def _recorded(assembly: Assembly) -> Impressions:
     # Of weights the ledger keeps a hash alone, so what was weighed by them tells of uses and no more.
     weighed = bool(assembly.makers.get("weights"))
-    return Shown(
+    return Impressions(
         key=assembly.key,
         parts={entry.version_id: {} if weighed else entry.parts for entry in assembly.included},
         levels={entry.version_id: entry.level for entry in assembly.included if entry.level},
     )
 
 
-def learn(session: Session, on: bool | None) -> Lessons:
+def set_learning(session: AgentContext, on: bool | None) -> LearningReport:
     """Switch learning on or off for the agent, or with None leave it; returns what is learned.
 
     Raises InvalidInput when the store can't keep examples.
     """
     if on is not None:
         checked_flag(on, name="on")
-    if not isinstance(session.store, Learning):
+    if not isinstance(session.store, FeedbackStore):
         if on:
             raise InvalidInput(
                 f"{type(session.store).__name__} can't learn from use: it keeps no examples. Use a SQLite "
-                "store, or give it the methods of germane.Learning."
+                "store, or give it the methods of germane.FeedbackStore."
             )
-        return Lessons(on=False, weights=None, examples=0)
+        return LearningReport(on=False, weights=None, examples=0)
     state = session.store.settle_learning(session.agent, on)
-    return Lessons(
+    return LearningReport(
         on=state.on,
-        weights=session.known_weights.of(session.store, session.agent),
+        weights=session.weight_cache.of(session.store, session.agent),
         examples=sum(1 for one in session.store.examples(session.agent) if one.parts),
     )
 
 
-def unlearn(session: Session) -> int:
+def reset_learning(session: AgentContext) -> int:
     """Remove all that was learned, and return from how many examples; uses stay counted."""
-    return session.store.unlearn(session.agent) if isinstance(session.store, Learning) else 0
+    return session.store.reset_learning(session.agent) if isinstance(session.store, FeedbackStore) else 0
 
 
-def _told(parts: Mapping[str, float]) -> Mapping[str, float] | None:
+def _learnable_parts(parts: Mapping[str, float]) -> Mapping[str, float] | None:
     """What is kept of a score: the parts that have weights, or the importance that a working set went by."""
     kept = {name: part for name, part in parts.items() if name == "importance"}
     return signals_of(parts) or kept or None
 
 
-def ids_shown(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
+def ids_shown(named: Iterable[Named], shown: Impressions, *, name: str) -> list[str]:
     """The names by which `shown` has what is named, each once. Raises InvalidInput for what wasn't shown."""
-    if isinstance(named, Memory | Item | Ranked | Held):
+    if isinstance(named, Memory | Item | Ranked | WorkingSetItem):
         raise InvalidInput(f"{name} is one memory; pass a sequence of them, such as [memory].")
     given = named if isinstance(named, str) else [_id_of(one) for one in named]
     # Of two versions of a memory its id names the later one.
@@ -181,7 +190,7 @@ def ids_shown(named: Iterable[Named], shown: Shown, *, name: str) -> list[str]:
 
 
 def _id_of(named: Named) -> str:
-    if isinstance(named, Item | Ranked | Held):
+    if isinstance(named, Item | Ranked | WorkingSetItem):
         return named.memory.version_id
     return named.version_id if isinstance(named, Memory) else named
 
@@ -190,7 +199,7 @@ def _version(entry: Entry) -> str:
     return f"{split_id(entry.memory_id)[0]}@{entry.version}"
 
 
-def still_there(session: Session, ids: Sequence[str]) -> Mapping[str, Memory]:
+def still_there(session: AgentContext, ids: Sequence[str]) -> Mapping[str, Memory]:
     """Those that nobody has purged since, by their names; that one was ignored is no reason to fail."""
     found = session.store.get(session.agent, ids)
     return {one: memory for one, memory in zip(ids, found, strict=True) if memory is not None}
@@ -210,7 +219,7 @@ USED_FROM = 0.25
 _LEAST = 7.0
 """Nats that have to be in common: one rare word, or two that are less so."""
 
-_ASKED = 0.25
+_QUERY = 0.25
 """What a word of the question counts of what it would otherwise."""
 
 _USUAL = 6.5
@@ -220,13 +229,13 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
 
 
 def observe(
-    session: Session,
-    context: Context | Recalled | Assembly | Shown,
+    session: AgentContext,
+    context: Context | RecallResult | Assembly | Impressions,
     response: str,
     *,
     count: bool,
     question: str | None = None,
-) -> Observed:
+) -> ObserveResult:
     """Which memories an answer draws on, told to `feedback` where `count` is set. Raises InvalidInput.
 
     Those of a space are found, and not told: their uses are the space's own.
@@ -242,7 +251,7 @@ def observe(
     told = None
     if count and said and owned:
         told = feedback(session, shown, used=[one for one in used if one in owned])
-    return Observed(used=used, scores=scores, feedback=told)
+    return ObserveResult(used=used, scores=scores, feedback=told)
 
 
 def contained(
@@ -261,7 +270,7 @@ def contained(
             shared[term] = shared.get(term, 0) + 1
     weights = _weights(sorted(shared), language)
     for term in weights:
-        weights[term] *= (_ASKED if term in asked else 1.0) / shared[term]
+        weights[term] *= (_QUERY if term in asked else 1.0) / shared[term]
     return {
         name: max((_share(part, said, weights) for part in parts), default=0.0)
         for name, parts in sentences.items()
@@ -281,16 +290,16 @@ def _weights(terms: Sequence[str], language: str) -> dict[str, float]:
     return dict(zip(terms, english_idf().of(hashes).tolist(), strict=True)) if terms else {}
 
 
-def _question(context: Context | Recalled | Assembly | Shown) -> str:
+def _question(context: Context | RecallResult | Assembly | Impressions) -> str:
     if isinstance(context, Context):
         return context.trace.question.text
-    if isinstance(context, Shown):
+    if isinstance(context, Impressions):
         return ""
     return context.question if isinstance(context, Assembly) else context.question.text
 
 
 def _texts(
-    session: Session, context: Context | Recalled | Assembly | Shown, shown: Shown
+    session: AgentContext, context: Context | RecallResult | Assembly | Impressions, shown: Impressions
 ) -> tuple[dict[str, str], set[str]]:
     """What was shown of each memory, for an answer can draw on nothing else, and which are the agent's own.
 
@@ -298,7 +307,7 @@ def _texts(
     """
     if isinstance(context, Context):
         memories = [item.memory for item in context.items]
-    elif isinstance(context, Recalled):
+    elif isinstance(context, RecallResult):
         memories = [one.memory for one in context]
     else:
         found = session.store.get(session.agent, list(shown.parts))
@@ -318,12 +327,12 @@ _WORTH = {Outcome.SUCCESS: 1.0, Outcome.PARTIAL: 0.5, Outcome.FAILURE: 0.0}
 
 
 def outcome(
-    session: Session,
-    context: Context | Recalled | Assembly | Shown,
+    session: AgentContext,
+    context: Context | RecallResult | Assembly | Impressions,
     result: Outcome | str,
     *,
     memories: Iterable[Named] | None = None,
-) -> Validation:
+) -> OutcomeResult:
     """Note how work turned out with the memories that a context showed, or those of them that are named.
 
     A procedure that is named counts a success or a failure. Said again for the same context, the latest word
@@ -334,17 +343,17 @@ def outcome(
     if told not in _WORTH:
         known = ", ".join(map(str, _WORTH))
         raise InvalidInput(f"outcome={str(told)!r} says neither success nor failure. Say one of {known}.")
-    if not isinstance(session.store, Validating):
+    if not isinstance(session.store, OutcomeStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no outcomes. Use a SQLite store, or give it the method of "
-            "germane.Validating."
+            "germane.OutcomeStore."
         )
     shown = shown_of(context)
     now = as_utc(session.clock(), name="clock")
     ids = list(shown.parts) if memories is None else ids_shown(memories, shown, name="memories")
     weight = SHOWN if memories is None else NAMED
     changes = [
-        Attest(
+        RecordOutcome(
             memory_id=name,
             context=shown.key,
             worth=_WORTH[told],
@@ -355,7 +364,7 @@ def outcome(
         for name, one in still_there(session, ids).items()
     ]
     applied = session.store.apply(session.agent, changes)
-    return Validation(memories=len(changes), told=sum(each.created for each in applied))
+    return OutcomeResult(memories=len(changes), updated=sum(each.created for each in applied))
 
 
 # experience, adopt_experience: what an agent has gone through with its memories, out and in again.
@@ -364,48 +373,48 @@ _BATCH = 1000
 """Records per transaction: large enough to be fast, small enough to let other writers in."""
 
 
-def experience(session: Session) -> Experience:
+def usage_history(session: AgentContext) -> UsageHistory:
     """All that the store keeps of it; what the store can't keep is empty."""
     store, agent = session.store, session.agent
-    learns = isinstance(store, Learning) and store.settle_learning(agent, None).on
-    examples = store.examples(agent) if isinstance(store, Learning) else ()
-    evidence = store.evidence(agent) if isinstance(store, Validating) else None
-    attested = () if evidence is None else evidence.attested
-    return Experience(
+    learns = isinstance(store, FeedbackStore) and store.settle_learning(agent, None).on
+    examples = store.examples(agent) if isinstance(store, FeedbackStore) else ()
+    evidence = store.outcome_history(agent) if isinstance(store, OutcomeStore) else None
+    attested = () if evidence is None else evidence.records
+    return UsageHistory(
         learns=learns,
         showings=tuple(sorted(examples, key=lambda one: (one.given, one.context, one.memory_id))),
         outcomes=tuple(sorted(attested, key=lambda one: (one.at, one.context, one.memory_id))),
-        events=store.life_events(agent) if isinstance(store, Living) else (),
+        events=store.life_events(agent) if isinstance(store, LifecycleStore) else (),
     )
 
 
-def adopt_experience(session: Session, given: Experience) -> int:
+def import_usage_history(session: AgentContext, given: UsageHistory) -> int:
     """Keep what another store has kept, and return how much of it is new; nothing of it is counted anew.
 
     What speaks of a memory that isn't here is passed over, and what is known here stays as it is: so giving
     it again changes nothing. Learning is switched on where it was on there and nothing was told of use here.
     """
     _settle_learning(session, given)
-    return sum(_adopted(session, batch) for batch in _batches(_changes(session, given)))
+    return sum(_apply_imports(session, batch) for batch in _batches(_changes(session, given)))
 
 
-def _settle_learning(session: Session, given: Experience) -> None:
+def _settle_learning(session: AgentContext, given: UsageHistory) -> None:
     store = session.store
-    if given.learns and isinstance(store, Learning):
+    if given.learns and isinstance(store, FeedbackStore):
         state = store.settle_learning(session.agent, None)
         if not state.on and not state.stamp:
             store.settle_learning(session.agent, on=True)
 
 
-def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
+def _changes(session: AgentContext, given: UsageHistory) -> Iterator[ImportUsage]:
     """What the store can keep; each event with the number of those like it, a showing with its distance."""
     store = session.store
-    kept: list[Iterable[Experienced]] = []
-    if isinstance(store, Learning):
+    kept: list[Iterable[UsageRecord]] = []
+    if isinstance(store, FeedbackStore):
         kept.append(given.showings)
-    if isinstance(store, Validating):
+    if isinstance(store, OutcomeStore):
         kept.append(given.outcomes)
-    if isinstance(store, Living):
+    if isinstance(store, LifecycleStore):
         kept.append(given.events)
     alike: Counter[tuple[object, ...]] = Counter()
     latest: int | None = None
@@ -414,21 +423,21 @@ def _changes(session: Session, given: Experience) -> Iterator[Adopt]:
         if isinstance(one, Example):
             number = 1 if latest is None else max(1, one.given - latest)
             latest = one.given
-        elif isinstance(one, LifeEvent):
+        elif isinstance(one, LifecycleEvent):
             key = (version_of(one), one.sign, one.before, one.after, one.cause, one.at)
             alike[key] += 1
             number = alike[key]
-        yield Adopt(kept=one, number=number)
+        yield ImportUsage(record=one, number=number)
 
 
-def _adopted(session: Session, changes: Sequence[Adopt]) -> int:
-    ids = list(dict.fromkeys(version_of(one.kept) for one in changes))
+def _apply_imports(session: AgentContext, changes: Sequence[ImportUsage]) -> int:
+    ids = list(dict.fromkeys(version_of(one.record) for one in changes))
     found = session.store.get(session.agent, ids)
     there = {one for one, memory in zip(ids, found, strict=True) if memory is not None}
-    applied = session.store.apply(session.agent, [one for one in changes if version_of(one.kept) in there])
+    applied = session.store.apply(session.agent, [one for one in changes if version_of(one.record) in there])
     return sum(each.created for each in applied)
 
 
-def _batches(changes: Iterator[Adopt]) -> Iterator[list[Adopt]]:
+def _batches(changes: Iterator[ImportUsage]) -> Iterator[list[ImportUsage]]:
     while batch := list(islice(changes, _BATCH)):
         yield batch

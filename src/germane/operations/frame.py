@@ -12,17 +12,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from germane.errors import EmbeddingFailed, InvalidInput, UnreadableSource
-from germane.model.context import Context, Note, Reason
+from germane.model.context import Context, Reason, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.plan import AUTO, Frame, FrameChoice, Plan, Section
-from germane.model.query import Candidate, Found, Query, Slice
+from germane.model.query import Candidate, Query, SearchResult, Slice
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, embed_texts, is_eager
-from germane.pipeline import Request
+from germane.pipeline import AssembleRequest
 from germane.plans.frames import choose_frame, frame_named, with_frames
-from germane.plans.intent import Aim, Intent, complexity_of, read_intent
-from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, newton_exact, plan_for
+from germane.plans.intent import Intent, IntentKind, complexity_of, read_intent
+from germane.plans.layered import FRAMED, TOTAL, Past, budgeted, layered, layered_strict, plan_for
 from germane.protocols import FrameSelector
 from germane.ranking.signals import asks_for_history, rest_of_releases
 from germane.retrieval.dates import LONGEST_QUESTION
@@ -45,7 +45,7 @@ __all__ = [
 Framing: TypeAlias = str | Frame | FrameSelector
 """A frame by its name, as it is, or by who chooses it; "auto" is words, or the engine's own selector."""
 
-_NOTHING_SAID = {Aim.GREET: "A greeting", Aim.ACKNOWLEDGE: "An acknowledgement"}
+_EMPTY_TEXT = {IntentKind.GREET: "A greeting", IntentKind.ACKNOWLEDGE: "An acknowledgement"}
 
 
 def guidance_of(frame: Framing | None) -> bool | str:
@@ -64,7 +64,7 @@ class Framed:
     budget: int
     choice: FrameChoice | None = None
     intent: Intent | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Framed:
         return self.intent is None or self.intent.asks
 
 
-def frames_of(session: Session) -> tuple[Frame, ...]:
+def frames_of(session: AgentContext) -> tuple[Frame, ...]:
     """The built-in frames, and those that the agent's engine was opened with."""
     return with_frames(session.frames)
 
@@ -110,7 +110,7 @@ def own_frames(frames: Iterable[Frame] | str | Path) -> tuple[Frame, ...]:
 
 
 def framed(
-    session: Session,
+    session: AgentContext,
     text: str,
     *,
     plan: str | Plan,
@@ -123,7 +123,7 @@ def framed(
 
     A text that looks back and names no topic gets what is latest. Where the frame is to be chosen, the text
     is read for more: a greeting looks for nothing, a look back lifts episodes, a hint at a kind shifts
-    limits, and how much is asked scales the shares; none of it in "newton_exact". `dated` says that the
+    limits, and how much is asked scales the shares; none of it in "layered_strict". `dated` says that the
     text names a time. Raises InvalidInput or InvalidPlan.
     """
     if budget is not None:
@@ -132,8 +132,8 @@ def framed(
         chosen = plan_for(plan, kinds=session.kinds, frame=DEFAULT_FRAME)
         return Framed(plan=chosen, budget=DEFAULT_BUDGET if budget is None else budget)
     choice, notes = choice_of(session, text, frame)
-    if plan == "newton_exact":
-        chosen = newton_exact(session.kinds, choice.frame)
+    if plan == "layered_strict":
+        chosen = layered_strict(session.kinds, choice.frame)
         return Framed(plan=chosen, budget=TOTAL if budget is None else budget, choice=choice, notes=notes)
     if choice.by == "caller":
         intent = wants(session, text, dated=dated) if len(text) <= LONGEST_QUESTION else None
@@ -151,14 +151,14 @@ def framed(
     chosen = layered(session.kinds, choice.frame, complexity=complexity, intent=intent, total=total, **how)
     said = f"Taken for: {choice.frame.name} (by {choice.by}, confidence {choice.confidence:.2f})"
     hints = f", about {', '.join(intent.hints)}" if intent.hints else ""
-    notes = (*notes, Note(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
+    notes = (*notes, TraceNote(code="frame", text=f"{said}; {intent.aim}{hints}; {complexity}."))
     if not intent.asks:
-        what = _NOTHING_SAID[intent.aim]
-        notes = (*notes, Note(code="nothing_asked", text=f"{what} names nothing to look for."))
+        what = _EMPTY_TEXT[intent.aim]
+        notes = (*notes, TraceNote(code="nothing_asked", text=f"{what} names nothing to look for."))
     return Framed(plan=chosen, budget=total, choice=choice, intent=intent, notes=notes)
 
 
-def _past(session: Session, text: str, intent: Intent | None, *, dated: bool) -> Past:
+def _past(session: AgentContext, text: str, intent: Intent | None, *, dated: bool) -> Past:
     """What a text asks of the past. A time that it names says which releases are meant."""
     rest = rest_of_releases(text)
     return Past(
@@ -169,7 +169,7 @@ def _past(session: Session, text: str, intent: Intent | None, *, dated: bool) ->
     )
 
 
-def choice_of(session: Session, text: str, frame: Framing) -> tuple[FrameChoice, tuple[Note, ...]]:
+def choice_of(session: AgentContext, text: str, frame: Framing) -> tuple[FrameChoice, tuple[TraceNote, ...]]:
     """The frame for a text, and a note where a selector failed and words chose. Raises InvalidInput."""
     if isinstance(frame, Frame):
         return FrameChoice(frame=frame), ()
@@ -186,12 +186,12 @@ def choice_of(session: Session, text: str, frame: Framing) -> tuple[FrameChoice,
         chosen = selector(text, frames_of(session))
         named = chosen if isinstance(chosen, Frame) else frame_named(chosen, frames_of(session))
     except Exception as error:  # noqa: BLE001 - A model may fail in any way; words choose then.
-        note = Note(code="frame_by_words", text=f"The frame selector failed, so words chose. {error}")
+        note = TraceNote(code="frame_by_words", text=f"The frame selector failed, so words chose. {error}")
         return choose_frame(text, frames_of(session)), (note,)
     return FrameChoice(frame=named, by="model"), ()
 
 
-def wants(session: Session, text: str, *, dated: bool = False) -> Intent:
+def wants(session: AgentContext, text: str, *, dated: bool = False) -> Intent:
     """What a text wants, by words that count as informative in the agent's language."""
     return read_intent(
         text, informative=lambda rest: bool(query_terms(rest, language=session.language)), dated=dated
@@ -216,8 +216,8 @@ _RANKS = ("floored", "rrf")
 
 
 def associated(
-    session: Session, request: Request, found: Found, context: Context
-) -> tuple[Request, Found] | None:
+    session: AgentContext, request: AssembleRequest, found: SearchResult, context: Context
+) -> tuple[AssembleRequest, SearchResult] | None:
     """The request and what was found for it with what is near; None where nothing is missing, or near.
 
     Only an embedder that answers at once is asked. It embeds again the memories that stand in the context
@@ -242,7 +242,7 @@ def associated(
     if not any(chosen.values()):
         return None
     named = ", ".join(name for name, several in chosen.items() if several)
-    note = Note(
+    note = TraceNote(
         code="associated",
         text=f"Nothing in {named} has to do with the question itself, so what is near to the rest "
         "stands there.",
@@ -263,8 +263,8 @@ def _together(vectors: Sequence[Vector | None]) -> Vector | None:
 
 
 def _note_near(
-    session: Session,
-    request: Request,
+    session: AgentContext,
+    request: AssembleRequest,
     vector: Vector,
     sections: Sequence[Section],
     near: Mapping[str, dict[str, tuple[float, Memory]]],
@@ -280,13 +280,13 @@ def _note_near(
                 known[one.memory.id] = cosine, one.memory
 
 
-def _doing(request: Request) -> str:
+def _doing(request: AssembleRequest) -> str:
     """What the frame says is being done: what a way of doing it is near to, whatever the matter."""
     choice = request.frame
     return "" if choice is None else " ".join([choice.frame.name, *choice.frame.domain])
 
 
-def _empty(request: Request, found: Found, context: Context) -> list[Section]:
+def _empty(request: AssembleRequest, found: SearchResult, context: Context) -> list[Section]:
     """The sections for which nothing is relevant although there is something of their kinds: no other could
     be near.
 
@@ -326,7 +326,9 @@ def _best(near: Mapping[str, tuple[float, Memory]]) -> list[Memory]:
     return [memory for _, memory in several[:MOST]]
 
 
-def _with(request: Request, found: Found, chosen: Mapping[str, Sequence[Memory]]) -> Found:
+def _with(
+    request: AssembleRequest, found: SearchResult, chosen: Mapping[str, Sequence[Memory]]
+) -> SearchResult:
     """What was found, and what is near, each in its section once."""
     gathering = [section for section in request.plan.sections if section.gathers]
     slices = []

@@ -11,45 +11,50 @@ from datetime import UTC, date, datetime, timedelta
 from statistics import median
 from typing import Any
 
-from germane.errors import GermaneError, InvalidInput, NotRecorded
+from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
 from germane.model.context import Context
 from germane.model.conversation import Role
 from germane.model.ledger import (
     MADE_FOR,
-    Alteration,
-    Altered,
     Assembly,
-    Changed,
+    AssemblyDiff,
     Day,
-    Difference,
     LedgerEntry,
+    MemoryChange,
+    MemoryChangeKind,
     Metrics,
     Replay,
+    ValueChange,
 )
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
-from germane.operations.context import KnownJudgement, KnownWeights, Session
+from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.inputs import checked_time, checking_verbs
 from germane.operations.refresh import CUT, cut_again
 from germane.operations.scoped import assemble, assembly_of, recording_store
 from germane.operations.search import entered_spaces
-from germane.operations.working_set import WORKING_SET, assemble_held_again, keeps_held, moved_since
+from germane.operations.working_set import (
+    WORKING_SET,
+    moved_since,
+    reassemble_working_set,
+    records_working_set,
+)
 from germane.packing.lines import RememberedLines
-from germane.protocols import Conversing, Recording
+from germane.protocols import ConversationStore, LedgerStore
 from germane.spaces import is_tenant
 from germane.tokens import CachedCounter, get_counter
 
 __all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]
 
 _TELLING = {
-    Altered.SEEN: "was said again or used, or its counts moved",
-    Altered.MOVED: "went to another status, so that nobody knows at which it stood",
-    Altered.EMBEDDED: "got a vector, so that nobody knows what it had before",
+    MemoryChangeKind.SEEN: "was said again or used, or its counts moved",
+    MemoryChangeKind.MOVED: "went to another status, so that nobody knows at which it stood",
+    MemoryChangeKind.EMBEDDED: "got a vector, so that nobody knows what it had before",
 }
 _MOST_NAMED = 5
 
 
-def ledger(session: Session) -> Ledger:
+def ledger(session: AgentContext) -> Ledger:
     """The agent's ledger. Raises InvalidInput for a store that keeps none."""
     return Ledger(session, recording_store(session))
 
@@ -62,7 +67,7 @@ class Ledger:
     text that it stood in.
     """
 
-    def __init__(self, session: Session, store: Recording) -> None:
+    def __init__(self, session: AgentContext, store: LedgerStore) -> None:
         self._session = session
         self._store = store
 
@@ -75,14 +80,14 @@ class Ledger:
         return self._store.recordings(self._session.agent, since=start, limit=limit)
 
     def show(self, assembly_id: str) -> Assembly:
-        """One assembly with its entries. Raises NotRecorded."""
+        """One assembly with its entries. Raises AssemblyNotFound."""
         found = self._store.recorded(self._session.agent, assembly_id)
         if found is None:
-            raise NotRecorded(assembly_id, self._session.agent)
+            raise AssemblyNotFound(assembly_id, self._session.agent)
         return found
 
-    def diff(self, first: str, second: str) -> Difference:
-        """What differs between two assemblies, from the first to the second. Raises NotRecorded."""
+    def diff(self, first: str, second: str) -> AssemblyDiff:
+        """What differs between two assemblies, from the first to the second. Raises AssemblyNotFound."""
         return difference(self.show(first), self.show(second))
 
     def replay(self, assembly_id: str, /, **given: Any) -> Replay:
@@ -90,7 +95,7 @@ class Ledger:
 
         What isn't kept has to be given again: `plan`, `frame`, `scorer`, `conversation` or `counter`, as to
         `assemble`. The agent's memories of then are copied into memory for it, some seconds for each 100,000.
-        Raises NotRecorded, or InvalidInput for what no assembly takes.
+        Raises AssemblyNotFound, or InvalidInput for what no assembly takes.
         """
         unknown = sorted(set(given) - {"plan", "frame", "scorer", "conversation", "counter"})
         if unknown:
@@ -100,7 +105,7 @@ class Ledger:
             )
         assembly = self.show(assembly_id)
         alterations = self._store.altered(assembly.agent, assembly.points[assembly.agent])
-        of_now = assembly.made_for == WORKING_SET and not keeps_held(assembly)
+        of_now = assembly.made_for == WORKING_SET and not records_working_set(assembly)
         moved = tuple(moved_since(self._session, assembly)) if of_now else ()
 
         def why(again: Assembly | None) -> tuple[str, ...]:
@@ -123,7 +128,7 @@ class Ledger:
         )
 
 
-def difference(first: Assembly, second: Assembly) -> Difference:
+def difference(first: Assembly, second: Assembly) -> AssemblyDiff:
     """What differs from the first assembly to the second. Pure."""
     before = {entry.version_id: entry for entry in first.included}
     after = {entry.version_id: entry for entry in second.included}
@@ -131,8 +136,8 @@ def difference(first: Assembly, second: Assembly) -> Difference:
     ranks = [one for one in after if one in before]
     stands = {one: (_place(before[one]), _place(after[one])) for one in both}
     altered = [one for one in both if stands[one][0] != stands[one][1]]
-    return Difference(
-        asked=tuple(_asked_changed(first, second)),
+    return AssemblyDiff(
+        inputs=tuple(_input_changes(first, second)),
         entered=tuple(entry for one, entry in after.items() if one not in before),
         left=tuple(entry for one, entry in before.items() if one not in after),
         altered=tuple((before[one], after[one]) for one in altered),
@@ -143,13 +148,13 @@ def difference(first: Assembly, second: Assembly) -> Difference:
     )
 
 
-def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+def _again(session: AgentContext, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
     """The context that the recorded question gives now in the store of then, and the record of it."""
     counter = session.counter if assembly.counter == session.counter.name else None
     if "counter" in given or counter is None:
         counter = CachedCounter(get_counter(given.get("counter", assembly.counter)))
     if assembly.made_for == WORKING_SET:
-        return _held_again(replace(session, counter=counter), assembly, given)
+        return _replay_working_set(replace(session, counter=counter), assembly, given)
     if assembly.made_for == CUT:
         plan = given.get("plan", assembly.plan)
         with _all_past(session, assembly) as past:
@@ -169,16 +174,18 @@ def _again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple
         return context, assembly_of(past[0], context, spaces=past[1:], points=assembly.points, **asked)
 
 
-def _held_again(session: Session, assembly: Assembly, given: dict[str, Any]) -> tuple[Context, Assembly]:
+def _replay_working_set(
+    session: AgentContext, assembly: Assembly, given: dict[str, Any]
+) -> tuple[Context, Assembly]:
     """The same for a working set: what it held then, in the store of then, as far as the record says it."""
-    if not keeps_held(assembly):
-        return assemble_held_again(session, assembly, given.get("scorer"))
+    if not records_working_set(assembly):
+        return reassemble_working_set(session, assembly, given.get("scorer"))
     with _past(session, assembly) as past:
-        return assemble_held_again(past, assembly, given.get("scorer"))
+        return reassemble_working_set(past, assembly, given.get("scorer"))
 
 
 @contextmanager
-def _all_past(session: Session, assembly: Assembly) -> Iterator[Sequence[Session]]:
+def _all_past(session: AgentContext, assembly: Assembly) -> Iterator[Sequence[AgentContext]]:
     """The agent's session and those of the spaces that had a part, on the stores of then."""
     with ExitStack() as opened:
         yield [
@@ -188,7 +195,7 @@ def _all_past(session: Session, assembly: Assembly) -> Iterator[Sequence[Session
 
 
 @contextmanager
-def _past(session: Session, assembly: Assembly) -> Iterator[Session]:
+def _past(session: AgentContext, assembly: Assembly) -> Iterator[AgentContext]:
     """The session on the store of then, which is closed at the end."""
     with closing(recording_store(session).as_of(session.agent, assembly.points[session.agent])) as store:
         yield replace(
@@ -196,8 +203,8 @@ def _past(session: Session, assembly: Assembly) -> Iterator[Session]:
             store=store,
             clock=lambda: assembly.at,
             lines=RememberedLines(),
-            known_weights=KnownWeights(),
-            known_judgement=KnownJudgement(),
+            weight_cache=WeightCache(),
+            calibration_cache=CalibrationCache(),
         )
 
 
@@ -205,35 +212,35 @@ def _place(entry: LedgerEntry) -> tuple[object, ...]:
     return entry.section, entry.level
 
 
-def _asked_changed(first: Assembly, second: Assembly) -> Iterator[Changed]:
+def _input_changes(first: Assembly, second: Assembly) -> Iterator[ValueChange]:
     names = ("question", "plan", "frame", "budget", "counter", "where", "spaces", "at")
     for name in names:
         before, after = getattr(first, name), getattr(second, name)
         if before != after:
-            yield Changed(name=name, before=_said(before), after=_said(after))
+            yield ValueChange(name=name, before=_as_text(before), after=_as_text(after))
 
 
-def _said(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _makers_changed(assembly: Assembly, again: Assembly) -> tuple[Changed, ...]:
+def _makers_changed(assembly: Assembly, again: Assembly) -> tuple[ValueChange, ...]:
     made = {**assembly.makers, "counter": assembly.counter}
     now = {**again.makers, "counter": again.counter}
     return tuple(
-        Changed(name=name, before=made.get(name, ""), after=now.get(name, ""))
+        ValueChange(name=name, before=made.get(name, ""), after=now.get(name, ""))
         for name in sorted(made.keys() | now.keys())
         if made.get(name, "") != now.get(name, "")
     )
 
 
 def _why(
-    assembly: Assembly, again: Assembly | None, alterations: Sequence[Alteration], given: dict[str, Any]
+    assembly: Assembly, again: Assembly | None, alterations: Sequence[MemoryChange], given: dict[str, Any]
 ) -> Iterator[str]:
     """What may have kept a replay from giving the same bytes, the surest first."""
-    gone = sum(1 for each in alterations if each.what is Altered.PURGED)
+    gone = sum(1 for each in alterations if each.what is MemoryChangeKind.PURGED)
     if assembly.sha256 is None:
         yield (
             "A memory that stood in it was purged, and the hash of the text with it, so nothing can prove "
@@ -246,7 +253,7 @@ def _why(
         yield f"It was made with what the ledger can't keep: give replay its {', '.join(missing)} again."
     for each in _makers_changed(assembly, again) if again is not None else ():
         yield f"Its {each.name} was {each.before or 'none'}, and is {each.after or 'none'} now."
-    if any(each.what is Altered.REINDEXED for each in alterations):
+    if any(each.what is MemoryChangeKind.REINDEXED for each in alterations):
         yield "All memories were indexed anew since, by another tokenizer or language."
     for what, says in _TELLING.items():
         ids = list(dict.fromkeys(each.memory_id or "" for each in alterations if each.what is what))
@@ -269,7 +276,7 @@ _MOST_DAYS = 3660
 """Ten years: more days than that are a slip of the pen, and would be a long list."""
 
 
-def metrics(session: Session, *, since: datetime | str | None) -> Metrics:
+def metrics(session: AgentContext, *, since: datetime | str | None) -> Metrics:
     """The figures since then, 30 days ago unless given. Raises InvalidInput."""
     store = recording_store(session)
     until = as_utc(session.clock(), name="clock")
@@ -300,7 +307,7 @@ def metrics(session: Session, *, since: datetime | str | None) -> Metrics:
         memory_growth=len(firsts) / ((until - start) / timedelta(days=1)),
         fact_confirmation=_mean([float(_is_confirmed(one)) for one in facts]),
         assemblies=len(assemblies),
-        judged=sum(map(_is_judged, recorded)),
+        with_feedback=sum(map(_has_feedback, recorded)),
         cold=len(cold),
         turns=turns,
         facts=len(facts),
@@ -329,11 +336,11 @@ def _budget_use(assemblies: Iterable[Assembly]) -> float | None:
 
 def _precision(assemblies: Iterable[Assembly]) -> float | None:
     """The share of what stood in the contexts that feedback spoke of which was used, all memories alike."""
-    shown = [entry for assembly in assemblies if _is_judged(assembly) for entry in assembly.included]
+    shown = [entry for assembly in assemblies if _has_feedback(assembly) for entry in assembly.included]
     return _mean([float(entry.used is True) for entry in shown])
 
 
-def _is_judged(assembly: Assembly) -> bool:
+def _has_feedback(assembly: Assembly) -> bool:
     return any(entry.used is not None for entry in assembly.entries)
 
 
@@ -341,14 +348,14 @@ def _is_confirmed(fact: Memory) -> bool:
     return fact.stage in (Stage.CONFIRMED, Stage.CORE) or fact.seen_count > 1
 
 
-def _stored(session: Session, where: Filter) -> tuple[Memory, ...]:
+def _stored(session: AgentContext, where: Filter) -> tuple[Memory, ...]:
     return session.store.find(session.agent, where)
 
 
-def _turns(session: Session, since: datetime, until: datetime) -> int:
+def _turns(session: AgentContext, since: datetime, until: datetime) -> int:
     """How often the user spoke in the agent's conversations; a message without a time is of no time."""
     store = session.store
-    if not isinstance(store, Conversing) or is_tenant(session.agent):
+    if not isinstance(store, ConversationStore) or is_tenant(session.agent):
         return 0
     messages = (
         message

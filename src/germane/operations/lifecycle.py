@@ -16,23 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.lifecycle import NEARLY_IDENTICAL, next_standing, stage_of
-from germane.model.change import Live, Merge, Reword
+from germane.lifecycle import NEARLY_IDENTICAL, next_state, stage_of
+from germane.model.change import ApplySignal, Merge, Reword
 from germane.model.ledger import Upkeep, UpkeepStep, UpkeepTask
 from germane.model.memory import (
     Cause,
-    LifeEvent,
+    LifecycleEvent,
+    LifecycleSignal,
+    LifecycleState,
     Memory,
     Outcome,
-    Sign,
     Stage,
-    Standing,
     Status,
     Trust,
     as_utc,
 )
 from germane.model.query import Filter, Order
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.drafts import renew_renditions
 from germane.operations.inputs import (
     checked_count,
@@ -44,40 +44,42 @@ from germane.operations.inputs import (
     vectors_to_store,
 )
 from germane.operations.read import current, get, head_of, marks, store_version, with_mark
-from germane.protocols import Living
+from germane.protocols import LifecycleStore
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
 
 __all__ = [
-    "Told",
+    "UpkeepCallback",
     "confirm",
     "contradict",
     "events",
-    "lives_of",
+    "lifecycle_state",
+    "lifecycle_states",
+    "lifecycle_store_of",
     "maintain",
     "move",
     "outcome_of",
+    "record_trigger",
     "restored",
     "retire",
-    "standing",
-    "standings",
-    "triggered",
 ]
 
 _TRIES: Final = 20
-"""Somebody else may revise a censor while its next version is made; nobody does so twenty times in a row."""
+"""Somebody else may revise a constraint while its next version is made; nobody does so twenty times in
+a row.
+"""
 
 
-def confirm(session: Session, memory_id: str, *, core: bool = False) -> Memory:
+def confirm(session: AgentContext, memory_id: str, *, core: bool = False) -> Memory:
     """Count that a fact was met again, or with `core` make it a core one by hand.
 
     Raises NotFound, or InvalidInput for what can't be confirmed.
     """
-    sign = Sign.PROMOTE if checked_flag(core, name="core") else Sign.CONFIRM
+    sign = LifecycleSignal.PROMOTE if checked_flag(core, name="core") else LifecycleSignal.CONFIRM
     return move(session, _in_use(session, memory_id), sign)
 
 
-def contradict(session: Session, memory_id: str, *, by: str | None = None) -> Memory:
+def contradict(session: AgentContext, memory_id: str, *, by: str | None = None) -> Memory:
     """Lower the confidence of a fact by 0.2, since something speaks against it: the memory `by`, if given.
 
     Raises NotFound, or InvalidInput for what can't be contradicted.
@@ -87,11 +89,11 @@ def contradict(session: Session, memory_id: str, *, by: str | None = None) -> Me
     if other is not None and other.id == memory.id:
         raise InvalidInput(f"Memory {memory_id!r} can't contradict itself. Name another one in by.")
     named = None if other is None else other.version_id
-    return move(session, memory, Sign.CONTRADICT, other=named)
+    return move(session, memory, LifecycleSignal.CONTRADICT, other=named)
 
 
 def outcome_of(
-    session: Session, memory_id: str, outcome: Outcome | str, *, result: str | None = None
+    session: AgentContext, memory_id: str, outcome: Outcome | str, *, result: str | None = None
 ) -> Memory:
     """Say how a decision turned out, or whether a procedure worked this time.
 
@@ -113,18 +115,22 @@ def outcome_of(
             f"A procedure counts successes and failures, and can't keep outcome={word.value!r} with "
             f"result={result!r}. Pass 'success' or 'failure' and no result."
         )
-    sign = Sign.SUCCEED if word is Outcome.SUCCESS else Sign.FAIL
+    sign = LifecycleSignal.SUCCEED if word is Outcome.SUCCESS else LifecycleSignal.FAIL
     return move(session, memory, sign, cause=Cause.OUTCOME)
 
 
-def triggered(session: Session, memory_id: str, *, false_positive: bool = False) -> Memory:
-    """Count that a censor was triggered, and whether that was a false alarm.
+def record_trigger(session: AgentContext, memory_id: str, *, false_positive: bool = False) -> Memory:
+    """Count that a constraint was triggered, and whether that was a false alarm.
 
-    The third trigger that was none lets a censor that warns block, as its next version; one whose
+    The third trigger that was none lets a constraint that warns block, as its next version; one whose
     triggers were false alarms for more than a half, of five or more, is retired. Raises NotFound, or
-    InvalidInput for what is no censor in use.
+    InvalidInput for what is no constraint in use.
     """
-    sign = Sign.FALSE_ALARM if checked_flag(false_positive, name="false_positive") else Sign.TRIGGER
+    sign = (
+        LifecycleSignal.FALSE_ALARM
+        if checked_flag(false_positive, name="false_positive")
+        else LifecycleSignal.TRIGGER
+    )
     for left in reversed(range(_TRIES)):
         memory = _in_use(session, memory_id)
         try:
@@ -135,77 +141,86 @@ def triggered(session: Session, memory_id: str, *, false_positive: bool = False)
     raise AssertionError("The last try returns or raises.")
 
 
-def retire(session: Session, memory_id: str) -> Memory:
-    """Take a fact, a procedure or a censor out of use, or archive an episode; `restore` undoes it.
+def retire(session: AgentContext, memory_id: str) -> Memory:
+    """Take a fact, a procedure or a constraint out of use, or archive an episode; `restore` undoes it.
 
     Raises NotFound, or InvalidInput: decisions, for instance, are kept.
     """
-    return move(session, _in_use(session, memory_id), Sign.RETIRE)
+    return move(session, _in_use(session, memory_id), LifecycleSignal.RETIRE)
 
 
-def restored(session: Session, memory: Memory) -> Memory | None:
+def restored(session: AgentContext, memory: Memory) -> Memory | None:
     """The memory in use again; None where it was not its life that took it out of use."""
     lifecycle = session.kinds.of(memory).lifecycle
     out = str(stage_of(lifecycle, memory)) in ("inactive", "retired", "archived")
-    if not out or not isinstance(session.store, Living):
+    if not out or not isinstance(session.store, LifecycleStore):
         return None
-    return move(session, memory, Sign.RESTORE)
+    return move(session, memory, LifecycleSignal.RESTORE)
 
 
-def standing(session: Session, memory_id: str) -> Standing:
+def lifecycle_state(session: AgentContext, memory_id: str) -> LifecycleState:
     """The stage of a memory now, whichever version is named, and what is counted. Raises NotFound."""
-    return standings(session, [current(session, memory_id).id])[0]
+    return lifecycle_states(session, [current(session, memory_id).id])[0]
 
 
-def standings(session: Session, ids: Sequence[str]) -> tuple[Standing, ...]:
+def lifecycle_states(session: AgentContext, ids: Sequence[str]) -> tuple[LifecycleState, ...]:
     """The stages of memories, or of versions `id@n`, and what is counted of them, in the order asked.
 
     Raises NotFound.
     """
     asked = checked_words(ids, name="ids")
     memories = session.store.get(session.agent, asked)
-    counted = lives_of(session).standings(session.agent, asked)
+    counted = lifecycle_store_of(session).lifecycle_states(session.agent, asked)
     return tuple(
-        _standing(session, memory_id, memory, kept)
+        _state_of(session, memory_id, memory, kept)
         for memory_id, memory, kept in zip(asked, memories, counted, strict=True)
     )
 
 
-def _standing(session: Session, memory_id: str, memory: Memory | None, kept: Standing | None) -> Standing:
+def _state_of(
+    session: AgentContext, memory_id: str, memory: Memory | None, kept: LifecycleState | None
+) -> LifecycleState:
     if memory is None:
         raise NotFound(memory_id, session.agent)
     stage = stage_of(session.kinds.of(memory).lifecycle, memory)
-    return replace(kept or Standing(stage=stage), stage=stage)
+    return replace(kept or LifecycleState(stage=stage), stage=stage)
 
 
 def events(
-    session: Session, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
-) -> tuple[LifeEvent, ...]:
+    session: AgentContext, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+) -> tuple[LifecycleEvent, ...]:
     """What happened to a memory in all its versions, or to every memory, oldest first. Raises NotFound."""
     checked_count(since, name="since")
     if limit is not None:
         checked_count(limit, name="limit")
     if memory_id is not None:
         checked_text(memory_id, name="memory_id")
-    return lives_of(session).life_events(session.agent, memory_id, since=since, limit=limit)
+    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=since, limit=limit)
 
 
 def move(
-    session: Session, memory: Memory, sign: Sign, *, cause: Cause = Cause.ASKED, other: str | None = None
+    session: AgentContext,
+    memory: Memory,
+    sign: LifecycleSignal,
+    *,
+    cause: Cause = Cause.REQUESTED,
+    other: str | None = None,
 ) -> Memory:
     """Let a sign take effect on a memory; it comes back as it is stored then.
 
     Raises InvalidInput where its lifecycle has no such move, and StaleRevision where it escalates and
     somebody else has revised it.
     """
-    lives_of(session)
+    lifecycle_store_of(session)
     now = as_utc(session.clock(), name="clock")
-    escalated = _blocking(session, memory) if sign in (Sign.TRIGGER, Sign.SETTLE) else None
+    escalated = (
+        _blocking(session, memory) if sign in (LifecycleSignal.TRIGGER, LifecycleSignal.SETTLE) else None
+    )
     vector = None
     if escalated is not None:
         escalated = escalated.evolve(updated_at=now)
         vector = vectors_to_store(session.embedder, [memory.content])[0]
-    change = Live(
+    change = ApplySignal(
         memory_id=memory.id,
         lifecycle=session.kinds.of(memory).lifecycle,
         sign=sign,
@@ -221,17 +236,17 @@ def move(
     return after
 
 
-def lives_of(session: Session) -> Living:
+def lifecycle_store_of(session: AgentContext) -> LifecycleStore:
     """The store as one that keeps lives. Raises InvalidInput for one that doesn't."""
-    if not isinstance(session.store, Living):
+    if not isinstance(session.store, LifecycleStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no lives of memories. Use a SQLite store, or give it the "
-            "methods of germane.Living."
+            "methods of germane.LifecycleStore."
         )
     return session.store
 
 
-def _reviewed(session: Session, memory: Memory, outcome: Outcome, result: str | None) -> Memory:
+def _reviewed(session: AgentContext, memory: Memory, outcome: Outcome, result: str | None) -> Memory:
     now = as_utc(session.clock(), name="clock")
     metadata = dict(memory.metadata)
     if result is not None:
@@ -252,10 +267,10 @@ def _reviewed(session: Session, memory: Memory, outcome: Outcome, result: str | 
     return store_version(session, memory, new, vectors_to_store(session.embedder, [new.content])[0])
 
 
-def _blocking(session: Session, memory: Memory) -> Memory | None:
-    """The next version of a censor that warns, blocking; None for anything else."""
-    is_censor = session.kinds.of(memory).lifecycle == "censor"
-    if not is_censor or memory.metadata.get("action", "warn") in ("block", "absolute"):
+def _blocking(session: AgentContext, memory: Memory) -> Memory | None:
+    """The next version of a constraint that warns, blocking; None for anything else."""
+    is_constraint = session.kinds.of(memory).lifecycle == "constraint"
+    if not is_constraint or memory.metadata.get("action", "warn") in ("block", "absolute"):
         return None
     return renew_renditions(
         session,
@@ -266,7 +281,7 @@ def _blocking(session: Session, memory: Memory) -> Memory | None:
     )
 
 
-def _in_use(session: Session, memory_id: str) -> Memory:
+def _in_use(session: AgentContext, memory_id: str) -> Memory:
     """The current version of a memory that is in use, or of the one that it was merged into."""
     memory = head_of(session, get(session, memory_id))
     if memory.status is Status.FORGOTTEN:
@@ -281,22 +296,29 @@ def _in_use(session: Session, memory_id: str) -> Memory:
 # What is due follows from what is stored, so an upkeep that was interrupted anywhere goes on where it
 # stopped, by being called again.
 
-Told: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
+UpkeepCallback: TypeAlias = Callable[[int, int, UpkeepStep | None], None]
 """Is told after each step how many are done, of how many, and which it was; first of all with 0 and None."""
 
 _PAGE: Final = 1000
 _BLOCK: Final = 1024
-_SIGNS: Final = {"episode": Sign.AGE, "fact": Sign.SETTLE, "procedure": Sign.SETTLE, "censor": Sign.SETTLE}
+_SIGNS: Final = {
+    "episode": LifecycleSignal.AGE,
+    "fact": LifecycleSignal.SETTLE,
+    "procedure": LifecycleSignal.SETTLE,
+    "constraint": LifecycleSignal.SETTLE,
+}
 _TRUST: Final = {trust: place for place, trust in enumerate(Trust)}
 
 
-def maintain(session: Session, *, dry_run: bool = False, progress: Told | None = None) -> Upkeep:
+def maintain(
+    session: AgentContext, *, dry_run: bool = False, progress: UpkeepCallback | None = None
+) -> Upkeep:
     """Do what is due, or with `dry_run` only say what it is.
 
     Raises InvalidInput for a store that keeps no lives, and EmbeddingFailed before anything is done.
     """
     checked_flag(dry_run, name="dry_run")
-    lives_of(session)
+    lifecycle_store_of(session)
     now = as_utc(session.clock(), name="clock")
     steps = (*_moves(session, now), *_merges(session), *_marks(session))
     done = 0
@@ -309,7 +331,7 @@ def maintain(session: Session, *, dry_run: bool = False, progress: Told | None =
     return Upkeep(steps=steps, done=done, dry_run=dry_run, flagged=tuple(_flagged(session)))
 
 
-def _do(session: Session, step: UpkeepStep, now: datetime) -> bool:
+def _do(session: AgentContext, step: UpkeepStep, now: datetime) -> bool:
     """Do a step if it is still due; whether it was."""
     memory = session.store.get(session.agent, [step.memory_id])[0]
     if memory is None or memory.status not in (Status.ACTIVE, Status.ARCHIVED):
@@ -332,22 +354,22 @@ def _do(session: Session, step: UpkeepStep, now: datetime) -> bool:
     return True
 
 
-def _moves(session: Session, now: datetime) -> Iterator[UpkeepStep]:
+def _moves(session: AgentContext, now: datetime) -> Iterator[UpkeepStep]:
     """What age or counts would move. What is pinned doesn't age."""
     for lifecycle, sign in _SIGNS.items():
-        for memory, standing in _standing_of(session, lifecycle):
-            if sign is Sign.AGE and memory.pinned:
+        for memory, standing in _states_in(session, lifecycle):
+            if sign is LifecycleSignal.AGE and memory.pinned:
                 continue
-            after = next_standing(lifecycle, standing, sign, memory=memory, at=now)
+            after = next_state(lifecycle, standing, sign, memory=memory, at=now)
             if after is not None and after.stage is not standing.stage:
-                task = UpkeepTask.AGE if sign is Sign.AGE else UpkeepTask.SETTLE
+                task = UpkeepTask.AGE if sign is LifecycleSignal.AGE else UpkeepTask.SETTLE
                 yield UpkeepStep(task=task, memory_id=memory.id, before=standing.stage, after=after.stage)
 
 
-def _merges(session: Session) -> Iterator[UpkeepStep]:
+def _merges(session: AgentContext) -> Iterator[UpkeepStep]:
     """Facts of one kind, subject and scope that say the same, each with the one that stands for it."""
-    groups: dict[tuple[str, str, str], list[tuple[Memory, Standing]]] = {}
-    for memory, standing in _standing_of(session, "fact"):
+    groups: dict[tuple[str, str, str], list[tuple[Memory, LifecycleState]]] = {}
+    for memory, standing in _states_in(session, "fact"):
         about = (memory.kind, (memory.subject or "").casefold(), str(memory.scope))
         groups.setdefault(about, []).append((memory, standing))
     for group in groups.values():
@@ -364,7 +386,7 @@ def _merges(session: Session) -> Iterator[UpkeepStep]:
                 )
 
 
-def _marks(session: Session) -> Iterator[UpkeepStep]:
+def _marks(session: AgentContext) -> Iterator[UpkeepStep]:
     """Memories that quote a superseded fact and don't say so."""
     kinds = _kinds(session, "fact")
     for page in _pages(session, Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))):
@@ -379,7 +401,7 @@ def _marks(session: Session) -> Iterator[UpkeepStep]:
                 yield UpkeepStep(task=UpkeepTask.MARK, memory_id=memory.id, other=fact.version_id)
 
 
-def _same(session: Session, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:
+def _same(session: AgentContext, group: Sequence[Memory]) -> Iterator[tuple[Memory, list[Memory]]]:
     """Of memories in order, those that stand, each with the later ones that say the same."""
     if len(group) < 2:  # noqa: PLR2004 - One alone has no duplicate.
         return
@@ -406,7 +428,7 @@ def _near(vectors: NDArray[np.float32], place: int) -> list[int]:
     return found
 
 
-def _matrix(session: Session, group: Sequence[Memory]) -> NDArray[np.float32] | None:
+def _matrix(session: AgentContext, group: Sequence[Memory]) -> NDArray[np.float32] | None:
     """A row for each memory; zeros for one without meaning to the embedder. None without an embedder."""
     embedder = session.embedder
     if embedder is None:
@@ -420,23 +442,23 @@ def _matrix(session: Session, group: Sequence[Memory]) -> NDArray[np.float32] | 
     return rows
 
 
-def _flagged(session: Session) -> Iterator[str]:
-    for memory, standing in _standing_of(session, "procedure"):
+def _flagged(session: AgentContext) -> Iterator[str]:
+    for memory, standing in _states_in(session, "procedure"):
         if standing.stage is Stage.INEFFECTIVE:
             yield memory.id
 
 
-def _standing_of(session: Session, lifecycle: str) -> Iterator[tuple[Memory, Standing]]:
+def _states_in(session: AgentContext, lifecycle: str) -> Iterator[tuple[Memory, LifecycleState]]:
     """The active memories of a lifecycle, oldest first, each with how it stands."""
-    store = lives_of(session)
+    store = lifecycle_store_of(session)
     for page in _pages(session, Filter(kinds=_kinds(session, lifecycle))):
-        known = store.standings(session.agent, [memory.id for memory in page])
+        known = store.lifecycle_states(session.agent, [memory.id for memory in page])
         for memory, standing in zip(page, known, strict=True):
             stage = stage_of(lifecycle, memory)
-            yield memory, replace(standing or Standing(stage=stage), stage=stage)
+            yield memory, replace(standing or LifecycleState(stage=stage), stage=stage)
 
 
-def _pages(session: Session, where: Filter) -> Iterator[tuple[Memory, ...]]:
+def _pages(session: AgentContext, where: Filter) -> Iterator[tuple[Memory, ...]]:
     if not where.kinds:
         return
     after: str | None = None
@@ -445,10 +467,10 @@ def _pages(session: Session, where: Filter) -> Iterator[tuple[Memory, ...]]:
         after = page[-1].ref
 
 
-def _kinds(session: Session, lifecycle: str) -> tuple[str, ...]:
+def _kinds(session: AgentContext, lifecycle: str) -> tuple[str, ...]:
     return tuple(kind.name for kind in session.kinds if kind.lifecycle == lifecycle)
 
 
-def _precedence(one: tuple[Memory, Standing]) -> tuple[bool, int, int, datetime, str]:
+def _precedence(one: tuple[Memory, LifecycleState]) -> tuple[bool, int, int, datetime, str]:
     memory, standing = one
     return (not memory.pinned, _TRUST[memory.trust], -standing.confirmations, memory.created_at, memory.id)

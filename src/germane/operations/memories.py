@@ -10,9 +10,19 @@ from typing import Any
 from germane.errors import InvalidInput, PurgeNotConfirmed, StaleRevision
 from germane.model.change import Applied, Purge, SetStatus
 from germane.model.ledger import Reconcile
-from germane.model.memory import Cause, Draft, Memory, Outcome, Remembered, Sign, Status, Trust, as_utc
+from germane.model.memory import (
+    Cause,
+    Draft,
+    LifecycleSignal,
+    Memory,
+    Outcome,
+    RememberResult,
+    Status,
+    Trust,
+    as_utc,
+)
 from germane.model.query import Filter, Query, Slice
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.drafts import (
     Quality,
     content_hash_of,
@@ -59,13 +69,13 @@ __all__ = [
 
 
 def remember_many(
-    session: Session,
+    session: AgentContext,
     drafts: Iterable[Draft | str | Mapping[str, Any]],
     *,
     revive: bool = True,
     reconcile: bool | Reconcile = False,
     quality: Quality = "mark",
-) -> tuple[Remembered, ...]:
+) -> tuple[RememberResult, ...]:
     """Store drafts in order. All of them are checked before the first is stored.
 
     With `reconcile` each is stored by itself, so that it meets those before it. Raises InvalidInput,
@@ -85,13 +95,18 @@ def remember_many(
             for memory in memories
         )
     return tuple(
-        replace(one, doubt=doubt) if doubt else one for one, (_, doubt) in zip(stored, judged, strict=True)
+        replace(one, quality_flag=doubt) if doubt else one
+        for one, (_, doubt) in zip(stored, judged, strict=True)
     )
 
 
 def _reconciled(
-    session: Session, memory: Memory, rules: Reconcile, given: Mapping[str, frozenset[str]], now: datetime
-) -> Remembered | None:
+    session: AgentContext,
+    memory: Memory,
+    rules: Reconcile,
+    given: Mapping[str, frozenset[str]],
+    now: datetime,
+) -> RememberResult | None:
     """What became of a fact that meets a known one; a confirmed one gets what is new as well."""
     met = reconciled(session, memory, rules)
     if met is None or met.created:
@@ -100,7 +115,7 @@ def _reconciled(
 
 
 def _memories(
-    session: Session, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
+    session: AgentContext, drafts: Sequence[Draft | str | Mapping[str, Any]], now: datetime
 ) -> tuple[list[Memory], dict[str, frozenset[str]]]:
     """The memories that drafts become, and by id the fields that were given of each.
 
@@ -139,7 +154,7 @@ def rules_of(reconcile: bool | Reconcile) -> Reconcile | None:
     return Reconcile() if reconcile else None
 
 
-def reconciled(session: Session, memory: Memory, rules: Reconcile) -> Remembered | None:
+def reconciled(session: AgentContext, memory: Memory, rules: Reconcile) -> RememberResult | None:
     """What became of a fact that confirms or replaces a known one; None for one that does neither.
 
     Who is trusted less replaces nobody: what an external source says of a subject stands beside it.
@@ -149,8 +164,8 @@ def reconciled(session: Session, memory: Memory, rules: Reconcile) -> Remembered
     known = _near(session, memory)
     for other, cosine in known:
         if _about_one(memory, other) and _says_the_same(memory, other, cosine, rules):
-            after = move(session, other, Sign.CONFIRM, cause=Cause.ALIKE)
-            return Remembered(memory=after, created=False)
+            after = move(session, other, LifecycleSignal.CONFIRM, cause=Cause.ALIKE)
+            return RememberResult(memory=after, created=False)
     for other, cosine in known:
         named = memory.subject is not None and other.subject is not None
         if named and _about_one(memory, other) and cosine > rules.supersede:
@@ -159,11 +174,11 @@ def reconciled(session: Session, memory: Memory, rules: Reconcile) -> Remembered
             new = memory.evolve(id=other.id, version=other.version + 1)
             vector = vectors_to_store(session.embedder, [new.content])[0]
             after = store_version(session, other, new, vector, cause=Cause.SUBJECT)
-            return Remembered(memory=after, created=True)
+            return RememberResult(memory=after, created=True)
     return None
 
 
-def _near(session: Session, memory: Memory) -> list[tuple[Memory, float]]:
+def _near(session: AgentContext, memory: Memory) -> list[tuple[Memory, float]]:
     """The active facts of kind and scope that are most like it, the most alike first, with their cosines.
 
     What says the very same is left to the store, which recognises it.
@@ -216,7 +231,7 @@ class Changes:
     metadata: Mapping[str, Any] | None = None
 
 
-def revise(session: Session, memory_id: str, changes: Changes, *, expected: int | None = None) -> Memory:
+def revise(session: AgentContext, memory_id: str, changes: Changes, *, expected: int | None = None) -> Memory:
     """Store the next version of a memory; the one before is kept as history.
 
     Raises NotFound, InvalidInput, or StaleRevision when another version than the `expected` is current, or
@@ -250,7 +265,7 @@ def revise(session: Session, memory_id: str, changes: Changes, *, expected: int 
 
 
 def supersede(
-    session: Session, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
+    session: AgentContext, memory_id: str, draft: Draft | Mapping[str, Any], *, expected: int | None = None
 ) -> Memory:
     """Store a draft as the next version of a memory; what it leaves open stays as it was.
 
@@ -274,12 +289,12 @@ def supersede(
     return store_version(session, old, new, vector, at=now)
 
 
-def forget(session: Session, memory_id: str) -> Memory:
+def forget(session: AgentContext, memory_id: str) -> Memory:
     """Keep a memory out of everything until it is restored. Raises NotFound."""
     return forget_many(session, [memory_id])[0]
 
 
-def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
+def forget_many(session: AgentContext, memory_ids: Iterable[str]) -> tuple[Memory, ...]:
     """Keep memories out of everything, in one transaction: all of them or none. Raises NotFound."""
     at = as_utc(session.clock(), name="clock")
     ids = _ids(memory_ids)
@@ -290,7 +305,7 @@ def forget_many(session: Session, memory_ids: Iterable[str]) -> tuple[Memory, ..
     return tuple(map(_stored, session.store.apply(session.agent, changes))) if changes else ()
 
 
-def restore(session: Session, memory_id: str) -> Memory:
+def restore(session: AgentContext, memory_id: str) -> Memory:
     """Undo a forget, a retirement or an archiving.
 
     Raises NotFound, or InvalidInput when the memory is in use or superseded.
@@ -305,7 +320,7 @@ def restore(session: Session, memory_id: str) -> Memory:
     return _set_status(session, memory.id, Status.SUPERSEDED if memory.superseded_by else Status.ACTIVE)
 
 
-def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
+def purge(session: AgentContext, memory_id: str, *, confirm: bool) -> int:
     """Remove a memory and all its versions from every form; returns how many versions went.
 
     Raises PurgeNotConfirmed unless `confirm` is true, and NotFound.
@@ -313,7 +328,7 @@ def purge(session: Session, memory_id: str, *, confirm: bool) -> int:
     return purge_many(session, [memory_id], confirm=confirm)
 
 
-def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) -> int:
+def purge_many(session: AgentContext, memory_ids: Iterable[str], *, confirm: bool) -> int:
     """Remove memories and all their versions, in one transaction; returns how many versions went.
 
     Raises PurgeNotConfirmed unless `confirm` is true, and NotFound, without having removed any.
@@ -327,7 +342,7 @@ def purge_many(session: Session, memory_ids: Iterable[str], *, confirm: bool) ->
     return purged
 
 
-def _expected(session: Session, memory_id: str, expected: int | None) -> Memory:
+def _expected(session: AgentContext, memory_id: str, expected: int | None) -> Memory:
     """The current version of a memory. Raises StaleRevision where that isn't the one expected."""
     memory = current(session, memory_id)
     if expected is not None and checked_count(expected, name="expected", least=1) != memory.version:
@@ -341,7 +356,7 @@ def _ids(memory_ids: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(checked_id, given)))
 
 
-def _set_status(session: Session, memory_id: str, status: Status) -> Memory:
+def _set_status(session: AgentContext, memory_id: str, status: Status) -> Memory:
     at = as_utc(session.clock(), name="clock")
     change = SetStatus(memory_id=checked_id(memory_id), status=status, at=at)
     return _stored(session.store.apply(session.agent, [change])[0])

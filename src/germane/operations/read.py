@@ -9,29 +9,29 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
-from germane.lifecycle import carries, first_stage, next_standing, stage_of, status_at
-from germane.model.change import Change, Live, Revise, Reword
-from germane.model.context import Note, short_id
-from germane.model.learning import Judgement
+from germane.lifecycle import carries, first_stage, next_state, stage_of, status_at
+from germane.model.change import ApplySignal, Change, Revise, Reword
+from germane.model.context import TraceNote, short_id
+from germane.model.learning import DecisionCalibration
 from germane.model.ledger import Finding
 from germane.model.memory import (
     Cause,
     Level,
+    LifecycleSignal,
+    LifecycleState,
     Memory,
     Outcome,
     Rendition,
     Renditions,
-    Sign,
-    Standing,
     Status,
     Vector,
     split_id,
 )
 from germane.model.query import Filter, Order, Query, Slice
-from germane.operations.context import Session, unknown_kinds
+from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import checked_count, checked_filter, checked_id, checked_word, settled
 from germane.packing.render import fence
-from germane.protocols import Living, TokenCounter
+from germane.protocols import LifecycleStore, TokenCounter
 from germane.ranking.learning import calibrated
 from germane.ranking.similarity import is_quoted
 from germane.retrieval.tokenizer import query_terms
@@ -43,15 +43,15 @@ __all__ = [
     "count",
     "current",
     "expand",
+    "filter_warnings",
     "get",
     "head_of",
     "history",
     "large_findings",
+    "mark_outdated",
     "marks",
     "memories",
-    "notes_on",
     "store_version",
-    "told_outdated",
     "with_mark",
 ]
 
@@ -59,7 +59,7 @@ _SHORT_ID = re.compile(r"[0-9a-f]{8}")
 _PAGE = 1000
 
 
-def get(session: Session, memory_id: str) -> Memory:
+def get(session: AgentContext, memory_id: str) -> Memory:
     """The memory of that id in its current version, or the version `id@n`, whatever its status.
 
     Raises NotFound.
@@ -67,7 +67,7 @@ def get(session: Session, memory_id: str) -> Memory:
     return get_many(session, [checked_id(memory_id)])[0]
 
 
-def get_many(session: Session, memory_ids: Sequence[str]) -> list[Memory]:
+def get_many(session: AgentContext, memory_ids: Sequence[str]) -> list[Memory]:
     """The same of several, in the order asked."""
     found = session.store.get(session.agent, memory_ids)
     for memory_id, memory in zip(memory_ids, found, strict=True):
@@ -76,13 +76,13 @@ def get_many(session: Session, memory_ids: Sequence[str]) -> list[Memory]:
     return [memory for memory in found if memory is not None]
 
 
-def current(session: Session, memory_id: str) -> Memory:
+def current(session: AgentContext, memory_id: str) -> Memory:
     """The current version of a memory, whichever version is named. Raises NotFound."""
     memory = get(session, memory_id)
     return memory if memory.superseded_by is None else get(session, memory.id)
 
 
-def head_of(session: Session, memory: Memory) -> Memory:
+def head_of(session: AgentContext, memory: Memory) -> Memory:
     """The current version of a memory, or of the one that it was merged into. Raises NotFound."""
     seen: set[str] = set()
     while memory.superseded_by is not None:
@@ -95,7 +95,7 @@ def head_of(session: Session, memory: Memory) -> Memory:
     return memory
 
 
-def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
+def history(session: AgentContext, memory_id: str) -> tuple[Memory, ...]:
     """Every version of a memory, the first one first, whichever version is named. Raises NotFound."""
     last = current(session, memory_id)
     names = [f"{last.id}@{number}" for number in range(1, last.version)]
@@ -104,7 +104,7 @@ def history(session: Session, memory_id: str) -> tuple[Memory, ...]:
     return (*(memory for memory in stored if memory is not None), last)
 
 
-def expand(session: Session, memory_id: str) -> str:
+def expand(session: AgentContext, memory_id: str) -> str:
     """The whole text of a memory, fenced like everything that goes to a model.
 
     It is meant as the result of a tool call, beside the context and not inside it. A short id, as a context
@@ -115,7 +115,7 @@ def expand(session: Session, memory_id: str) -> str:
     return "\n".join(fence(get(session, named).renditions.at(Level.FULL).text))
 
 
-def _by_short_id(session: Session, short: str) -> str:
+def _by_short_id(session: AgentContext, short: str) -> str:
     """The whole id of the memory whose id ends so; all memories are looked through."""
     every = Filter(statuses=tuple(Status))
     found: set[str] = set()
@@ -131,7 +131,7 @@ def _by_short_id(session: Session, short: str) -> str:
 
 
 def memories(
-    session: Session,
+    session: AgentContext,
     where: Filter,
     *,
     order: Order | str = Order.NEWEST,
@@ -151,19 +151,19 @@ def memories(
     )
 
 
-def count(session: Session, where: Filter) -> int:
+def count(session: AgentContext, where: Filter) -> int:
     """How many memories pass a filter."""
     admits = settled(checked_filter(where), session.clock)
     one = Query(filter=admits, slices=(Slice(limit=1, order=Order.NEWEST),))
     return session.store.search(session.agent, one).admitted
 
 
-def notes_on(session: Session, where: Filter) -> tuple[Note, ...]:
+def filter_warnings(session: AgentContext, where: Filter) -> tuple[TraceNote, ...]:
     """What is worth knowing of a filter beside what passes it."""
     return unknown_kinds((session,), checked_filter(where))
 
 
-def large_findings(session: Session) -> tuple[Finding, ...]:
+def large_findings(session: AgentContext) -> tuple[Finding, ...]:
     """Advice on the memories that are so long that little else has room beside them."""
     return tuple(
         Finding(
@@ -181,7 +181,7 @@ def large_findings(session: Session) -> tuple[Finding, ...]:
 
 
 def store_version(
-    session: Session,
+    session: AgentContext,
     old: Memory,
     new: Memory,
     vector: Vector | None,
@@ -192,7 +192,7 @@ def store_version(
     """Store `new` as the version after `old`, and return it as it is stored; all in one transaction.
 
     `at` is the moment of storing, where the times of `new` are those of its source.
-    A version that says the same, and any of a procedure, a censor or a decision, goes on with the life of
+    A version that says the same, and any of a procedure, a constraint or a decision, goes on with the life of
     the one before; a fact that says something else begins anew, and what quotes the former one is marked.
     Raises StaleRevision or InvalidInput.
     """
@@ -202,8 +202,8 @@ def store_version(
     if stage is None or status_at(stage) is not Status.ACTIVE:
         stage = first_stage(lifecycle, old.outcome if goes_on else new.outcome)
     changes: list[Change] = [Revise(memory=new.evolve(stage=stage), vector=vector, carries=goes_on, at=at)]
-    if isinstance(session.store, Living):
-        changes += _lived(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
+    if isinstance(session.store, LifecycleStore):
+        changes += _version_signals(session, old, new, goes_on=goes_on, cause=cause, at=at or new.updated_at)
         if session.kinds.of(old).lifecycle == "fact" and old.content != new.content:
             changes += [Reword(memory=marked) for _, marked in marks(session, old)]
     applied = session.store.apply(session.agent, changes)
@@ -211,27 +211,27 @@ def store_version(
     return stored[-1]
 
 
-def _lived(
-    session: Session, old: Memory, new: Memory, *, goes_on: bool, cause: Cause, at: datetime
-) -> list[Live]:
-    found: list[Live] = []
+def _version_signals(
+    session: AgentContext, old: Memory, new: Memory, *, goes_on: bool, cause: Cause, at: datetime
+) -> list[ApplySignal]:
+    found: list[ApplySignal] = []
     before = session.kinds.of(old).lifecycle
-    standing = Standing(stage=stage_of(before, old))
-    if next_standing(before, standing, Sign.SUPERSEDE, memory=old, at=at) is not None:
+    standing = LifecycleState(stage=stage_of(before, old))
+    if next_state(before, standing, LifecycleSignal.SUPERSEDE, memory=old, at=at) is not None:
         found.append(
-            Live(
+            ApplySignal(
                 memory_id=old.version_id,
                 lifecycle=before,
-                sign=Sign.SUPERSEDE,
+                sign=LifecycleSignal.SUPERSEDE,
                 cause=cause,
                 at=at,
                 other=new.version_id,
             )
         )
     if goes_on and before == "decision" and new.outcome is not old.outcome:
-        sign = Sign.AWAIT if new.outcome in (None, Outcome.PENDING) else Sign.REVIEW
+        sign = LifecycleSignal.AWAIT if new.outcome in (None, Outcome.PENDING) else LifecycleSignal.REVIEW
         found.append(
-            Live(
+            ApplySignal(
                 memory_id=new.id,
                 lifecycle=before,
                 sign=sign,
@@ -254,7 +254,7 @@ _LOOKED_AT: Final = 50
 """Best matches that are looked at for a quotation, at first."""
 
 
-def marks(session: Session, superseded: Memory) -> Iterator[tuple[Memory, Memory]]:
+def marks(session: AgentContext, superseded: Memory) -> Iterator[tuple[Memory, Memory]]:
     """The active memories that quote a superseded one and don't say so yet, each as it is and marked."""
     for memory in _quoting(session, superseded.content):
         known = memory.metadata.get(OUTDATED, ())
@@ -263,7 +263,7 @@ def marks(session: Session, superseded: Memory) -> Iterator[tuple[Memory, Memory
         yield memory, with_mark(session, memory, superseded.version_id)
 
 
-def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Memory]:
+def checked_quotations(session: AgentContext, memories: Sequence[Memory]) -> list[Memory]:
     """The memories, those episodes marked that quote a superseded fact."""
     kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "fact")
     where = Filter(kinds=kinds, statuses=(Status.SUPERSEDED,))
@@ -273,15 +273,15 @@ def checked_quotations(session: Session, memories: Sequence[Memory]) -> list[Mem
     return [_checked(session, one, where) if one.id in episodes else one for one in memories]
 
 
-def with_mark(session: Session, memory: Memory, *superseded: str) -> Memory:
+def with_mark(session: AgentContext, memory: Memory, *superseded: str) -> Memory:
     """The memory with a mark for each superseded one; it is only made, not stored."""
     listed = [*memory.metadata.get(OUTDATED, ()), *superseded]
     metadata = MappingProxyType({**memory.metadata, OUTDATED: list(dict.fromkeys(listed))})
     bare = memory.renditions if OUTDATED not in memory.metadata else _bare(session, memory)
-    return memory.evolve(metadata=metadata, renditions=told_outdated(bare, metadata, session.counter))
+    return memory.evolve(metadata=metadata, renditions=mark_outdated(bare, metadata, session.counter))
 
 
-def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: TokenCounter) -> Renditions:
+def mark_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: TokenCounter) -> Renditions:
     """The renditions with a mark at the end of each, where the metadata lists what is quoted."""
     listed = metadata.get(OUTDATED)
     if not isinstance(listed, list) or not listed:
@@ -301,7 +301,7 @@ def told_outdated(renditions: Renditions, metadata: Mapping[str, Any], counter: 
     )
 
 
-def _quoting(session: Session, text: str) -> list[Memory]:
+def _quoting(session: AgentContext, text: str) -> list[Memory]:
     """The active memories that quote a text: with all its words, they stand among the best matches."""
     limit = _LOOKED_AT
     while True:
@@ -313,7 +313,7 @@ def _quoting(session: Session, text: str) -> list[Memory]:
         limit *= 4
 
 
-def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
+def _checked(session: AgentContext, memory: Memory, where: Filter) -> Memory:
     """The memory with a mark for each superseded fact that it quotes, but for what is said again since."""
     found = [
         one.version_id
@@ -323,7 +323,7 @@ def _checked(session: Session, memory: Memory, where: Filter) -> Memory:
     return with_mark(session, memory, *found) if found else memory
 
 
-def _bare(session: Session, memory: Memory) -> Renditions:
+def _bare(session: AgentContext, memory: Memory) -> Renditions:
     cut = " [quotes what has been superseded: "
 
     def without(one: Rendition) -> Rendition:
@@ -339,7 +339,9 @@ def _bare(session: Session, memory: Memory) -> Renditions:
     )
 
 
-def _matching(session: Session, text: str, where: Filter, *, limit: int = _LOOKED_AT) -> tuple[Memory, ...]:
+def _matching(
+    session: AgentContext, text: str, where: Filter, *, limit: int = _LOOKED_AT
+) -> tuple[Memory, ...]:
     """The memories that share most words with a text."""
     terms = query_terms(text, language=session.language)
     if not terms:
@@ -351,18 +353,18 @@ def _matching(session: Session, text: str, where: Filter, *, limit: int = _LOOKE
 
 # calibration: what the agent's confidence was worth.
 #
-# `Judgement.advice` is the sentence that a section for the agent's calibration can show: the layered plan
-# may take it as the text of an item, beside memories of the kind `calibration`.
+# `DecisionCalibration.advice` is the sentence that a section for the agent's calibration can show: the
+# layered plan may take it as the text of an item, beside memories of the kind `calibration`.
 
 _CALIBRATION_PAGE: Final = 1000
 
 
-def calibration(session: Session) -> Judgement:
+def calibration(session: AgentContext) -> DecisionCalibration:
     """Brier score, bias and advice, from all decisions that stand, archived ones included."""
     return calibrated(_decisions(session))
 
 
-def _decisions(session: Session) -> Iterator[Memory]:
+def _decisions(session: AgentContext) -> Iterator[Memory]:
     kinds = tuple(kind.name for kind in session.kinds if kind.lifecycle == "decision")
     if not kinds:
         return

@@ -10,19 +10,19 @@ from typing import Any, Final
 import numpy as np
 
 from germane.errors import BudgetTooSmall, EmbeddingFailed, InvalidInput, NotFound
-from germane.model.context import Context, Note, Question, Ranked, Reason, Refreshed, RefreshReason
+from germane.model.context import Context, Question, Ranked, Reason, RefreshReason, RefreshResult, TraceNote
 from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import Memory, as_utc
 from germane.model.plan import FrameChoice, Plan, Section
-from germane.model.query import Candidate, Filter, Found, Query
+from germane.model.query import Candidate, Filter, Query, SearchResult
 from germane.model.text import is_tenant, space_of
-from germane.operations.assemble import advised, judgement_of
-from germane.operations.context import Session
+from germane.operations.assemble import advised, calibration_of
+from germane.operations.context import AgentContext
 from germane.operations.frame import Framing, choice_of, frames_of, guidance_of, wants
 from germane.operations.inputs import checked_count, checked_text, embed_texts
 from germane.operations.scoped import assemble, assemble_recorded, assembly_of, recording_store, scoped_named
 from germane.operations.search import entered_spaces, understand
-from germane.pipeline import Request, pack
+from germane.pipeline import AssembleRequest, pack
 from germane.plans.frames import frame_named
 from germane.plans.intent import (
     LEAST_INFORMATION,
@@ -46,14 +46,14 @@ _DECISION = "decision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _RefreshRequest:
     """What a refresh was asked for, beside the context."""
 
     text: str
     plan: str | Plan
     frame: Framing
     budget: int | None
-    room: int | None
+    free_tokens: int | None
     where: Filter
     counter: TokenCounter
     cold: bool
@@ -61,19 +61,19 @@ class _Asked:
 
 
 def refresh(
-    session: Session,
+    session: AgentContext,
     context: Context | None,
     new_input: str,
     *,
     plan: str | Plan,
     frame: Framing,
     budget: int | None,
-    room: int | None,
+    free_tokens: int | None,
     acting: bool,
     where: Filter,
     counter: TokenCounter,
     cold: bool = False,
-) -> Refreshed:
+) -> RefreshResult:
     """Whether a context still serves what is said now, why not, and the one that does.
 
     The causes are asked for in the order of `RefreshReason`; the last of them makes the context smaller,
@@ -82,28 +82,28 @@ def refresh(
     that a new one is the first of its engine. Raises BudgetTooSmall or InvalidInput.
     """
     checked_text(new_input, name="new_input")
-    for name, value in (("budget", budget), ("room", room)):
+    for name, value in (("budget", budget), ("free_tokens", free_tokens)):
         if value is not None:
             checked_count(value, name=name)
-    asked = _Asked(
+    asked = _RefreshRequest(
         text=new_input,
         plan=plan,
         frame=frame,
         budget=budget,
-        room=room,
+        free_tokens=free_tokens,
         where=where,
         counter=counter,
         cold=cold,
         guidance=guidance_of(frame) or (context is not None and is_guided(context)),
     )
     if context is None:
-        return Refreshed(
+        return RefreshResult(
             needed=True, reason=RefreshReason.FIRST, context=_assembled(session, asked, frame=frame)
         )
     similarity = similarity_of(session, context, substance(new_input))
     (_, reason), choice = _verdict(session, context, asked, similarity=similarity, acting=acting)
     if reason is None:
-        return Refreshed(needed=False, reason=None, context=context, similarity=similarity)
+        return RefreshResult(needed=False, reason=None, context=context, similarity=similarity)
     if reason is RefreshReason.PRESSURE:
         made = _cut(session, context, asked)
     else:
@@ -111,10 +111,10 @@ def refresh(
             asked = replace(asked, text=context.trace.question.text)
             choice = None if choice is None else replace(choice, by="caller")
         made = _assembled(session, asked, frame=_frame_for(session, context, asked, reason, choice))
-    return Refreshed(needed=True, reason=reason, context=made, similarity=similarity)
+    return RefreshResult(needed=True, reason=reason, context=made, similarity=similarity)
 
 
-def similarity_of(session: Session, context: Context, text: str) -> float | None:
+def similarity_of(session: AgentContext, context: Context, text: str) -> float | None:
     """How much a text has to do with a context, from 0 to 1; None for a text that says nothing.
 
     It is the greater of two: the share of the text's information, by the frequencies of English, whose
@@ -140,7 +140,7 @@ def similarity_of(session: Session, context: Context, text: str) -> float | None
     return share if one is None or other is None else max(share, min(1.0, float(one @ other)))
 
 
-def _is_remark(session: Session, text: str) -> bool:
+def _is_remark(session: AgentContext, text: str) -> bool:
     """Whether a text says too little, beside thanks and the like, to be about anything by itself."""
     if session.language != "english":
         return False
@@ -149,7 +149,7 @@ def _is_remark(session: Session, text: str) -> bool:
 
 
 def _verdict(
-    session: Session, context: Context, asked: _Asked, *, similarity: float | None, acting: bool
+    session: AgentContext, context: Context, asked: _RefreshRequest, *, similarity: float | None, acting: bool
 ) -> tuple[Verdict, FrameChoice | None]:
     """The first cause that holds, and the frame that was chosen on the way."""
     current = context.trace.frame
@@ -163,7 +163,7 @@ def _verdict(
     for verdict in (
         decision_point(asked.text, current=current or _DECISION, acting=acting),
         new_topic(similarity),
-        token_pressure(asked.counter.count(context.text), asked.room),
+        token_pressure(asked.counter.count(context.text), asked.free_tokens),
     ):
         if verdict[0]:
             return verdict, choice
@@ -171,7 +171,11 @@ def _verdict(
 
 
 def _frame_for(
-    session: Session, context: Context, asked: _Asked, reason: RefreshReason, choice: FrameChoice | None
+    session: AgentContext,
+    context: Context,
+    asked: _RefreshRequest,
+    reason: RefreshReason,
+    choice: FrameChoice | None,
 ) -> Framing:
     frames = frames_of(session)
     if reason is RefreshReason.DECISION_POINT:
@@ -182,7 +186,7 @@ def _frame_for(
     return asked.frame if context.trace.frame is None else frame_named(context.trace.frame, frames)
 
 
-def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
+def _assembled(session: AgentContext, asked: _RefreshRequest, *, frame: Framing) -> Context:
     def made(budget: int | None, *, cold: bool) -> Context:
         asks: dict[str, Any] = {
             "budget": budget,
@@ -197,13 +201,22 @@ def _assembled(session: Session, asked: _Asked, *, frame: Framing) -> Context:
         return assemble(session, asked.text, **asks)
 
     context = made(asked.budget, cold=asked.cold)
-    return context if asked.room is None or context.tokens <= asked.room else made(asked.room, cold=False)
+    return (
+        context
+        if asked.free_tokens is None or context.tokens <= asked.free_tokens
+        else made(asked.free_tokens, cold=False)
+    )
 
 
-def _cut(session: Session, context: Context, asked: _Asked) -> Context:
+def _cut(session: AgentContext, context: Context, asked: _RefreshRequest) -> Context:
     make = cut_recorded if session.records else cut
     return make(
-        session, context, plan=asked.plan, room=asked.room or 0, counter=asked.counter, where=asked.where
+        session,
+        context,
+        plan=asked.plan,
+        free_tokens=asked.free_tokens or 0,
+        counter=asked.counter,
+        where=asked.where,
     )
 
 
@@ -234,11 +247,11 @@ class _Whole:
 
 
 def cut(
-    session: Session,
+    session: AgentContext,
     context: Context,
     *,
     plan: str | Plan,
-    room: int,
+    free_tokens: int,
     counter: TokenCounter,
     where: Filter = _ANY,
 ) -> Context:
@@ -254,7 +267,9 @@ def cut(
     whole = _Whole(
         plan=_guided(
             session,
-            _plan_of(session, plan, named=trace.plan, frame=trace.frame, shown=shown, room=room),
+            _plan_of(
+                session, plan, named=trace.plan, frame=trace.frame, shown=shown, free_tokens=free_tokens
+            ),
             trace.frame if is_guided(context) else None,
         ),
         question=trace.question,
@@ -265,22 +280,22 @@ def cut(
             for entry in trace.included
         ),
     )
-    leaving = _leaving(session, context, whole.plan, room=room, counter=counter)
-    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    leaving = _leaving(session, context, whole.plan, free_tokens=free_tokens, counter=counter)
+    made = _packed(session, whole, leaving, free_tokens=free_tokens, counter=counter, where=where)
     for section in whole.plan.sections:
         if section.text and section.heading in set(context.text.splitlines()) - set(made.text.splitlines()):
             needed = made.tokens + _cost(section, counter)
-            raise BudgetTooSmall(budget=room, needed=needed, required=(section.name,))
+            raise BudgetTooSmall(budget=free_tokens, needed=needed, required=(section.name,))
     # The parts of its scores are as they were weighed before.
     return replace(made, trace=replace(made.trace, weights=trace.weights, where=trace.where))
 
 
 def cut_recorded(
-    session: Session,
+    session: AgentContext,
     context: Context,
     *,
     plan: str | Plan,
-    room: int,
+    free_tokens: int,
     counter: TokenCounter,
     where: Filter = _ANY,
 ) -> Context:
@@ -292,18 +307,18 @@ def cut_recorded(
     owners = sorted({item.memory.agent for item in context.items} - {session.agent})
     sessions = (session, *entered_spaces(session, [space_of(one) for one in owners if is_tenant(one)]))
     points, start = _points(sessions), session.timer()
-    made = cut(session, context, plan=plan, room=room, counter=counter, where=where)
+    made = cut(session, context, plan=plan, free_tokens=free_tokens, counter=counter, where=where)
     seconds = round(session.timer() - start, 6)
     settled = points == _points(sessions) and _stands(sessions, context)
     made_by = plan if isinstance(plan, Plan) else context.trace.plan
-    asked: dict[str, Any] = {"plan": made_by, "room": room, "counter": counter, "where": where}
+    asked: dict[str, Any] = {"plan": made_by, "free_tokens": free_tokens, "counter": counter, "where": where}
     record = _record(sessions, made, points, **asked, settled=settled, seconds=seconds)
     store.record(session.agent, record)
     return made
 
 
 def cut_again(
-    sessions: Sequence[Session], assembly: Assembly, *, plan: str | Plan, counter: TokenCounter
+    sessions: Sequence[AgentContext], assembly: Assembly, *, plan: str | Plan, counter: TokenCounter
 ) -> tuple[Context, Assembly]:
     """The context of what was recorded to have stood in it, and its record. Raises NotFound.
 
@@ -317,7 +332,9 @@ def cut_again(
     whole = _Whole(
         plan=_guided(
             session,
-            _plan_of(session, plan, named=assembly.plan, frame=frame, shown=shown, room=assembly.budget),
+            _plan_of(
+                session, plan, named=assembly.plan, frame=frame, shown=shown, free_tokens=assembly.budget
+            ),
             frame if options.get(_GUIDANCE) else None,
         ),
         question=understand(session, assembly.question, assembly.where, now=now).question,
@@ -334,19 +351,19 @@ def cut_again(
         if one.reason is Reason.EVICTED
     }
     room, where = assembly.budget, assembly.where
-    made = _packed(session, whole, leaving, room=room, counter=counter, where=where)
+    made = _packed(session, whole, leaving, free_tokens=room, counter=counter, where=where)
     made = replace(made, trace=replace(made.trace, where=where))
-    asked: dict[str, Any] = {"plan": plan, "room": room, "counter": counter, "where": where}
+    asked: dict[str, Any] = {"plan": plan, "free_tokens": room, "counter": counter, "where": where}
     return made, _record(sessions, made, assembly.points, **asked)
 
 
 def _record(
-    sessions: Sequence[Session],
+    sessions: Sequence[AgentContext],
     context: Context,
     points: Mapping[str, Mapping[str, int]],
     *,
     plan: str | Plan,
-    room: int,
+    free_tokens: int,
     counter: TokenCounter,
     where: Filter,
     **more: Any,
@@ -367,7 +384,7 @@ def _record(
         points=points,
         plan=plan,
         frame=trace.frame or "",
-        budget=room,
+        budget=free_tokens,
         spaces=sessions[1:],
         options=options,
         **more,
@@ -376,13 +393,13 @@ def _record(
 
 
 def _leaving(
-    session: Session, context: Context, plan: Plan, *, room: int, counter: TokenCounter
+    session: AgentContext, context: Context, plan: Plan, *, free_tokens: int, counter: TokenCounter
 ) -> Mapping[str, Reason]:
     """Whom the room has no place for, the one that has least to do with the question first."""
     flexible = {section.name for section in plan.sections if section.order is None}
     # Parts may count more than the whole, and what is packed anew goes by its parts.
     parts = sum(section.used for section in context.trace.sections)
-    excess = max(counter.count(context.text), parts) - room
+    excess = max(counter.count(context.text), parts) - free_tokens
     leaving: dict[str, Reason] = {}
     for item in sorted(context.items, key=lambda one: (one.score, one.memory.created_at, one.memory.ref)):
         if excess <= 0:
@@ -394,41 +411,45 @@ def _leaving(
 
 
 def _packed(
-    session: Session,
+    session: AgentContext,
     whole: _Whole,
     leaving: Mapping[str, Reason],
     *,
-    room: int,
+    free_tokens: int,
     counter: TokenCounter,
     where: Filter,
 ) -> Context:
     """What stood in a context in its plan's sections once more, with the scores that it had."""
     plan = whole.plan
     if any(section.advises for section in plan.sections):
-        plan, _ = advised(plan, judgement_of(session, where))
+        plan, _ = advised(plan, calibration_of(session, where))
     plan = replace(plan, sections=tuple(_with_floor(section, counter) for section in plan.sections))
     memories = [one.memory for _, one in whole.stood]
     kinds = {kind for section in plan.sections for kind in section.required_kinds}
     pinned = frozenset(memory.ref for memory in memories if _stays(session, memory))
-    request = Request(
+    request = AssembleRequest(
         plan=plan,
         question=whole.question,
         query=Query(text=whole.question.cleaned),
-        budget=room,
+        budget=free_tokens,
         counter=counter,
         kinds=session.kinds,
         now=whole.now,
         pinned=pinned,
-        notes=(Note(code="evicted", text=f"{len(leaving)} memories left to keep within {room} tokens."),),
+        notes=(
+            TraceNote(
+                code="evicted", text=f"{len(leaving)} memories left to keep within {free_tokens} tokens."
+            ),
+        ),
         left_out=leaving,
         frame=whole.frame,
     )
     sections = [
-        Gated(kept=tuple(one for name, one in whole.stood if name == section.name))
+        Gated(passed=tuple(one for name, one in whole.stood if name == section.name))
         for section in plan.sections
     ]
     must = pinned | {memory.ref for memory in memories if memory.kind in kinds}
-    found = Found(slices=(), stored=len(memories), admitted=len(memories))
+    found = SearchResult(slices=(), stored=len(memories), admitted=len(memories))
     return pack(request, found, sections, must)
 
 
@@ -445,19 +466,25 @@ def _cost(section: Section, counter: TokenCounter) -> int:
     return counter.count(f"\n{section.heading}\n{section.text}\n")
 
 
-def _stays(session: Session, memory: Memory) -> bool:
+def _stays(session: AgentContext, memory: Memory) -> bool:
     return memory.pinned or session.kinds.of(memory).requires(memory)
 
 
 def _plan_of(
-    session: Session, given: str | Plan, *, named: str, frame: str | None, shown: set[str], room: int
+    session: AgentContext,
+    given: str | Plan,
+    *,
+    named: str,
+    frame: str | None,
+    shown: set[str],
+    free_tokens: int,
 ) -> Plan:
     if isinstance(given, Plan):
         plan = given
     elif scoped_named(named) is not None:
         raise InvalidInput(
             f"The context was made by plan {named!r}, which shares its budget over scopes that it "
-            f"doesn't name. Assemble it anew: assemble(..., plan={named!r}, budget={room})."
+            f"doesn't name. Assemble it anew: assemble(..., plan={named!r}, budget={free_tokens})."
         )
     else:
         plan = plan_for(
@@ -476,7 +503,7 @@ def is_guided(context: Context) -> bool:
     return any(use.name == _FRAME and use.used for use in context.trace.sections)
 
 
-def _guided(session: Session, plan: Plan, frame: str | None) -> Plan:
+def _guided(session: AgentContext, plan: Plan, frame: str | None) -> Plan:
     """The plan with the words of a frame where it has a place for them and none; None adds none."""
     if frame is None:
         return plan
@@ -488,7 +515,7 @@ def _guided(session: Session, plan: Plan, frame: str | None) -> Plan:
     return replace(plan, sections=tuple(sections))
 
 
-def _choice(session: Session, frame: str | None, confidence: float | None) -> FrameChoice | None:
+def _choice(session: AgentContext, frame: str | None, confidence: float | None) -> FrameChoice | None:
     if frame is None:
         return None
     return FrameChoice(frame=frame_named(frame, frames_of(session)), confidence=confidence or 0.0)
@@ -498,7 +525,7 @@ def _ranked(memory: Memory, score: float, parts: Mapping[str, float]) -> Ranked:
     return Ranked(candidate=Candidate(memory=memory), score=score, parts=parts)
 
 
-def _memories(sessions: Sequence[Session], assembly: Assembly) -> Mapping[str, Memory]:
+def _memories(sessions: Sequence[AgentContext], assembly: Assembly) -> Mapping[str, Memory]:
     """The memories of a record as their stores have them, by their versions. Raises NotFound."""
     found: dict[str, Memory] = {}
     for one in sessions:
@@ -510,12 +537,12 @@ def _memories(sessions: Sequence[Session], assembly: Assembly) -> Mapping[str, M
     return found
 
 
-def _stands(sessions: Sequence[Session], context: Context) -> bool:
+def _stands(sessions: Sequence[AgentContext], context: Context) -> bool:
     """Whether the memories of a context are still what their stores have."""
     shown = {item.memory.version_id: item.memory for item in context.items}
     found = [memory for one in sessions for memory in one.store.get(one.agent, list(shown))]
     return {memory.version_id: memory for memory in found if memory is not None} == shown
 
 
-def _points(sessions: Sequence[Session]) -> Mapping[str, Mapping[str, int]]:
+def _points(sessions: Sequence[AgentContext]) -> Mapping[str, Mapping[str, int]]:
     return {one.agent: recording_store(one).point(one.agent) for one in sessions}

@@ -14,11 +14,11 @@ from germane.conversation.compaction import ANCHOR, Compacting, compacted
 from germane.conversation.formats import PROVIDERS, anthropic, as_provider, read_messages
 from germane.conversation.formats.parts import to_json
 from germane.conversation.groups import grouped
-from germane.conversation.layout import Arrangement, Remembered, RequestShares, Wanted
+from germane.conversation.layout import Arrangement, MemoryBlock, RequestShares, RequestSpec
 from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
-from germane.errors import InvalidInput, NotSaid
-from germane.model.context import Context, Note
+from germane.errors import InvalidInput, MessageNotFound
+from germane.model.context import Context, TraceNote
 from germane.model.conversation import (
     Compaction,
     ConversationChange,
@@ -36,9 +36,9 @@ from germane.model.ledger import MADE_FOR
 from germane.model.memory import Status
 from germane.model.plan import Plan
 from germane.model.query import Filter
-from germane.model.request import Calibration, Request
+from germane.model.request import Request, TokenCalibration
 from germane.operations.assemble import assemble
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.conversation import Conversation, conversing, derived, matched
 from germane.operations.inputs import checked_count, checked_text, checked_words
 from germane.operations.scoped import Recorder
@@ -49,14 +49,14 @@ from germane.spaces import space_of
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 
-__all__ = ["Remembering", "Sayable", "Spending", "compact", "compaction", "request", "uncompact"]
+__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request", "uncompact"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """What a request is about: a conversation, or messages in any layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spending:
+class TokenSpending:
     """What there is to spend, and by whose counting.
 
     `counter` None is the one that fits the provider.
@@ -65,11 +65,11 @@ class Spending:
     window: int
     reserve: int
     counter: str | TokenCounter | None = None
-    calibration: Calibration | None = None
+    calibration: TokenCalibration | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembering:
+class MemorySelection:
     """Which memory a request shows: a plan's, for a frame and a query, or a context as it is.
 
     `of` are whose memories: an agent's or a space's, whose ledger keeps the record as well, and spaces beside
@@ -77,7 +77,7 @@ class Remembering:
     ledger, None as the session does; `cold` that it is the first of its engine.
     """
 
-    of: tuple[Session, ...]
+    of: tuple[AgentContext, ...]
     memory: str | Plan | Context | None = None
     frame: str = ""
     query: str | None = None
@@ -86,7 +86,7 @@ class Remembering:
     where: Filter | None = None
 
     @property
-    def asked(self) -> str:
+    def query_key(self) -> str:
         """What tells two requests about the same group apart."""
         plan = self.memory
         named = plan.text if isinstance(plan, Context) else plan.name if isinstance(plan, Plan) else plan
@@ -94,14 +94,14 @@ class Remembering:
 
 
 def request(
-    session: Session,
+    session: AgentContext,
     said: Sayable,
     *,
-    spending: Spending,
+    spending: TokenSpending,
     provider: str | Provider,
     system: str | Sequence[Mapping[str, Any]] | None,
     tools: Sequence[Mapping[str, Any]],
-    remembering: Remembering,
+    remembering: MemorySelection,
     shares: RequestShares | None,
     tiers: Tiers | None,
     anchors: Mapping[str, str] | None,
@@ -122,16 +122,16 @@ def request(
     with arranged.lock:
         arranged.follow(messages)
         asked = derived(session, arranged.prompt(), remembering.query)
-        wanted = Wanted(
+        wanted = RequestSpec(
             limit=limit,
             system=_system(system),
             tools=_tools(tools),
             anchors=_anchors(said, anchors),
             pins=_pins(arranged, pins, name),
             remember=_remember(arranged, remembering, asked, contexts=contexts, recorder=recorder),
-            found=_found(session, arranged, name, asked),
+            results=_found(session, arranged, name, asked),
             still_stands=lambda ids: _still_stands(remembering, ids),
-            asked=remembering.asked,
+            query=remembering.query_key,
             admits=repr(remembering.where or ""),
             shares=shares or RequestShares(),
             tiers=tiers,
@@ -146,7 +146,7 @@ def request(
     return made
 
 
-def _check_gathers(session: Session, remembering: Remembering) -> None:
+def _check_gathers(session: AgentContext, remembering: MemorySelection) -> None:
     """Raise InvalidInput for spaces or a filter where nothing is gathered that they could say anything of."""
     first, *beside = remembering.of
     memory = remembering.memory
@@ -168,11 +168,11 @@ def _check_gathers(session: Session, remembering: Remembering) -> None:
     )
 
 
-def _named(spaces: Sequence[Session]) -> str:
+def _named(spaces: Sequence[AgentContext]) -> str:
     return f"the space {' and the space '.join(repr(space_of(one.agent)) for one in spaces)}"
 
 
-def _recorder(remembering: Remembering) -> Recorder | None:
+def _recorder(remembering: MemorySelection) -> Recorder | None:
     """What records the memory of a request. Raises InvalidInput where that is asked and there is nothing."""
     session = remembering.of[0]
     if not (session.records if remembering.record is None else remembering.record):
@@ -196,7 +196,7 @@ def _provider(name: str | Provider) -> Provider:
     return found
 
 
-def _counter(session: Session, provider: Provider, given: str | TokenCounter | None) -> TokenCounter:
+def _counter(session: AgentContext, provider: Provider, given: str | TokenCounter | None) -> TokenCounter:
     if given is not None:
         return get_counter(given)
     # Claude makes up to twice as many tokens of a text, so a budget in another's would overflow.
@@ -206,8 +206,8 @@ def _counter(session: Session, provider: Provider, given: str | TokenCounter | N
 
 
 def _calibration(
-    given: Calibration | None, previous: Request | None, counter: TokenCounter, provider: Provider
-) -> Calibration | None:
+    given: TokenCalibration | None, previous: Request | None, counter: TokenCounter, provider: Provider
+) -> TokenCalibration | None:
     """What is known of the counter: what is given, or what the request before went by."""
     learned_for = (counter.name, provider.value)
     if given is None:
@@ -222,8 +222,8 @@ def _calibration(
 
 
 def _limit(
-    spending: Spending, counter: TokenCounter, calibration: Calibration | None
-) -> tuple[int, list[Note]]:
+    spending: TokenSpending, counter: TokenCounter, calibration: TokenCalibration | None
+) -> tuple[int, list[TraceNote]]:
     """The tokens to spend by the counter, all margins taken off, and what to say of it."""
     window = checked_count(spending.window, name="window", least=1)
     reserve = checked_count(spending.reserve, name="reserve")
@@ -231,7 +231,7 @@ def _limit(
         raise InvalidInput(
             f"reserve={reserve} leaves nothing of window={window}: reserve fewer tokens for the answer."
         )
-    known = calibration or Calibration(counter=counter.name, provider="")
+    known = calibration or TokenCalibration(counter=counter.name, provider="")
     factor = known.factor(counter.margin)
     limit = math.floor(Fraction(window - reserve) / factor)
     if factor == 1:
@@ -242,10 +242,10 @@ def _limit(
         else f"the counter {counter.name} is exact to {counter.margin:.0%}"
     )
     text = f"{limit:,} of {window - reserve:,} tokens by {counter.name} are spent, since {why}."
-    return limit, [Note(code="calibration" if known.ratios else "margin", text=text)]
+    return limit, [TraceNote(code="calibration" if known.ratios else "margin", text=text)]
 
 
-def _messages(session: Session, said: Sayable) -> tuple[tuple[Message, ...], str | None]:
+def _messages(session: AgentContext, said: Sayable) -> tuple[tuple[Message, ...], str | None]:
     """What is said, and the name of the conversation where it is one."""
     if isinstance(said, Conversation):
         if said.agent != session.agent:
@@ -292,31 +292,31 @@ def _pins(arranged: Arrangement, pins: Sequence[str | Group], session: str | Non
     names = checked_words([pin.id if isinstance(pin, Group) else pin for pin in pins], name="pins")
     for name in names:
         if name not in arranged:
-            raise NotSaid("group", name, session or "of these messages")
+            raise MessageNotFound("group", name, session or "of these messages")
     return frozenset(names)
 
 
 def _remember(
     arranged: Arrangement,
-    remembering: Remembering,
+    remembering: MemorySelection,
     asked: DerivedQuery,
     *,
     contexts: list[Context],
     recorder: Recorder | None,
-) -> Callable[[int], Remembered] | None:
+) -> Callable[[int], MemoryBlock] | None:
     """What gives memory within a budget; each context made is told."""
     memory = remembering.memory
     if memory is None:
         return None
     if isinstance(memory, Context):
         contexts.append(memory)
-        given = Remembered(text=memory.text, shows=_shown(memory), required=True)
+        given = MemoryBlock(text=memory.text, shows=_shown(memory), required=True)
         return lambda _: given
     plan = memory
     session, *beside = remembering.of
     text = " ".join([asked.prompt, *asked.carried])
 
-    def remember(budget: int) -> Remembered:
+    def remember(budget: int) -> MemoryBlock:
         asks: dict[str, Any] = {
             "query": text,
             "budget": budget,
@@ -331,7 +331,7 @@ def _remember(
         else:
             context = recorder.watched(assemble, **asks, options={MADE_FOR: "request"})
         contexts.append(context)
-        return Remembered(text=context.text if context.items else "", shows=_shown(context))
+        return MemoryBlock(text=context.text if context.items else "", shows=_shown(context))
 
     return remember
 
@@ -340,7 +340,7 @@ def _shown(context: Context) -> dict[str, float]:
     return {item.memory.version_id: max(item.score, 0.0) for item in context.items}
 
 
-def _still_stands(remembering: Remembering, ids: Sequence[str]) -> bool:
+def _still_stands(remembering: MemorySelection, ids: Sequence[str]) -> bool:
     if isinstance(remembering.memory, Context):
         # It stands as its text does, whosever memories are in it: a space's are no agent's own.
         return True
@@ -350,7 +350,7 @@ def _still_stands(remembering: Remembering, ids: Sequence[str]) -> bool:
 
 
 def _found(
-    session: Session, arranged: Arrangement, name: str | None, asked: DerivedQuery
+    session: AgentContext, arranged: Arrangement, name: str | None, asked: DerivedQuery
 ) -> Callable[[], GroupScores]:
     """How well the groups match, once somebody asks: a window that holds all needs no search."""
     known: list[GroupScores] = []
@@ -367,7 +367,7 @@ def _found(
     return found
 
 
-def _scores(session: Session, arranged: Arrangement, asked: DerivedQuery) -> GroupScores:
+def _scores(session: AgentContext, arranged: Arrangement, asked: DerivedQuery) -> GroupScores:
     """The same scores for messages that no store keeps: by an index made for this question alone."""
     if not asked.terms:
         return GroupScores()
@@ -390,7 +390,7 @@ def _scores(session: Session, arranged: Arrangement, asked: DerivedQuery) -> Gro
 
 
 def compaction(
-    session: Session,
+    session: AgentContext,
     conversation: Conversation,
     *,
     budget: int,
@@ -414,16 +414,16 @@ def compaction(
     return compacted(conversation.messages(), how)
 
 
-def compact(session: Session, conversation: Conversation, proposed: Compaction) -> Compaction:
-    """Hide what a compaction hides and keep its summary, in one transaction. Raises NotSaid."""
+def compact(session: AgentContext, conversation: Conversation, proposed: Compaction) -> Compaction:
+    """Hide what a compaction hides and keep its summary, in one transaction. Raises MessageNotFound."""
     _check_own(session, conversation)
     if proposed.hides:
         _converse(session, conversation, proposed, hidden=True, text=proposed.summary)
     return proposed
 
 
-def uncompact(session: Session, conversation: Conversation, done: Compaction) -> Compaction:
-    """Put back what a compaction hid, with the summary that stood before it. Raises NotSaid."""
+def uncompact(session: AgentContext, conversation: Conversation, done: Compaction) -> Compaction:
+    """Put back what a compaction hid, with the summary that stood before it. Raises MessageNotFound."""
     _check_own(session, conversation)
     if done.hides:
         _converse(session, conversation, done, hidden=False, text=done.replaces)
@@ -431,14 +431,14 @@ def uncompact(session: Session, conversation: Conversation, done: Compaction) ->
 
 
 def _converse(
-    session: Session, conversation: Conversation, moved: Compaction, *, hidden: bool, text: str
+    session: AgentContext, conversation: Conversation, moved: Compaction, *, hidden: bool, text: str
 ) -> None:
     hiding = [SetHidden(group=group, hidden=hidden) for group in moved.hides]
     changes: list[ConversationChange] = [*hiding, SetAnchor(name=moved.anchor, text=text)]
     conversing(session).converse(session.agent, conversation.session, changes)
 
 
-def _check_own(session: Session, conversation: Conversation) -> None:
+def _check_own(session: AgentContext, conversation: Conversation) -> None:
     if conversation.agent != session.agent:
         raise InvalidInput(
             f"The conversation belongs to agent {conversation.agent!r}, and the engine to {session.agent!r}. "

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput
 from germane.kinds import COMMIT
-from germane.model.context import ESTIMATED, Context, Note
+from germane.model.context import ESTIMATED, Context, TraceNote
 from germane.model.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.memory import GLOBAL, Memory, Scope, Status, as_utc, split_id
-from germane.model.plan import Plan, Work
-from germane.model.query import Candidate, Filter, Found, Order, Slate, Slice
+from germane.model.plan import Plan, TaskContext
+from germane.model.query import Candidate, CandidateTable, Filter, Order, SearchResult, Slice
 from germane.operations.assemble import assemble as assemble_by_question
-from germane.operations.assemble import lifted, named_pins, said_in
-from germane.operations.context import Session, failures
+from germane.operations.assemble import exclusions_of, lifted, named_pins
+from germane.operations.context import AgentContext, failures
 from germane.operations.feedback import shown_of
 from germane.operations.inputs import checked_count, checked_moment, checked_text, checked_words
-from germane.operations.search import Asked, gather_together, query_of, understand
+from germane.operations.search import ParsedQuery, gather_together, query_of, understand
 from germane.packing.lines import RememberedLines
-from germane.pipeline import Request
+from germane.pipeline import AssembleRequest
 from germane.pipeline import assemble as assemble_context
-from germane.plans.scoped import ESTIMATE, SCOPED, Scoped, scoped, with_history
-from germane.protocols import Recording, Scorer, TokenCounter
+from germane.plans.scoped import ESTIMATE, SCOPED, ScopedPlan, scoped, with_history
+from germane.protocols import LedgerStore, Scorer, TokenCounter
 from germane.retrieval.tokenizer import TOKENIZER
 from germane.scopes import checked_path
 from germane.spaces import space_of
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from germane.operations.conversation import Conversation
 
 __all__ = [
-    "Aim",
     "Recorder",
+    "TaskInput",
     "assemble",
     "assemble_recorded",
     "assemble_scoped",
@@ -60,7 +60,7 @@ _USUAL_BUDGET = 8000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class TaskInput:
     """What a caller says of the work at hand: a task by its id or in words, the paths, what changed there."""
 
     task: str | None = None
@@ -71,14 +71,14 @@ class Aim:
         return self.task is not None or bool(self.paths) or bool(self.changed)
 
 
-def scoped_named(plan: object) -> Scoped | None:
+def scoped_named(plan: object) -> ScopedPlan | None:
     """The settings that a plan's name stands for, or that are given themselves; None for another plan."""
-    if isinstance(plan, Scoped):
+    if isinstance(plan, ScopedPlan):
         return plan
     return next((how for how in (SCOPED, ESTIMATE) if how.name == plan), None)
 
 
-def check_unaimed(aim: Aim | None, plan: object) -> None:
+def check_unaimed(aim: TaskInput | None, plan: object) -> None:
     """Raise InvalidInput where a task or paths are named to a plan that doesn't go by them."""
     if aim:
         raise InvalidInput(
@@ -88,17 +88,17 @@ def check_unaimed(aim: Aim | None, plan: object) -> None:
 
 
 def assemble_scoped(
-    session: Session,
+    session: AgentContext,
     query: str,
     *,
-    how: Scoped,
-    aim: Aim,
+    how: ScopedPlan,
+    aim: TaskInput,
     budget: int | None,
     where: Filter,
     counter: TokenCounter,
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
-    spaces: Sequence[Session] = (),
+    spaces: Sequence[AgentContext] = (),
     conversation: str | Conversation | None = None,
 ) -> Context:
     """What is known for the work at hand within `budget` tokens, 8,000 unless given.
@@ -124,7 +124,7 @@ def assemble_scoped(
     plan, found = _with_history(plan, found, how)
     own = _counted_by(session, how, counter)
     weighs = scorer is None and how.relevance and found.by_relevance and not spaces
-    request = Request(
+    request = AssembleRequest(
         plan=plan,
         question=asked.question,
         query=query_of(asked, ()),
@@ -135,9 +135,9 @@ def assemble_scoped(
         pinned=frozenset(memory.ref for memory in pinned),
         scorer=scorer,
         gated=scorer is None and found.by_relevance,
-        weights=session.known_weights.of(session.store, session.agent, found.learning) if weighs else None,
+        weights=session.weight_cache.of(session.store, session.agent, found.learning) if weighs else None,
         notes=(*asked.notes, *notes),
-        left_out=said_in(session, found, conversation),
+        left_out=exclusions_of(session, found, conversation),
         work=_work(how, aim, (session, *spaces), now),
         lines=session.lines if (own is session.counter or how.estimate) and not spaces else RememberedLines(),
     )
@@ -151,11 +151,13 @@ def _estimated(context: Context, counter: TokenCounter) -> Context:
     tokens, trace = counter.count(context.text), context.trace
     over = f", {tokens - trace.budget:,} more than the budget" if tokens > trace.budget else ""
     text = f"Token counts here are estimates by {trace.counter}. The whole text has {tokens:,} tokens by the "
-    note = Note(code=ESTIMATED, text=f"{text}engine's counter {counter.name}{over}.")
+    note = TraceNote(code=ESTIMATED, text=f"{text}engine's counter {counter.name}{over}.")
     return replace(context, trace=replace(trace, notes=(*trace.notes, note)))
 
 
-def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str, tuple[Scope, ...]], str]:
+def _places(
+    how: ScopedPlan, aim: TaskInput, scopes: Sequence[Scope]
+) -> tuple[Mapping[str, tuple[Scope, ...]], str]:
     """The scopes of the work by their names, and what the task says in words."""
     places: dict[str, tuple[Scope, ...]] = {"global": (GLOBAL,)} if "global" in how.shares else {}
     task = "" if aim.task is None else checked_text(aim.task, name="task").strip()
@@ -178,8 +180,8 @@ def _places(how: Scoped, aim: Aim, scopes: Sequence[Scope]) -> tuple[Mapping[str
 
 
 def _gathered(
-    session: Session, asked: Asked, plan: Plan, where: Filter, spaces: Sequence[Session]
-) -> tuple[Asked, Found, tuple[Note, ...]]:
+    session: AgentContext, asked: ParsedQuery, plan: Plan, where: Filter, spaces: Sequence[AgentContext]
+) -> tuple[ParsedQuery, SearchResult, tuple[TraceNote, ...]]:
     """What each section has by its filter, the pinned last; what is too much is looked at by kind."""
     wanted = [section.where for section in plan.sections if section.where is not None]
     # A section's filter has the section's places where the caller's may name others.
@@ -221,7 +223,7 @@ def _gathered(
         relevant = further.slices[len(cut) * len(kinds) + place]
         parted[number] = _united(parted[number], *own, relevant)
     named = ", ".join(plan.sections[number].name for number in cut)
-    note = Note(
+    note = TraceNote(
         code="gathered_in_part",
         text=f"There are more than {_MOST:,} memories in scope ({named}): of these the newest {_OF_A_KIND} "
         f"of each kind were looked at, and the {_RELEVANT} that have most to do with the task.",
@@ -234,7 +236,7 @@ def _united(*parts: Sequence[Candidate]) -> tuple[Candidate, ...]:
     return tuple(by_id[memory_id] for memory_id in sorted(by_id))
 
 
-def _with_pinned(found: Found, pinned: Sequence[Memory]) -> Found:
+def _with_pinned(found: SearchResult, pinned: Sequence[Memory]) -> SearchResult:
     """What was found, and in the last section what is pinned and stands in none."""
     known = {one.memory.ref for part in found.slices for one in part} if pinned else set()
     guests = {memory.ref: Candidate(memory=memory) for memory in pinned if memory.ref not in known}
@@ -243,9 +245,9 @@ def _with_pinned(found: Found, pinned: Sequence[Memory]) -> Found:
     return replace(found, slices=(*found.slices[:-1], (*found.slices[-1], *guests.values())))
 
 
-def _with_history(plan: Plan, found: Found, how: Scoped) -> tuple[Plan, Found]:
+def _with_history(plan: Plan, found: SearchResult, how: ScopedPlan) -> tuple[Plan, SearchResult]:
     """The plan and what was found for it, with the commits in a section of their own where there are any."""
-    parts = [Slate.of(part) for part in found.slices]
+    parts = [CandidateTable.of(part) for part in found.slices]
     commits: dict[str, Candidate] = {}
     others: list[Sequence[Candidate]] = []
     for part in parts:
@@ -259,20 +261,20 @@ def _with_history(plan: Plan, found: Found, how: Scoped) -> tuple[Plan, Found]:
     return with_history(plan, how), replace(found, slices=(*others, history))
 
 
-def _work(how: Scoped, aim: Aim, sessions: Sequence[Session], now: datetime) -> Work:
+def _work(how: ScopedPlan, aim: TaskInput, sessions: Sequence[AgentContext], now: datetime) -> TaskContext:
     if how.estimate:
-        return Work()
+        return TaskContext()
     outcomes: dict[str, float] = {}
     for session in sessions:
-        outcomes |= session.known_outcomes.of(session.store, session.agent, now=now)
+        outcomes |= session.outcome_cache.of(session.store, session.agent, now=now)
     changed = {
         checked_path(path): checked_moment(at, name=f"changed[{path!r}]") for path, at in aim.changed.items()
     }
     paths = tuple(dict.fromkeys(map(checked_path, aim.paths)))
-    return Work(paths=paths, changed=changed, leanings=outcomes)
+    return TaskContext(paths=paths, changed=changed, leanings=outcomes)
 
 
-def _counted_by(session: Session, how: Scoped, counter: TokenCounter) -> TokenCounter:
+def _counted_by(session: AgentContext, how: ScopedPlan, counter: TokenCounter) -> TokenCounter:
     """The counter that was asked for; where nobody asked for one, the estimate is in its own unit."""
     estimated = how.estimate and counter is session.counter
     return get_counter("bytes_div_4_floor") if estimated else counter
@@ -282,10 +284,10 @@ def _counted_by(session: Session, how: Scoped, counter: TokenCounter) -> TokenCo
 
 
 def assemble(
-    session: Session,
+    session: AgentContext,
     query: str,
     *,
-    plan: str | Plan | Scoped,
+    plan: str | Plan | ScopedPlan,
     task: str | None = None,
     paths: Sequence[str] | None = None,
     changed: Mapping[str, datetime] | None = None,
@@ -294,7 +296,7 @@ def assemble(
     counter: TokenCounter,
     pins: Iterable[str] = (),
     scorer: Scorer | None = None,
-    spaces: Sequence[Session] = (),
+    spaces: Sequence[AgentContext] = (),
     **framing: Any,
 ) -> Context:
     """The best context by a plan, within `budget` tokens by `counter`.
@@ -302,7 +304,7 @@ def assemble(
     `framing` is what plans take that go by a question; of it a scoped plan has only the `conversation`.
     Raises InvalidInput for a task or paths where the plan doesn't go by them, and what its verb raises.
     """
-    aim = Aim(task=task, paths=paths or (), changed=changed or {})
+    aim = TaskInput(task=task, paths=paths or (), changed=changed or {})
     shared: dict[str, Any] = {"where": where, "pins": pins, "scorer": scorer, "spaces": spaces}
     how = scoped_named(plan)
     if how is not None:
@@ -311,7 +313,7 @@ def assemble(
             session, query, how=how, aim=aim, budget=budget, counter=counter, conversation=said, **shared
         )
     check_unaimed(aim, plan)
-    assert not isinstance(plan, Scoped)  # noqa: S101 - Such a plan names itself; this tells the checker.
+    assert not isinstance(plan, ScopedPlan)  # noqa: S101 - Such a plan names itself; this tells the checker.
     return assemble_by_question(
         session, query, plan=plan, budget=budget, counter=counter, **shared, **framing
     )
@@ -323,11 +325,11 @@ _TRIES = 3
 """How often to assemble anew where somebody writes meanwhile, before the record says so instead."""
 
 _DIGITS = 16
-_KEPT = ("task", "paths", "changed", "guidance", "gate", "dates", "sources", "ids")
+_STORED = ("task", "paths", "changed", "guidance", "gate", "dates", "sources", "ids")
 """Options that can be written down beside the plan, the frame and the budget."""
 
 
-def assemble_recorded(session: Session, query: str, *, cold: bool = False, **asked: Any) -> Context:
+def assemble_recorded(session: AgentContext, query: str, *, cold: bool = False, **asked: Any) -> Context:
     """What `assemble` gives for the same arguments, and a record of it in the ledger.
 
     The record names the point to which the store had come. Where somebody writes while it is made, it is
@@ -357,7 +359,7 @@ class Recorder:
     The record goes into the ledger of the session, whichever spaces the context was gathered from besides.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AgentContext) -> None:
         """Raises InvalidInput for a store that keeps no ledger."""
         self._session = session
         self._store = recording_store(session)
@@ -381,18 +383,18 @@ class Recorder:
             self._store.record(self._session.agent, made)
 
 
-def recording_store(session: Session) -> Recording:
+def recording_store(session: AgentContext) -> LedgerStore:
     """The session's store as one that keeps a ledger. Raises InvalidInput."""
-    if not isinstance(session.store, Recording):
+    if not isinstance(session.store, LedgerStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no ledger of assemblies. Use a SQLite store, or give it "
-            "the methods of germane.Recording."
+            "the methods of germane.LedgerStore."
         )
     return session.store
 
 
 def assembly_of(
-    session: Session,
+    session: AgentContext,
     context: Context,
     *,
     where: Filter,
@@ -402,7 +404,7 @@ def assembly_of(
     frame: object = "",
     budget: int | None = None,
     pins: Iterable[str] = (),
-    spaces: Sequence[Session] = (),
+    spaces: Sequence[AgentContext] = (),
     settled: bool = True,
     cold: bool = False,
     seconds: float | None = None,
@@ -413,7 +415,7 @@ def assembly_of(
     trace = context.trace
     pinned = frozenset(memory.ref for memory in named_pins((session, *spaces), pins))
     own = {"plan": not isinstance(plan, str), "frame": not isinstance(frame, str)}
-    own |= {name: given is not None for name, given in more.items() if name not in _KEPT}
+    own |= {name: given is not None for name, given in more.items() if name not in _STORED}
     return Assembly(
         id=session.ids.next(session.clock()),
         agent=session.agent,
@@ -425,7 +427,7 @@ def assembly_of(
         given_budget=budget is not None,
         counter=counter.name,
         where=where,
-        options={**(options or {}), **_kept(more)},
+        options={**(options or {}), **_recorded_inputs(more)},
         spaces=tuple(space_of(one.agent) for one in spaces),
         key=shown_of(context).key,
         points=points,
@@ -436,22 +438,22 @@ def assembly_of(
         candidates=len(trace.entries),
         entries=tuple(_entries(session, context, pinned)),
         notes=tuple(note.code for note in trace.notes),
-        emptiness=trace.emptiness,
+        empty_reason=trace.empty_reason,
         settled=settled,
         cold=cold,
         seconds=seconds,
     )
 
 
-def _kept(more: Mapping[str, object]) -> dict[str, object]:
-    return {name: more[name] for name in _KEPT if more.get(name) is not None}
+def _recorded_inputs(more: Mapping[str, object]) -> dict[str, object]:
+    return {name: more[name] for name in _STORED if more.get(name) is not None}
 
 
-def _points(sessions: Sequence[Session]) -> dict[str, Mapping[str, int]]:
+def _points(sessions: Sequence[AgentContext]) -> dict[str, Mapping[str, int]]:
     return {one.agent: recording_store(one).point(one.agent) for one in sessions}
 
 
-def _entries(session: Session, context: Context, pinned: frozenset[str]) -> Iterable[LedgerEntry]:
+def _entries(session: AgentContext, context: Context, pinned: frozenset[str]) -> Iterable[LedgerEntry]:
     for entry in context.trace.entries:
         yield LedgerEntry(
             memory_id=split_id(entry.memory_id)[0],
@@ -469,10 +471,10 @@ def _entries(session: Session, context: Context, pinned: frozenset[str]) -> Iter
         )
 
 
-def _makers(session: Session, context: Context, plan: object) -> dict[str, str]:
+def _makers(session: AgentContext, context: Context, plan: object) -> dict[str, str]:
     """What had a part in a context besides the memories, each by what tells it from another of its sort."""
     weights = {name: round(value, 9) for name, value in context.trace.weights.items()}
-    used = session.known_weights.taught(session.store, session.agent).usefulness
+    used = session.weight_cache.taught(session.store, session.agent).usefulness
     return {
         "germane": _version(),
         "tokenizer": f"{TOKENIZER} {session.language}",

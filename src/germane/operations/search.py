@@ -10,12 +10,12 @@ from itertools import accumulate
 from typing import Literal, TypeAlias, get_args, overload
 
 from germane.errors import EmbeddingFailed, InvalidInput
-from germane.model.context import Emptiness, Note, Question, Ranked, short_id
+from germane.model.context import EmptyReason, Question, Ranked, TraceNote, short_id
 from germane.model.learning import Pick, Weights
 from germane.model.memory import Outcome, Scope, Status, Vector, as_utc
-from germane.model.query import LEAST_COSINE, Candidate, Filter, Found, Query, Slice, TimeRange
+from germane.model.query import LEAST_COSINE, Candidate, Filter, Query, SearchResult, Slice, TimeRange
 from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
-from germane.operations.context import Session, found_apart, unknown_kinds
+from germane.operations.context import AgentContext, found_apart, unknown_kinds
 from germane.operations.inputs import (
     checked_count,
     checked_filter,
@@ -34,7 +34,7 @@ from germane.ranking.learning import learned_note
 from germane.ranking.relevance import FEW, LOW_CONFIDENCE, Gated, gate, rank
 from germane.ranking.scores import HYBRID_WEIGHTS, hybrid, superseded_notes
 from germane.ranking.signals import asks_for_history, history_factors, identifiers_in, rest_of_releases
-from germane.ranking.similarity import RECENCY, emptiness_of, nothing_then
+from germane.ranking.similarity import RECENCY, empty_reason_of, nothing_then
 from germane.retrieval.dates import parse_order, parse_when
 from germane.retrieval.quality import information
 from germane.retrieval.tokenizer import query_terms
@@ -42,10 +42,9 @@ from germane.retrieval.tokenizer import query_terms
 __all__ = [
     "DEFAULT_RANKER",
     "RANKERS",
-    "Asked",
+    "ParsedQuery",
     "Ranker",
-    "Recalled",
-    "asked_tags",
+    "RecallResult",
     "by_hybrid",
     "check_ranker",
     "entered_spaces",
@@ -53,6 +52,7 @@ __all__ = [
     "gather_together",
     "of_no_topic",
     "query_of",
+    "query_tags",
     "recall",
     "search",
     "understand",
@@ -64,7 +64,7 @@ _GATHERED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recalled(Sequence[Ranked]):
+class RecallResult(Sequence[Ranked]):
     """The answer to a recall: a sequence of ranked memories, and why it is empty if it is.
 
     `now` is the moment for which it was ranked; `weights` are those that the parts of the scores were
@@ -74,19 +74,19 @@ class Recalled(Sequence[Ranked]):
     ranked: tuple[Ranked, ...]
     question: Question
     now: datetime
-    notes: tuple[Note, ...] = ()
-    emptiness: Emptiness | None = None
+    notes: tuple[TraceNote, ...] = ()
+    empty_reason: EmptyReason | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """A line for each memory, as a prompt or a notebook shows it."""
-        found = f"{len(self.ranked)} found" if self.emptiness is None else f"none, {self.emptiness}"
+        found = f"{len(self.ranked)} found" if self.empty_reason is None else f"none, {self.empty_reason}"
         rows = (
             f"\n  {one.score:.2f}  {short_id(one.memory.ref)}  {one.memory.kind}  "
             f"{cut(line_of(one.memory.renditions.micro.text), _LABEL)}"
             for one in self.ranked
         )
-        return f"<germane.Recalled {cut(line_of(self.question.text), _LABEL)!r}: {found}{''.join(rows)}>"
+        return f"<germane.RecallResult {cut(line_of(self.question.text), _LABEL)!r}: {found}{''.join(rows)}>"
 
     def __len__(self) -> int:
         return len(self.ranked)
@@ -103,7 +103,7 @@ class Recalled(Sequence[Ranked]):
 
 
 def recall(
-    session: Session,
+    session: AgentContext,
     query: str,
     *,
     where: Filter,
@@ -111,8 +111,8 @@ def recall(
     scorer: Scorer | None = None,
     ranker: Ranker | str = DEFAULT_RANKER,
     gated: bool = True,
-    spaces: Sequence[Session] = (),
-) -> Recalled:
+    spaces: Sequence[AgentContext] = (),
+) -> RecallResult:
     """The best `limit` memories for a question, also of spaces. Reading changes nothing.
 
     With spaces nothing learned applies: what one memory's use has taught is no measure for another's;
@@ -125,7 +125,7 @@ def recall(
     asked = understand(session, query, where, now=now)
     slices, best = (Slice(limit=max(limit, _GATHERED)),), None
     if ranker == DEFAULT_RANKER and scorer is None and not spaces and _by_signals(asked):
-        known = session.known_weights.known
+        known = session.weight_cache.known
         best = Best(query_of(asked, slices), limit=limit, gated=gated, known=known, prefer=asked.prefers)
     asked, found = gather_together(session, asked, slices, spaces, pick=best)
     if best is not None and found.picked:
@@ -136,32 +136,32 @@ def recall(
     ranked, notes, weights = _ranked(
         session, asked, found, slices, now=now, scorer=scorer, ranker=ranker, limit=limit, alone=not spaces
     )
-    passed = Gated(kept=ranked)
+    result = Gated(passed=ranked)
     if gated and scorer is None and found.by_relevance:
-        passed = gate(
+        result = gate(
             ranked,
             prefer=asked.prefers,
             few=found.admitted <= FEW,
             information=query_of(asked, slices).information,
             least_cosine=asked.least_cosine,
         )
-    kept = passed.kept[:limit]
+    kept = result.passed[:limit]
     asked = replace(asked, notes=(*asked.notes, *notes))
-    return Recalled(
+    return RecallResult(
         ranked=tuple(kept),
         question=asked.question,
         now=now,
         notes=(
-            *_notes(asked, found, passed, weights),
+            *_notes(asked, found, result, weights),
             *_of_another_time(asked, kept),
             *superseded_notes([one.memory for one in kept]),
         ),
-        emptiness=None if passed.kept else emptiness_of(found, [passed.kept]),
+        empty_reason=None if result.passed else empty_reason_of(found, [result.passed]),
         weights={} if weights is None else weights.values,
     )
 
 
-def _by_signals(asked: Asked) -> bool:
+def _by_signals(asked: ParsedQuery) -> bool:
     """Whether nothing but their signals and the order of time may decide between the memories found."""
     # A newer version has a say in the score of one that it replaces.
     replaced = Status.SUPERSEDED in asked.where.statuses
@@ -171,14 +171,14 @@ def _by_signals(asked: Asked) -> bool:
     return asked.question.order is None and not replaced and not named
 
 
-def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalled:
+def _picked(asked: ParsedQuery, found: SearchResult, best: Best, *, now: datetime) -> RecallResult:
     ranked = best.ranked(found.slices[0])
-    return Recalled(
+    return RecallResult(
         ranked=ranked,
         question=asked.question,
         now=now,
         notes=(
-            *_notes(asked, found, Gated(kept=ranked), best.weights),
+            *_notes(asked, found, Gated(passed=ranked), best.weights),
             *_of_another_time(asked, ranked),
         ),
         weights={} if best.weights is None else best.weights.values,
@@ -186,9 +186,9 @@ def _picked(asked: Asked, found: Found, best: Best, *, now: datetime) -> Recalle
 
 
 def _ranked(
-    session: Session,
-    asked: Asked,
-    found: Found,
+    session: AgentContext,
+    asked: ParsedQuery,
+    found: SearchResult,
     slices: tuple[Slice, ...],
     *,
     now: datetime,
@@ -196,7 +196,7 @@ def _ranked(
     ranker: Ranker | str,
     limit: int,
     alone: bool,
-) -> tuple[tuple[Ranked, ...], tuple[Note, ...], Weights | None]:
+) -> tuple[tuple[Ranked, ...], tuple[TraceNote, ...], Weights | None]:
     """All that was found, best first, with what the ranker says of it and the weights that applied."""
     sought = query_of(asked, slices)
     if ranker != DEFAULT_RANKER and found.by_relevance:
@@ -204,7 +204,7 @@ def _ranked(
         return ranked, (told,), None
     weights: Weights | None = None
     if scorer is None and found.by_relevance and alone:
-        weights = session.known_weights.of(session.store, session.agent, found.learning)
+        weights = session.weight_cache.of(session.store, session.agent, found.learning)
     ranked = rank(
         found.slices[0],
         lexical_bound=found.lexical_bound,
@@ -219,7 +219,7 @@ def _ranked(
     return ranked, (), weights
 
 
-def _of_another_time(asked: Asked, kept: Sequence[Ranked]) -> tuple[Note, ...]:
+def _of_another_time(asked: ParsedQuery, kept: Sequence[Ranked]) -> tuple[TraceNote, ...]:
     when = asked.question.when or asked.where.when
     if when is None:
         return ()
@@ -228,15 +228,12 @@ def _of_another_time(asked: Asked, kept: Sequence[Ranked]) -> tuple[Note, ...]:
     return () if note is None else (note,)
 
 
-def _notes(asked: Asked, found: Found, passed: Gated, weights: Weights | None) -> tuple[Note, ...]:
-    notes = [*asked.notes]
-    if not found.by_relevance:
-        notes.append(RECENCY)
-    if passed.unsure:
-        notes.append(LOW_CONFIDENCE)
-    if weights is not None:
-        notes.append(learned_note(weights))
-    return tuple(notes)
+def _notes(
+    asked: ParsedQuery, found: SearchResult, result: Gated, weights: Weights | None
+) -> tuple[TraceNote, ...]:
+    said = ((RECENCY, not found.by_relevance), (LOW_CONFIDENCE, result.unsure))
+    learned = () if weights is None else (learned_note(weights),)
+    return (*asked.notes, *(note for note, holds in said if holds), *learned)
 
 
 # Understand a question: its time, its terms, its vector; and which memories may answer it.
@@ -245,7 +242,7 @@ _NO_FILTER = Filter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ParsedQuery:
     """A question with what is needed to search for its answer.
 
     `informative` are the terms of the question without the time that it names, `least_cosine` what its
@@ -256,7 +253,7 @@ class Asked:
     vector: Vector | None
     where: Filter
     informative: tuple[str, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     language: str | None = None
     least_cosine: float = LEAST_COSINE
 
@@ -266,7 +263,7 @@ class Asked:
         return self.question.when if self.question.terms else None
 
 
-def understand(session: Session, text: str, where: Filter, *, now: datetime) -> Asked:
+def understand(session: AgentContext, text: str, where: Filter, *, now: datetime) -> ParsedQuery:
     """Read a question. A time that the caller gave stands; otherwise the one that the question names.
 
     A time beside other words is a preference: people misdate things, and a text that tells of May
@@ -282,18 +279,18 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
         terms = query_terms(text, language=session.language)
     order = parse_order(cleaned) if session.language == "english" else None
     question = Question(text=text, cleaned=cleaned, terms=terms, when=when, order=order)
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     vector: Vector | None = None
     if informative:
         try:
             vector = embed_texts(session.embedder, [cleaned])[0]
         except EmbeddingFailed as error:
-            notes = (Note(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
+            notes = (TraceNote(code="embedding_failed", text=f"Ranked by words alone. {error}"),)
         if session.set_aside:
             notes = (_set_aside(session.set_aside),)
     elif when is not None:
         where = _at(where, when)
-    return Asked(
+    return ParsedQuery(
         question=question,
         vector=vector,
         where=where,
@@ -304,7 +301,7 @@ def understand(session: Session, text: str, where: Filter, *, now: datetime) -> 
     )
 
 
-def of_no_topic(asked: Asked) -> Asked:
+def of_no_topic(asked: ParsedQuery) -> ParsedQuery:
     """The same for a question whose words name nothing to look for, but for the time that it may name."""
     when = asked.question.when
     return replace(
@@ -316,8 +313,8 @@ def of_no_topic(asked: Asked) -> Asked:
     )
 
 
-def _set_aside(model: str) -> Note:
-    return Note(
+def _set_aside(model: str) -> TraceNote:
+    return TraceNote(
         code="embedder_set_aside",
         text=f"Ranked by words alone: the vectors in this store were made by {model}. "
         "Open it with that embedder to rank by meaning as well, "
@@ -325,7 +322,9 @@ def _set_aside(model: str) -> Note:
     )
 
 
-def search(session: Session, asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Found:
+def search(
+    session: AgentContext, asked: ParsedQuery, slices: tuple[Slice, ...], *, pick: Pick | None = None
+) -> SearchResult:
     """Ask the store, for memories of the time that the question prefers as well, in one search.
 
     What matches best at any time could otherwise crowd out all that matches at the right one.
@@ -417,7 +416,7 @@ def _scopes(scopes: Iterable[Scope | str]) -> tuple[Scope, ...]:
     return tuple(Scope.parse(scope) for scope in scopes)
 
 
-def query_of(asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Query:
+def query_of(asked: ParsedQuery, slices: tuple[Slice, ...], *, pick: Pick | None = None) -> Query:
     """What the store is asked."""
     return Query(
         text=asked.question.cleaned,
@@ -436,7 +435,7 @@ def query_of(asked: Asked, slices: tuple[Slice, ...], *, pick: Pick | None = Non
 # Gathers from an agent's own memory and from spaces it is in, so that one ranking judges them all.
 
 
-def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...]:
+def entered_spaces(session: AgentContext, names: Sequence[str]) -> tuple[AgentContext, ...]:
     """The agent's sides of these spaces, each once. Raises UnknownSpace or InvalidInput."""
     checked = dict.fromkeys(checked_words(names, name="spaces"))
     if not checked:
@@ -447,13 +446,13 @@ def entered_spaces(session: Session, names: Sequence[str]) -> tuple[Session, ...
 
 
 def gather_together(
-    session: Session,
-    asked: Asked,
+    session: AgentContext,
+    asked: ParsedQuery,
     slices: tuple[Slice, ...],
-    spaces: Sequence[Session],
+    spaces: Sequence[AgentContext],
     *,
     pick: Pick | None = None,
-) -> tuple[Asked, Found]:
+) -> tuple[ParsedQuery, SearchResult]:
     """What a search finds in the agent's own memory and in spaces, and the question with a note of it.
 
     A memory that stands in several of them is taken from the first: the agent's own, then the spaces in
@@ -468,14 +467,14 @@ def gather_together(
         return asked, own
     found = [own, *(search(space, _in_language(asked, space.language), slices) for space in spaces)]
     names = ", ".join(space_of(space.agent) for space in spaces)
-    note = Note(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
+    note = TraceNote(code="spaces", text=f"Gathered from the agent's own memory and from the spaces {names}.")
     if any(one.by_relevance for one in found):
         # Where a language knows none of the words, the newest of a memory would pass for its best.
         found = [one if one.by_relevance else _without_relevance(one, slices) for one in found]
     return replace(asked, notes=(*asked.notes, note)), _spaces_united(found)
 
 
-def _in_language(asked: Asked, language: str) -> Asked:
+def _in_language(asked: ParsedQuery, language: str) -> ParsedQuery:
     """The same question in the terms of another index."""
     if language == asked.language:
         return asked
@@ -485,7 +484,7 @@ def _in_language(asked: Asked, language: str) -> Asked:
     return replace(asked, question=question, informative=informative, language=language)
 
 
-def _without_relevance(found: Found, slices: tuple[Slice, ...]) -> Found:
+def _without_relevance(found: SearchResult, slices: tuple[Slice, ...]) -> SearchResult:
     kept = tuple(
         () if part.order is None else candidates
         for part, candidates in zip(slices, found.slices, strict=True)
@@ -493,13 +492,13 @@ def _without_relevance(found: Found, slices: tuple[Slice, ...]) -> Found:
     return replace(found, slices=kept, by_relevance=True)
 
 
-def _spaces_united(found: Sequence[Found]) -> Found:
+def _spaces_united(found: Sequence[SearchResult]) -> SearchResult:
     """One result of several, its words' signals in units of what a full match is worth in each of them.
 
     The stamp is that of the first, the agent's own.
     """
     scaled = [_scaled(one) for one in found]
-    return Found(
+    return SearchResult(
         slices=tuple(_each_once(parts) for parts in zip(*(one.slices for one in scaled), strict=True)),
         lexical_bound=max(one.lexical_bound for one in scaled),
         window_bound=max(one.window_bound for one in scaled),
@@ -511,7 +510,7 @@ def _spaces_united(found: Sequence[Found]) -> Found:
     )
 
 
-def _scaled(found: Found) -> Found:
+def _scaled(found: SearchResult) -> SearchResult:
     # Where no word of the question is known there is no signal of words to scale.
     units = {"lexical": found.lexical_bound or 1.0, "window_lexical": found.window_bound or 1.0}
 
@@ -560,11 +559,11 @@ def check_ranker(ranker: str, scorer: Scorer | None) -> None:
 
 
 def by_hybrid(
-    asked: Asked, found: Found, sought: Query, *, now: datetime, limit: int
-) -> tuple[tuple[Ranked, ...], Note]:
+    asked: ParsedQuery, found: SearchResult, sought: Query, *, now: datetime, limit: int
+) -> tuple[tuple[Ranked, ...], TraceNote]:
     """What a search found by `germane.ranking.scores`, three times the limit at most, and a note of it."""
     (candidates,) = found.slices
-    named = asked_tags(asked, (tag for one in candidates for tag in one.memory.tags))
+    named = query_tags(asked, (tag for one in candidates for tag in one.memory.tags))
     wanted = sorted({*asked.where.tags, *named})
     ranked = hybrid(
         candidates,
@@ -579,10 +578,10 @@ def by_hybrid(
     text += f"Tags asked for: {', '.join(wanted)}." if wanted else "No tag was asked for."
     if asked.prefers is not None:
         text += " The time that the question names doesn't count."
-    return ranked, Note(code="ranker", text=text)
+    return ranked, TraceNote(code="ranker", text=text)
 
 
-def asked_tags(asked: Asked, tags: Iterable[str]) -> frozenset[str]:
+def query_tags(asked: ParsedQuery, tags: Iterable[str]) -> frozenset[str]:
     """Those of the tags, and of what is above them, that the question names by all words of the last part.
 
     "Which database is it, Postgres?" names `tech:database` of the tag `tech:database:redis`, and so do the

@@ -28,7 +28,7 @@ from germane.model.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import NOWHERE, Memory, Status
 from germane.model.plan import Frame
 from germane.model.query import Filter
-from germane.operations.context import Session, settled_language
+from germane.operations.context import AgentContext, settled_language
 from germane.operations.inputs import checked_agent, checked_count, checking, embed_texts, is_eager
 from germane.protocols import Clock, Embedder, FrameSelector, Store, Summarizer, TokenCounter
 from germane.stores.location import exists, open_store
@@ -55,14 +55,14 @@ def opened(
     clock: Clock | None,
     ids: IdSequence | None,
     record: bool,
-) -> Session:
+) -> AgentContext:
     """An agent's side of a store. A store that was opened here is closed again if anything fails."""
     checked_agent(agent)
     _check_given(embedder=embedder, summarizer=summarizer, kinds=kinds, clock=clock, ids=ids)
     own = operations.frame.own_frames(frames) if frames != () else ()
     known, counting = BUILT_IN.with_kinds(kinds), CachedCounter(get_counter(counter))
     if isinstance(location, str | Path):
-        store, used, set_aside = _kept(
+        store, used, set_aside = _open_store(
             location, embedder, durability=durability, read_only=read_only, replica=replica
         )
     else:
@@ -73,7 +73,7 @@ def opened(
         if store is not location:
             store.close()
         raise
-    return Session(
+    return AgentContext(
         agent=agent,
         store=store,
         counter=counting,
@@ -125,7 +125,7 @@ def _own(
     return store, None if embedder == "bundled" else embedder, ""
 
 
-def _kept(
+def _open_store(
     location: str | Path,
     embedder: Embedder | Literal["bundled"] | None,
     *,
@@ -184,7 +184,7 @@ _WAITING: Final = Filter(embedded=False, statuses=(Status.ACTIVE, Status.SUPERSE
 class Embedding:
     """An engine's side of it: its agent's backlog if there is an embedder, a thread if that is slow."""
 
-    def __init__(self, session: Session, *, in_background: bool) -> None:
+    def __init__(self, session: AgentContext, *, in_background: bool) -> None:
         self._backlog = (
             None if session.embedder is None else Backlog(session.store, session.agent, session.embedder)
         )

@@ -11,12 +11,12 @@ from dataclasses import replace
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
-from germane.operations.context import KnownWeights, Session, settled_language
+from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
-from germane.protocols import Multilingual, Sharing
+from germane.protocols import MultilingualStore, SpaceStore
 from germane.spaces import admit, tenant_of
 from germane.stores.location import Following
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-def create(session: Session, name: str, *, admits: Right | str | None) -> SpaceInfo:
+def create(session: AgentContext, name: str, *, admits: Right | str | None) -> SpaceInfo:
     """Make a space, in the language of the agent that makes it; one that this agent is in already stays.
 
     Raises SpaceTaken when others have a space of that name, and InvalidInput.
@@ -53,14 +53,14 @@ def create(session: Session, name: str, *, admits: Right | str | None) -> SpaceI
         if there is None or there.member(session.agent) is None:
             raise
         return there
-    if isinstance(store, Multilingual):
+    if isinstance(store, MultilingualStore):
         store.settle_language(tenant_of(name), session.language)
     if made is None:  # To create ends nothing; a store that breaks this is broken.
         raise AssertionError("The store has no space that was just created.")
     return made
 
 
-def entered(session: Session, name: str) -> Session:
+def entered(session: AgentContext, name: str) -> AgentContext:
     """The agent's side of a space: what a verb does with it, it does in the space, if the rules allow it.
 
     Raises UnknownSpace; whether the agent is a member is asked at each use.
@@ -74,11 +74,11 @@ def entered(session: Session, name: str) -> Session:
         store=store.entered(name, session.agent),
         language=settled_language(session.store, tenant, None),
         lines=RememberedLines(),
-        known_weights=KnownWeights(),
+        weight_cache=WeightCache(),
     )
 
 
-def settle(session: Session, name: str, act: SpaceAct) -> SpaceInfo:
+def settle(session: AgentContext, name: str, act: SpaceAct) -> SpaceInfo:
     """Do one act to a space, and return the space as it is then. Raises what the rules raise."""
     now = sharing_store(session).settle_space(name, act)
     if now is None:
@@ -86,7 +86,7 @@ def settle(session: Session, name: str, act: SpaceAct) -> SpaceInfo:
     return now
 
 
-def disband(session: Session, name: str, *, confirm: bool) -> None:
+def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
     """End a space with all that is in it. Raises PurgeNotConfirmed unless `confirm` is true."""
     if confirm is not True:
         raise PurgeNotConfirmed(space=name)
@@ -94,7 +94,7 @@ def disband(session: Session, name: str, *, confirm: bool) -> None:
     sharing_store(session).settle_space(name, Disband(by=session.agent, at=at))
 
 
-def share(session: Session, space: Session, memory_id: str) -> Memory:
+def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     """Put a copy of an own memory into a space: what it says now, without its versions and counts.
 
     It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
@@ -121,7 +121,7 @@ def share(session: Session, space: Session, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: Session, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
     checked_count(since, name="since")
     if limit is not None:
@@ -130,7 +130,7 @@ def events(session: Session, name: str, *, since: int, limit: int | None) -> tup
 
 
 def follow(
-    session: Session,
+    session: AgentContext,
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
@@ -143,11 +143,11 @@ def follow(
     """
     store = sharing_store(session)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.happened(name) if since is None else checked_count(since, name="since")
+    start = store.latest_event(name) if since is None else checked_count(since, name="since")
     info_of(session, name)
 
     def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
-        if store.happened(name) <= told:
+        if store.latest_event(name) <= told:
             return told, ()
         found = store.events(name, session.agent, since=told)
         return (found[-1].number if found else told), found
@@ -155,14 +155,14 @@ def follow(
     return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
 
 
-def info_of(session: Session, name: str) -> SpaceInfo:
+def info_of(session: AgentContext, name: str) -> SpaceInfo:
     """A space as it is now, for a member. Raises UnknownSpace or NotAllowed."""
     info = required_info(session, name)
     admit(info, session.agent, Right.READ)
     return info
 
 
-def required_info(session: Session, name: str) -> SpaceInfo:
+def required_info(session: AgentContext, name: str) -> SpaceInfo:
     """A space as it is now, whoever asks. Raises UnknownSpace."""
     info = sharing_store(session).space(name)
     if info is None:
@@ -170,19 +170,19 @@ def required_info(session: Session, name: str) -> SpaceInfo:
     return info
 
 
-def spaces_of(session: Session) -> tuple[SpaceInfo, ...]:
+def spaces_of(session: AgentContext) -> tuple[SpaceInfo, ...]:
     """The spaces that the agent is in, by name; none where the store keeps no spaces."""
     store = session.store
-    return store.spaces(session.agent) if isinstance(store, Sharing) else ()
+    return store.spaces(session.agent) if isinstance(store, SpaceStore) else ()
 
 
-def sharing_store(session: Session) -> Sharing:
+def sharing_store(session: AgentContext) -> SpaceStore:
     """The session's store as one that keeps spaces. Raises InvalidInput where it keeps none."""
     store = session.store
-    if not isinstance(store, Sharing):
+    if not isinstance(store, SpaceStore):
         raise InvalidInput(
             f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.Sharing."
+            "your store the methods of germane.SpaceStore."
         )
     return store
 

@@ -318,14 +318,14 @@ def remove_agent(
         raise StoreUnavailable(f"There is no store at {location}, so there is no agent to remove.")
     store = open_store(location, embedding=None)
     try:
-        work = _Work(store, location, name, progress, datetime.now(UTC) if now is None else now)
+        work = _RemovalRun(store, location, name, progress, datetime.now(UTC) if now is None else now)
         return work.done()
     finally:
         store.close()
 
 
 @dataclass(slots=True)
-class _Work:
+class _RemovalRun:
     store: RelationalStore
     location: str | Path
     agent: str

@@ -22,20 +22,20 @@ from germane.model.query import Filter
 from germane.model.working_set import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_SET,
-    Added,
+    AddResult,
     AgeBasis,
     Clear,
     Eviction,
-    Held,
     HeldChange,
-    HeldSet,
-    Leave,
-    Move,
     Pin,
+    RemoveItem,
     Resize,
+    StoredWorkingSet,
     Touch,
+    WorkingSetEvent,
+    WorkingSetItem,
 )
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import (
     checked_count,
@@ -45,9 +45,17 @@ from germane.operations.inputs import (
     checking_verbs,
 )
 from germane.operations.scoped import assembly_of, recording_store
-from germane.operations.working_set_items import HeldNow, Policy, Side, add, assemble_held, id_of, make_room
+from germane.operations.working_set_items import (
+    Policy,
+    WorkingSetHandle,
+    WorkingSetView,
+    add,
+    assemble_working_set,
+    evict_for,
+    id_of,
+)
 from germane.plans.layered import working
-from germane.protocols import Holding, Scorer
+from germane.protocols import Scorer, WorkingSetStore
 from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
@@ -57,10 +65,10 @@ __all__ = [
     "WORKING_SET",
     "WorkingSet",
     "Wrapping",
-    "assemble_held_again",
-    "assemble_held_recorded",
-    "keeps_held",
+    "assemble_working_set_recorded",
     "moved_since",
+    "reassemble_working_set",
+    "records_working_set",
     "set_for",
     "working_set",
 ]
@@ -69,17 +77,17 @@ _EVERY = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-def working_set(session: Session, name: str = DEFAULT_SET, *, by: str) -> WorkingSet:
+def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> WorkingSet:
     """The set of that name, moved by an agent. Raises InvalidInput for a store that keeps none."""
-    if not isinstance(session.store, Holding):
+    if not isinstance(session.store, WorkingSetStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.Holding."
+            "methods of germane.WorkingSetStore."
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
-    now = HeldNow(session, session.store, name, by=by)
-    return WorkingSet(Side(session=session, store=session.store, name=name, by=by, now=now))
+    now = WorkingSetView(session, session.store, name, by=by)
+    return WorkingSet(WorkingSetHandle(session=session, store=session.store, name=name, by=by, now=now))
 
 
 class Wrapping:
@@ -114,15 +122,14 @@ class WorkingSet:
     """What an agent holds in mind now: memories, in all at most `max_tokens` long, whoever adds to them.
 
     Made by `Engine.working_set`; safe to share between threads, and seen alike by all processes that
-    open the same store. It survives a restart. Iterating gives the entries (`Held`), the one touched
-    longest ago first; what is returned is frozen and changes nothing. A memory that is forgotten or
+    open the same store. It survives a restart. Iterating gives the entries (`WorkingSetItem`), the one
+    touched longest ago first; what is returned is frozen and changes nothing. A memory that is forgotten or
     purged leaves by itself; a revised one gives its place to its next version. Where that is longer and the
-    set would exceed its maximum, others leave at the next look, the least important first; one that is
-    longer than the whole set is held by its summary. Every change raises StoreError when the store can't
-    do it.
+    set would exceed its maximum, others leave at the next look, the least important first; one that is longer
+    than the whole set is held by its summary. Every change raises StoreError when the store can't do it.
     """
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: WorkingSetHandle) -> None:
         self._side = side
 
     @property
@@ -156,7 +163,7 @@ class WorkingSet:
         """The number of the owner's latest move, from which `changes` and `follow` can go on."""
         return self._side.store.moved(self.owner)
 
-    def items(self) -> tuple[Held, ...]:
+    def items(self) -> tuple[WorkingSetItem, ...]:
         """The entries, the one touched longest ago first."""
         return self._side.now.read().items
 
@@ -177,7 +184,7 @@ class WorkingSet:
         pinned: bool = False,
         policy: Policy = "importance",
         basis: AgeBasis | str = AgeBasis.ENTERED,
-    ) -> Added:
+    ) -> AddResult:
         """Take a memory in as the latest; others make room if they must, by the policy, and no more.
 
         What is held already is touched, never doubled. Memories that make room stay stored, and can be
@@ -195,7 +202,7 @@ class WorkingSet:
         pinned: bool = False,
         policy: Policy = "importance",
         basis: AgeBasis | str = AgeBasis.ENTERED,
-    ) -> Added:
+    ) -> AddResult:
         """Take several memories in, in their order, in one transaction; they never evict each other.
 
         Raises what `add` raises, for the first that can't be taken in, and BudgetTooSmall when they are
@@ -212,7 +219,7 @@ class WorkingSet:
         *,
         policy: Policy = "importance",
         basis: AgeBasis | str = AgeBasis.ENTERED,
-    ) -> Added:
+    ) -> AddResult:
         """Take in what a recall found, best first: as many as fit, and so that the best is the latest.
 
         `Engine.recall(..., into=...)` calls it. The report's `left_out` names those that found no room.
@@ -222,19 +229,19 @@ class WorkingSet:
         )
 
     def touch(self, memory: Named) -> None:
-        """Say that a held memory was used just now: it is the latest from here on. Raises NotHeld."""
+        """Say that a held memory was used just now: it is the latest from here on. Raises NotInWorkingSet."""
         self._apply(Touch(memory_id=id_of(memory), at=self._at()))
 
     def remove(self, memory: Named) -> None:
-        """Take a memory out; it stays stored. Raises NotHeld."""
-        self._apply(Leave(memory_id=id_of(memory), at=self._at()))
+        """Take a memory out; it stays stored. Raises NotInWorkingSet."""
+        self._apply(RemoveItem(memory_id=id_of(memory), at=self._at()))
 
     def pin(self, memory: Named) -> None:
-        """Keep a held memory from being evicted, and its importance as it was set. Raises NotHeld."""
+        """Keep a held memory from being evicted, and its importance as it was set. Raises NotInWorkingSet."""
         self._apply(Pin(memory_id=id_of(memory), pinned=True, at=self._at()))
 
     def unpin(self, memory: Named) -> None:
-        """Undo a pin of this set; a memory that was remembered as pinned stays so. Raises NotHeld."""
+        """Undo a pin of this set; a memory that was remembered as pinned stays so. Raises NotInWorkingSet."""
         self._apply(Pin(memory_id=id_of(memory), pinned=False, at=self._at()))
 
     def clear(self, *, keep_pinned: bool = False) -> int:
@@ -251,7 +258,7 @@ class WorkingSet:
         InvalidInput for an unknown policy or basis, or a policy that raises or returns no number; then
         nothing left.
         """
-        return make_room(self._side, checked_count(tokens, name="tokens"), policy=policy, basis=basis)
+        return evict_for(self._side, checked_count(tokens, name="tokens"), policy=policy, basis=basis)
 
     def resize(self, max_tokens: int) -> None:
         """Let it hold more or less; what is too much then leaves, the least important first."""
@@ -298,13 +305,13 @@ class WorkingSet:
         )
         layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
         if self._side.session.records if record is None else record:
-            return assemble_held_recorded(
+            return assemble_working_set_recorded(
                 self._side, query, strategy=how, layout=layout, max_tokens=max_tokens
             )
         plan = working(overflow=overflow, order=order, raw=raw)
-        return assemble_held(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
+        return assemble_working_set(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
 
-    def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+    def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
         """What became of this set after the move numbered `since`, whoever did it, in order."""
         checked_count(since, name="since")
         # Moves of other sets lie between, so the limit is applied to this one's.
@@ -315,8 +322,12 @@ class WorkingSet:
         return tuple(islice(found, most))
 
     def follow(
-        self, callback: Callable[[Move], object], *, since: int | None = None, every: float = _EVERY
-    ) -> Following[Move]:
+        self,
+        callback: Callable[[WorkingSetEvent], object],
+        *,
+        since: int | None = None,
+        every: float = _EVERY,
+    ) -> Following[WorkingSetEvent]:
         """Call back with each move of this set from now on, or from after `since`, until it is closed.
 
         The callback runs on a thread of its own and hears of this process's moves as of others', at most
@@ -338,7 +349,7 @@ class WorkingSet:
     def __len__(self) -> int:
         return len(self.items())
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[WorkingSetItem]:
         return iter(self.items())
 
     def __contains__(self, memory: object) -> bool:
@@ -351,7 +362,7 @@ class WorkingSet:
     def __repr__(self) -> str:
         return f"<germane.WorkingSet {self.name!r} of agent {self.owner!r}>"
 
-    def _look(self, told: int) -> tuple[int, Sequence[Move]]:
+    def _look(self, told: int) -> tuple[int, Sequence[WorkingSetEvent]]:
         """The number of the owner's latest move, and this set's moves since the one last told."""
         if self.moved <= told:
             return told, ()
@@ -360,7 +371,7 @@ class WorkingSet:
             move for move in moves if move.working_set == self.name
         ]
 
-    def _apply(self, change: HeldChange) -> tuple[Move, ...]:
+    def _apply(self, change: HeldChange) -> tuple[WorkingSetEvent, ...]:
         moves = self._side.store.hold(self.owner, self.name, [change], by=self._side.by)
         return () if moves is None else moves
 
@@ -377,7 +388,7 @@ class WorkingSet:
 WORKING_SET: Final = "working_set"
 """What such an assembly was made for."""
 
-_HELD: Final = "held"
+_ITEM: Final = "held"
 """The option that says how each entry was held; the entries themselves name the memories."""
 
 _ORDERED_BY: Final = ("name", "base", "cluster_by", "relevance")
@@ -385,20 +396,22 @@ _LAID_OUT_BY: Final = ("overflow", "order", "raw")
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def assemble_held_recorded(
-    side: Side, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
+def assemble_working_set_recorded(
+    side: WorkingSetHandle, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
 ) -> Context:
-    """What `assemble_held` gives for a plan of this layout, and a record of it in the ledger.
+    """What `assemble_working_set` gives for a plan of this layout, and a record of it in the ledger.
 
-    Raises InvalidInput for a store that keeps no ledger, and what `assemble_held` raises; then nothing is
-    recorded.
+    Raises InvalidInput for a store that keeps no ledger, and what `assemble_working_set` raises; then nothing
+    is recorded.
     """
     session = side.session
     store = recording_store(session)
     point, start = store.point(session.agent), session.timer()
     held = side.now.read()
     plan = working(**layout)
-    context = assemble_held(side, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held)
+    context = assemble_working_set(
+        side, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held
+    )
     seconds = round(session.timer() - start, 6)
     settled = point == store.point(session.agent) and side.now.read().moved == held.moved
     ordered = {name: getattr(strategy, name) for name in _ORDERED_BY}
@@ -409,7 +422,7 @@ def assemble_held_recorded(
         "max_tokens": held.max_tokens,
         "strategy": {**ordered, "decay": asdict(strategy.decay)},
         "layout": {name: layout[name] for name in _LAID_OUT_BY},
-        _HELD: _as_columns(held, context),
+        _ITEM: _as_columns(held, context),
     }
     pinned = side.now.pinned(held)
     made = _record(session, context, strategy, point, options, pins=pinned, settled=settled, seconds=seconds)
@@ -417,13 +430,13 @@ def assemble_held_recorded(
     return context
 
 
-def keeps_held(assembly: Assembly) -> bool:
+def records_working_set(assembly: Assembly) -> bool:
     """Whether a record says of every memory that the set held how it held it."""
-    return _HELD in assembly.options and not assembly.purged
+    return _ITEM in assembly.options and not assembly.purged
 
 
-def assemble_held_again(
-    session: Session, assembly: Assembly, scorer: Scorer | None
+def reassemble_working_set(
+    session: AgentContext, assembly: Assembly, scorer: Scorer | None
 ) -> tuple[Context, Assembly]:
     """The context for what was recorded, by the clock of then, and its record.
 
@@ -433,18 +446,18 @@ def assemble_held_again(
     options = assembly.options
     then = replace(session, clock=lambda: assembly.at)
     side = _side(then, str(options["set"]))
-    held = _from_columns(side, assembly) if keeps_held(assembly) else side.now.read()
+    held = _from_columns(side, assembly) if records_working_set(assembly) else side.now.read()
     how = dict(options["strategy"])
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
     plan = working(**options["layout"])
-    context = assemble_held(
+    context = assemble_working_set(
         side, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
     )
     point = assembly.points[assembly.agent]
     return context, _record(then, context, strategy, point, options, pins=side.now.pinned(held))
 
 
-def moved_since(session: Session, assembly: Assembly) -> Iterator[str]:
+def moved_since(session: AgentContext, assembly: Assembly) -> Iterator[str]:
     """What has become of the set since, in a sentence, or nothing."""
     side = _side(session, str(assembly.options["set"]))
     found = [
@@ -458,7 +471,7 @@ def moved_since(session: Session, assembly: Assembly) -> Iterator[str]:
         yield f"The working set {side.name!r} has moved since, and is taken as it is now: {named}."
 
 
-def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
+def _as_columns(held: StoredWorkingSet, context: Context) -> dict[str, list[int]]:
     """How each entry of a context was held, as columns in the order of the entries, times in microseconds."""
     by_id = {one.memory.ref: one for one in held.items}
     ones = [by_id[entry.memory_id] for entry in context.trace.entries]
@@ -473,16 +486,16 @@ def _as_columns(held: HeldSet, context: Context) -> dict[str, list[int]]:
     }
 
 
-def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
+def _from_columns(side: WorkingSetHandle, assembly: Assembly) -> StoredWorkingSet:
     """The set as it was recorded, of the memories that the store has. Raises NotFound."""
     ids = [entry.version_id for entry in assembly.entries]
-    columns, most = assembly.options[_HELD], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
+    columns, most = assembly.options[_ITEM], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
     items = []
     for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):
         if memory is None:
             raise NotFound(ids[place], assembly.agent)
         entered = assembly.at - columns["entered"][place] * _MICROSECOND
-        one = Held(
+        one = WorkingSetItem(
             memory=memory,
             entered_at=entered,
             touched_at=entered + columns["touched"][place] * _MICROSECOND,
@@ -495,11 +508,11 @@ def _from_columns(side: Side, assembly: Assembly) -> HeldSet:
         items.append(one.evolve(tokens=side.now.tokens_within(one, most)))
     items.sort(key=lambda one: one.order)
     moved = int(assembly.options["moved"])
-    return HeldSet(name=side.name, max_tokens=most, moved=moved, items=tuple(items))
+    return StoredWorkingSet(name=side.name, max_tokens=most, moved=moved, items=tuple(items))
 
 
 def _record(
-    session: Session,
+    session: AgentContext,
     context: Context,
     strategy: Strategy,
     point: Mapping[str, int],
@@ -520,13 +533,13 @@ def _record(
     )
 
 
-def _side(session: Session, name: str) -> Side:
+def _side(session: AgentContext, name: str) -> WorkingSetHandle:
     store = session.store
-    assert isinstance(store, Holding)  # noqa: S101 - It has recorded what it held.
-    return Side(
+    assert isinstance(store, WorkingSetStore)  # noqa: S101 - It has recorded what it held.
+    return WorkingSetHandle(
         session=session,
         store=store,
         name=name,
         by=session.agent,
-        now=HeldNow(session, store, name, by=session.agent),
+        now=WorkingSetView(session, store, name, by=session.agent),
     )

@@ -13,30 +13,30 @@ from datetime import datetime
 from typing import TypeAlias
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
-from germane.model.context import Context, Item, Note, Ranked
+from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
 from germane.model.plan import Overflow, Plan, Style
 from germane.model.query import Filter
 from germane.model.working_set import (
-    Added,
+    AddItem,
+    AddResult,
     AgeBasis,
-    Enter,
     Eviction,
     Features,
-    Held,
     HeldChange,
-    HeldSet,
-    Leave,
-    Move,
-    MoveKind,
+    RemoveItem,
+    StoredWorkingSet,
+    WorkingSetEvent,
+    WorkingSetEventKind,
+    WorkingSetItem,
 )
-from germane.operations.context import Session
+from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
 from germane.operations.read import head_of
-from germane.operations.search import Asked, query_of, understand
+from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import Paragraphs, assemble_list
-from germane.protocols import Holding, Learning
+from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
     EvictionPolicy,
     LearnedImportance,
@@ -46,35 +46,44 @@ from germane.ranking.eviction import (
     learn_importance,
 )
 from germane.ranking.signals import floored_semantic
-from germane.ranking.strategies import Arranged, Figures, Known, Strategy, arrange
+from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
 
-__all__ = ["NOTHING_ASKED", "HeldNow", "Policy", "Side", "add", "assemble_held", "id_of", "make_room"]
+__all__ = [
+    "EMPTY_QUERY",
+    "Policy",
+    "WorkingSetHandle",
+    "WorkingSetView",
+    "add",
+    "assemble_working_set",
+    "evict_for",
+    "id_of",
+]
 
 Policy: TypeAlias = EvictionPolicy | Value | str
 """Who leaves first: the name of a policy, or a function of an entry and a moment that says its worth."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class WorkingSetHandle:
     """An agent's side of a working set: the owner's session, the set, and whose deeds these are."""
 
-    session: Session
-    store: Holding
+    session: AgentContext
+    store: WorkingSetStore
     name: str
     by: str
-    now: HeldNow
+    now: WorkingSetView
 
 
 def id_of(named: Named) -> str:
     """The id of a memory that is named in any of the forms, whichever version of it is."""
-    if isinstance(named, Item | Ranked | Held):
+    if isinstance(named, Item | Ranked | WorkingSetItem):
         return named.memory.id
     return named.id if isinstance(named, Memory) else split_id(checked_text(named, name="memory"))[0]
 
 
 def add(
-    side: Side,
+    side: WorkingSetHandle,
     named: Iterable[Named],
     *,
     pinned: bool,
@@ -82,7 +91,7 @@ def add(
     policy: Policy,
     basis: AgeBasis | str,
     fitting: bool = False,
-) -> Added:
+) -> AddResult:
     """Take memories in, or touch those that are held, in one transaction; others make room if they must.
 
     What is added together never evicts each other. With `fitting`, as many of the first as fit are
@@ -91,25 +100,25 @@ def add(
     too little room; then nothing has changed.
     """
     at = as_utc(side.session.clock(), name="clock")
-    memories = _standing(side.session, [id_of(one) for one in named])
+    memories = _current_versions(side.session, [id_of(one) for one in named])
     basis = _checked_basis(basis)
     while True:
         held = side.now.read(policy=policy, basis=basis)
         here = {one.memory.id: one for one in held.items}
         entries = [here.get(memory.id) or _entry(side, memory, at) for memory in memories]
         taken = _fitting(held, here, entries) if fitting else entries
-        eviction = _room_for(side, held, taken, here=here, policy=policy, basis=basis, now=at)
-        leaving = [Leave(memory_id=one.held.memory.id, at=at, evicted=True) for one in eviction.evicted]
+        eviction = _eviction_for(side, held, taken, here=here, policy=policy, basis=basis, now=at)
+        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
         entering = [
-            Enter(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
+            AddItem(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
             for one in (reversed(taken) if fitting else taken)
         ]
         moves = _apply(side, [*leaving, *entering], seen=held.moved)
         if moves is not None:
             ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
-            return Added(
-                held=tuple(
+            return AddResult(
+                items=tuple(
                     _as_added(
                         one, orders, known=one.memory.id in here, at=at, pinned=pinned, recalled=recalled
                     )
@@ -121,7 +130,7 @@ def add(
             )
 
 
-def make_room(side: Side, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
+def evict_for(side: WorkingSetHandle, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
     """Evict as few as free at least so many tokens; what is pinned stays, and the report says what lacks."""
     at = as_utc(side.session.clock(), name="clock")
     basis = _checked_basis(basis)
@@ -129,15 +138,15 @@ def make_room(side: Side, tokens: int, *, policy: Policy, basis: AgeBasis | str)
         held = side.now.read(policy=policy, basis=basis)
         learned = side.now.learned()
         eviction = evict(held.items, tokens, now=at, policy=policy, learned=learned, basis=basis)
-        leaving = [Leave(memory_id=one.held.memory.id, at=at, evicted=True) for one in eviction.evicted]
+        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
         if _apply(side, leaving, seen=held.moved) is not None:
             return eviction
 
 
-_ENTRANCES = frozenset({MoveKind.ADD, MoveKind.TOUCH})
+_ENTRANCES = frozenset({WorkingSetEventKind.ADD, WorkingSetEventKind.TOUCH})
 
 
-def _standing(session: Session, ids: Sequence[str]) -> list[Memory]:
+def _current_versions(session: AgentContext, ids: Sequence[str]) -> list[Memory]:
     """The current versions of these memories, each once; one that was merged stands for the other."""
     found: dict[str, Memory] = {}
     distinct = tuple(dict.fromkeys(ids))
@@ -160,12 +169,14 @@ def _checked_basis(basis: AgeBasis | str) -> AgeBasis:
         ) from None
 
 
-def _entry(side: Side, memory: Memory, at: datetime) -> Held:
-    entry = Held(memory=memory, entered_at=at, touched_at=at, order=0, tokens=0)
+def _entry(side: WorkingSetHandle, memory: Memory, at: datetime) -> WorkingSetItem:
+    entry = WorkingSetItem(memory=memory, entered_at=at, touched_at=at, order=0, tokens=0)
     return entry.evolve(tokens=side.now.tokens_of(entry))
 
 
-def _fitting(held: HeldSet, here: Mapping[str, Held], entries: Sequence[Held]) -> list[Held]:
+def _fitting(
+    held: StoredWorkingSet, here: Mapping[str, WorkingSetItem], entries: Sequence[WorkingSetItem]
+) -> list[WorkingSetItem]:
     """Those that fit beside what stays, the first before the others."""
     wanted = {one.memory.id for one in entries}
     # What is held already costs nothing more, and can't be evicted by what comes with it.
@@ -179,12 +190,12 @@ def _fitting(held: HeldSet, here: Mapping[str, Held], entries: Sequence[Held]) -
     return taken
 
 
-def _room_for(
-    side: Side,
-    held: HeldSet,
-    entries: Sequence[Held],
+def _eviction_for(
+    side: WorkingSetHandle,
+    held: StoredWorkingSet,
+    entries: Sequence[WorkingSetItem],
     *,
-    here: Mapping[str, Held],
+    here: Mapping[str, WorkingSetItem],
     policy: Policy,
     basis: AgeBasis,
     now: datetime,
@@ -206,15 +217,23 @@ def _room_for(
     return eviction
 
 
-def _apply(side: Side, changes: Sequence[HeldChange], *, seen: int) -> tuple[Move, ...] | None:
+def _apply(
+    side: WorkingSetHandle, changes: Sequence[HeldChange], *, seen: int
+) -> tuple[WorkingSetEvent, ...] | None:
     if not changes:
         return ()
     return side.store.hold(side.session.agent, side.name, changes, seen=seen, by=side.by)
 
 
 def _as_added(
-    one: Held, orders: Mapping[str | None, int], *, known: bool, at: datetime, pinned: bool, recalled: bool
-) -> Held:
+    one: WorkingSetItem,
+    orders: Mapping[str | None, int],
+    *,
+    known: bool,
+    at: datetime,
+    pinned: bool,
+    recalled: bool,
+) -> WorkingSetItem:
     """The entry as the moves have left it."""
     return one.evolve(
         order=orders.get(one.memory.id, one.order),
@@ -230,7 +249,7 @@ def _as_added(
 # All of it can be read anew from the store; what is kept here saves time only.
 
 
-class HeldNow:
+class WorkingSetView:
     """One set of one owner. Threads may share it: at worst something is worked out twice."""
 
     __slots__ = (
@@ -248,23 +267,23 @@ class HeldNow:
         "_store",
     )
 
-    def __init__(self, session: Session, store: Holding, name: str, *, by: str) -> None:
+    def __init__(self, session: AgentContext, store: WorkingSetStore, name: str, *, by: str) -> None:
         self._session = session
         self._store = store
         self._name = name
         self._by = by
-        self._counted: tuple[HeldSet, HeldSet] | None = None
+        self._counted: tuple[StoredWorkingSet, StoredWorkingSet] | None = None
         self._features: dict[str, tuple[Memory, Features]] = {}
-        self._featured: tuple[HeldSet, Mapping[str, Features]] | None = None
-        self._figures: tuple[HeldSet, Figures] | None = None
+        self._featured: tuple[StoredWorkingSet, Mapping[str, Features]] | None = None
+        self._figures: tuple[StoredWorkingSet, ItemColumns] | None = None
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
         self._paragraphs: dict[Style, Paragraphs] = {}
-        self._pinned: tuple[HeldSet, frozenset[str]] | None = None
-        self._shortened: tuple[HeldSet, frozenset[str]] | None = None
+        self._pinned: tuple[StoredWorkingSet, frozenset[str]] | None = None
+        self._shortened: tuple[StoredWorkingSet, frozenset[str]] | None = None
 
     def read(
         self, *, policy: EvictionPolicy | Value | str = "importance", basis: AgeBasis = AgeBasis.ENTERED
-    ) -> HeldSet:
+    ) -> StoredWorkingSet:
         """The set as it is stored, each entry's tokens by the session's counter, in all at most its maximum.
 
         A revision can make an entry longer than it was. Where the set then exceeds its maximum, entries
@@ -272,7 +291,7 @@ class HeldNow:
         can exceed the maximum.
         """
         while True:
-            stored = self._store.held(self._session.agent, self._name)
+            stored = self._store.stored_working_set(self._session.agent, self._name)
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
@@ -291,21 +310,21 @@ class HeldNow:
             self._counted = stored, counted
             return counted
 
-    def pinned(self, held: HeldSet) -> frozenset[str]:
+    def pinned(self, held: StoredWorkingSet) -> frozenset[str]:
         """The ids of those of its memories that stay whatever comes."""
         known = self._pinned
         if known is None or known[0] is not held:
             known = self._pinned = held, frozenset(one.memory.id for one in held.items if one.stays)
         return known[1]
 
-    def figures(self, held: HeldSet) -> Figures:
+    def figures(self, held: StoredWorkingSet) -> ItemColumns:
         """The numbers of its entries, which are made once for as long as nothing moves."""
         known = self._figures
         if known is None or known[0] is not held:
-            known = self._figures = held, Figures(held.items)
+            known = self._figures = held, ItemColumns(held.items)
         return known[1]
 
-    def shortened(self, held: HeldSet) -> frozenset[str]:
+    def shortened(self, held: StoredWorkingSet) -> frozenset[str]:
         """The ids of those that are longer than the whole set, which holds them by a shorter text."""
         known = self._shortened
         if known is None or known[0] is not held:
@@ -313,13 +332,13 @@ class HeldNow:
             known = self._shortened = held, ids
         return known[1]
 
-    def tokens_of(self, held: Held, level: Level = Level.FULL) -> int:
+    def tokens_of(self, held: WorkingSetItem, level: Level = Level.FULL) -> int:
         """How many tokens the text of an entry takes, by the session's counter."""
         renditions, counter = held.memory.renditions, self._session.counter
         text = renditions.at(level)
         return text.tokens if renditions.counter == counter.name else counter.count(text.text)
 
-    def tokens_within(self, held: Held, most: int) -> int:
+    def tokens_within(self, held: WorkingSetItem, most: int) -> int:
         """The tokens of an entry's longest text that the set has room for; of the full one if none has."""
         full = self.tokens_of(held)
         if full <= most:
@@ -334,7 +353,7 @@ class HeldNow:
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
         store, agent = self._session.store, self._session.agent
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             return {}
         state = store.settle_learning(agent, None)
         if not state.on:
@@ -346,7 +365,7 @@ class HeldNow:
             known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
-    def features(self, held: HeldSet) -> Mapping[str, Features]:
+    def features(self, held: StoredWorkingSet) -> Mapping[str, Features]:
         """What the index knows of held memories, by their ids."""
         known = self._featured
         # What is written of a memory, its vector too, makes another value of it, and of the set.
@@ -354,7 +373,7 @@ class HeldNow:
             known = self._featured = held, self._looked_up(held.items)
         return known[1]
 
-    def _looked_up(self, items: Sequence[Held]) -> Mapping[str, Features]:
+    def _looked_up(self, items: Sequence[WorkingSetItem]) -> Mapping[str, Features]:
         known = self._features
         kept = {}
         for one in items:
@@ -371,9 +390,9 @@ class HeldNow:
 
     def _has_purged(self, *, since: int) -> bool:
         moves = self._store.moves(self._session.agent, since=since)
-        return any(move.kind is MoveKind.PURGE for move in moves)
+        return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
-    def _count(self, stored: HeldSet) -> HeldSet:
+    def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:
         """The set with each entry's tokens by the session's counter, of a shorter text where it must be."""
         name, most = self._session.counter.name, stored.max_tokens
         if all(one.memory.renditions.counter == name and one.tokens <= most for one in stored.items):
@@ -382,8 +401,8 @@ class HeldNow:
         return replace(stored, items=items)
 
     def _too_much(
-        self, held: HeldSet, *, policy: EvictionPolicy | Value | str, basis: AgeBasis
-    ) -> tuple[Held, ...]:
+        self, held: StoredWorkingSet, *, policy: EvictionPolicy | Value | str, basis: AgeBasis
+    ) -> tuple[WorkingSetItem, ...]:
         """The entries that leave so that the set keeps within its maximum, first those that can't fit."""
         over = sum(one.tokens for one in held.items) - held.max_tokens
         if over <= 0:
@@ -399,12 +418,12 @@ class HeldNow:
             basis=basis,
             keep=[one.memory.id for one in giants],
         )
-        return (*giants, *(one.held for one in found.evicted))
+        return (*giants, *(one.item for one in found.evicted))
 
-    def _evicted(self, leaving: Sequence[Held], *, seen: int) -> bool:
+    def _evicted(self, leaving: Sequence[WorkingSetItem], *, seen: int) -> bool:
         """Whether the set is to be read anew: they have left it, or it has moved meanwhile."""
         at = as_utc(self._session.clock(), name="clock")
-        changes = [Leave(memory_id=one.memory.id, at=at, evicted=True) for one in leaving]
+        changes = [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in leaving]
         try:
             self._store.hold(self._session.agent, self._name, changes, seen=seen, by=self._by)
         except (SpaceError, StoreError):
@@ -417,20 +436,20 @@ class HeldNow:
 #
 # It changes nothing that it reads.
 
-NOTHING_ASKED = Note(
+EMPTY_QUERY = TraceNote(
     code="nothing_asked", text="No token was allowed, so the text is empty, and what is pinned isn't in it."
 )
 """What a trace says where a text of 0 tokens was asked of a set with pinned memories."""
 
 
-def assemble_held(
-    side: Side,
+def assemble_working_set(
+    side: WorkingSetHandle,
     query: str,
     *,
     strategy: Strategy,
     plan: Plan,
     max_tokens: int | None,
-    held: HeldSet | None = None,
+    held: StoredWorkingSet | None = None,
 ) -> Context:
     """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
 
@@ -446,7 +465,7 @@ def assemble_held(
     if budget == 0 and required:
         # Asking for no text is no way to ask for what is pinned.
         required = frozenset()
-        notes.append(NOTHING_ASKED)
+        notes.append(EMPTY_QUERY)
     if shortened := side.now.shortened(held):
         plan = _degrading(plan)
         notes.append(_shortened_note(len(shortened), held.max_tokens))
@@ -471,21 +490,23 @@ def _degrading(plan: Plan) -> Plan:
     return replace(plan, sections=(replace(section, levels=shorter, overflow=overflow),))
 
 
-def _shortened_note(count: int, max_tokens: int) -> Note:
+def _shortened_note(count: int, max_tokens: int) -> TraceNote:
     some = "1 memory is" if count == 1 else f"{count:,} memories are"
-    return Note(
+    return TraceNote(
         code="shortened",
         text=f"{some} longer than the whole set of {max_tokens:,} tokens, which holds a shorter text of it; "
         "what doesn't fit whole is shown shorter.",
     )
 
 
-def _arranged(side: Side, held: HeldSet, asked: Asked, *, strategy: Strategy, now: datetime) -> Arranged:
+def _arranged(
+    side: WorkingSetHandle, held: StoredWorkingSet, asked: ParsedQuery, *, strategy: Strategy, now: datetime
+) -> Arranged:
     """What is held, in the order of a strategy, with what is known of it."""
     asks = bool(asked.informative) and strategy.relevance > 0
     clusters = strategy.name == "clustered"
     features = side.now.features(held) if asks or clusters else {}
-    known = Known(
+    known = ItemFeatures(
         learned=side.now.learned(),
         relevance=_relevance(asked, features) if asks else None,
         vectors={name: each.vector for name, each in features.items() if each.vector is not None},
@@ -501,7 +522,7 @@ def _arranged(side: Side, held: HeldSet, asked: Asked, *, strategy: Strategy, no
     )
 
 
-def _relevance(asked: Asked, features: Mapping[str, Features]) -> Mapping[str, float]:
+def _relevance(asked: ParsedQuery, features: Mapping[str, Features]) -> Mapping[str, float]:
     """How much each memory has to do with the question, from 0 to 1.
 
     The share of the question's information that stands in its words, and where both have a vector the

@@ -21,12 +21,12 @@ from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, RollOver, Section, Share
 from germane.model.query import Order
-from germane.packing.lines import Ladder, Line
+from germane.packing.lines import LineCache, RenderedLine
 from germane.packing.render import session_of
 from germane.packing.sections import (
-    Block,
     Choice,
     Fitted,
+    SectionBlock,
     Waiting,
     allocate,
     brief_levels,
@@ -52,7 +52,7 @@ _BREADTH = 0.25
 Of 0.2 to 0.5 it is the largest that shows at least as much evidence whole as lengthening in rank order alone,
 in four kinds of dialogue and in decision records (`germane eval`); of long turns it shows more.
 """
-_STANDING = 0.15
+_STATE_PARTS = 0.15
 """The share of what is left that lengthens what stands there whatever the question, before others come in."""
 _LEAST_MORE = 12
 """Tokens by which an excerpt is longer than what it takes the place of."""
@@ -61,15 +61,15 @@ _FEW = 40
 _OWN_WORDS = 0.05
 """The share of a budget that a section's own text may take where sections are filled by value."""
 
-LineOf = Callable[[Section, Memory, Level], Line]
+LineOf = Callable[[Section, Memory, Level], RenderedLine]
 """What a memory looks like at a level and costs there; a line without text can't be shown."""
 AtLeast = Callable[[Memory, Level], int]
 """Tokens that a line is sure not to stay below, known without making it; 0 where nothing is known."""
 Precedence = Callable[[list[Ranked]], Sequence[Ranked]]
 """Orders memories whatever their section."""
-LadderOf = Callable[[Section, Memory], Ladder]
+LadderOf = Callable[[Section, Memory], LineCache]
 """What is known already of a memory's lines in a section."""
-ExcerptOf = Callable[[Section, Memory, int], Line | None]
+ExcerptOf = Callable[[Section, Memory, int], RenderedLine | None]
 """The beginning of a memory's full text in at most so many tokens, or None."""
 HeadingCost = Callable[[Section, Memory | None], int]
 """What a heading adds to the context: the section's, or with a memory its own or its session's."""
@@ -85,7 +85,7 @@ def fit(
     heading_cost: HeadingCost,
     text_cost: Callable[[Section], int],
     at_least: AtLeast | None = None,
-    ladder_of: LadderOf | None = None,
+    line_cache_of: LadderOf | None = None,
     precedence: Precedence | None = None,
     excerpt_of: ExcerptOf | None = None,
     whole: Collection[str] = (),
@@ -94,10 +94,10 @@ def fit(
     """What stands in the context, per section of the plan, within `budget` tokens.
 
     `candidates` holds one sequence per section, in rank order. `at_least` saves the making of lines that
-    can't fit, `ladder_of` those that were made before, and `precedence` orders what a plan backfills. Nothing
-    is required where `requires` is None; of what is, memories whose ids are in `whole` must stand at full
-    length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the tokens that
-    are left. Raises BudgetTooSmall when what is required doesn't fit.
+    can't fit, `line_cache_of` those that were made before, and `precedence` orders what a plan backfills.
+    Nothing is required where `requires` is None; of what is, memories whose ids are in `whole` must stand at
+    full length. Those whose ids are in `late` come after all others. `excerpt_of` cuts a text to the tokens
+    that are left. Raises BudgetTooSmall when what is required doesn't fit.
     """
     blocks = empty_blocks(plan, candidates, requires, whole=whole, late=late)
     packer = _Packer(
@@ -105,7 +105,7 @@ def fit(
         heading_cost=heading_cost,
         text_cost=text_cost,
         at_least=at_least or _unknown,
-        ladder_of=ladder_of or _new_ladder,
+        line_cache_of=line_cache_of or _new_line_cache,
         excerpt_of=excerpt_of or _no_excerpt,
     )
     packer.require(blocks, budget)
@@ -140,7 +140,7 @@ def _shares(plan: Plan, budget: int) -> Sequence[int]:
     return allocate(budget, [*shares, Share(weight=plan.spare)])[: len(shares)]
 
 
-def _left(blocks: Sequence[Block], budget: int) -> int:
+def _left(blocks: Sequence[SectionBlock], budget: int) -> int:
     return budget - sum(block.used for block in blocks)
 
 
@@ -148,8 +148,8 @@ def _unknown(_: Memory, __: Level) -> int:
     return 0
 
 
-def _new_ladder(_: Section, __: Memory) -> Ladder:
-    return Ladder()
+def _new_line_cache(_: Section, __: Memory) -> LineCache:
+    return LineCache()
 
 
 def _no_excerpt(_: Section, __: Memory, ___: int) -> None:
@@ -157,14 +157,14 @@ def _no_excerpt(_: Section, __: Memory, ___: int) -> None:
 
 
 def _note_over(choice: Choice, levels: Sequence[Level]) -> None:
-    """Note on a memory's ladder below which room none of its lines fits, where but the last was made."""
-    ladder, last = choice.ladder, levels[-1]
-    if ladder is not None and choice.asked == (last,) and (line := ladder.lines[last]).text:
-        least = min([line.tokens, *(ladder.least[level] for level in levels[:-1])])
-        ladder.over = levels, least, line
+    """Note on a memory's cache below which room none of its lines fits, where but the last was made."""
+    cache, last = choice.line_cache, levels[-1]
+    if cache is not None and choice.inquiries == (last,) and (line := cache.lines[last]).text:
+        least = min([line.tokens, *(cache.least[level] for level in levels[:-1])])
+        cache.over = levels, least, line
 
 
-def _lend(blocks: Sequence[Block]) -> int:
+def _lend(blocks: Sequence[SectionBlock]) -> int:
     """Cover sections whose required memories exceed their share from the others' shares; the tokens lent.
 
     The lowest priority lends first, and nobody lends what its own required memories use.
@@ -187,10 +187,10 @@ class _Packer:
     heading_cost: HeadingCost
     text_cost: Callable[[Section], int]
     at_least: AtLeast
-    ladder_of: LadderOf
+    line_cache_of: LadderOf
     excerpt_of: ExcerptOf
 
-    def require(self, blocks: Sequence[Block], budget: int) -> None:
+    def require(self, blocks: Sequence[SectionBlock], budget: int) -> None:
         """Place what is required, whole or at its shortest, or raise BudgetTooSmall."""
         named: list[str] = []
         for block in blocks:
@@ -207,15 +207,15 @@ class _Packer:
         if needed > budget:
             raise BudgetTooSmall(budget=budget, needed=needed, required=tuple(named))
 
-    def fill(self, block: Block, room: int) -> None:
+    def fill(self, block: SectionBlock, free_tokens: int) -> None:
         """Give a section its room: required memories grow, then the others come in rank order."""
-        end = block.used + room
+        end = block.used + free_tokens
         self.upgrade(block, end - block.used)
         self.add(block, end - block.used)
 
-    def add(self, block: Block, room: int) -> None:
+    def add(self, block: SectionBlock, free_tokens: int) -> None:
         """Show the section's own text and the memories that were left out so far, in rank order."""
-        end = block.used + room
+        end = block.used + free_tokens
         if block.section.text and not block.shows_text:
             cost = self.text_cost(block.section)
             if cost <= end - block.used:
@@ -234,14 +234,14 @@ class _Packer:
                         later.reason = _STOPPED
                 return
 
-    def upgrade(self, block: Block, room: int) -> None:
+    def upgrade(self, block: SectionBlock, free_tokens: int) -> None:
         """Show memories that stand already at longer levels, in rank order, as the room allows."""
-        end = block.used + room
+        end = block.used + free_tokens
         for choice in block.choices:
             if choice.line is not None:
                 self._lengthen(block, choice, end - block.used)
 
-    def spread(self, blocks: Sequence[Block], pool: int) -> None:
+    def spread(self, blocks: Sequence[SectionBlock], pool: int) -> None:
         """Give left-over tokens away by priority: first to what was left out, then to longer levels."""
         end = sum(block.used for block in blocks) + pool
         by_priority = sorted(blocks, key=lambda block: -block.section.priority)
@@ -251,7 +251,7 @@ class _Packer:
                 step(block, self._under_ceiling(block, end - sum(one.used for one in blocks)))
                 block.flowed += max(0, block.used - max(before, block.share))
 
-    def backfill(self, blocks: Sequence[Block], budget: int, precedence: Precedence) -> None:
+    def backfill(self, blocks: Sequence[SectionBlock], budget: int, precedence: Precedence) -> None:
         """Give all that is left to what was left out, then to longer levels, whatever the section."""
         left = budget - sum(block.used for block in blocks)
         for grows in (False, True):
@@ -271,7 +271,7 @@ class _Packer:
         for block in blocks:
             block.flowed = max(block.flowed, block.used - block.share)
 
-    def by_value(self, blocks: Sequence[Block], budget: int) -> None:
+    def by_value(self, blocks: Sequence[SectionBlock], budget: int) -> None:
         """Fill all sections together, so that a larger budget shows all that a smaller one showed.
 
         Sections that are shown whatever the question claim their shares. The other candidates come in as a
@@ -298,7 +298,7 @@ class _Packer:
                 self._claim(block, min(block.share - block.used, _left(blocks, budget)))
                 claimed += block.used if is_whole(block) else max(block.used, block.share)
         room = budget - claimed - sum(block.used for block in blocks if block.section.order is None)
-        room -= self._deepen(standing, int(_STANDING * max(0, room)))
+        room -= self._deepen(standing, int(_STATE_PARTS * max(0, room)))
         sequence = in_sequence(queue)
         free = [pair for pair in standing if not pair[0].section.bounded]
         self._appear([*sequence, *free, *advice], max(0, room), blocks, budget)
@@ -315,9 +315,9 @@ class _Packer:
             if choice.line is None and choice.reason is None:
                 note_out(block, choice, _left(blocks, budget))
 
-    def _claim(self, block: Block, room: int) -> None:
+    def _claim(self, block: SectionBlock, free_tokens: int) -> None:
         """Show what a section always shows within its share, the important ones by the question first."""
-        end = block.used + room
+        end = block.used + free_tokens
         important = block.section.order is Order.IMPORTANT
         choices = sorted(block.choices, key=claim_order) if important else block.choices
         for choice in choices:
@@ -326,10 +326,12 @@ class _Packer:
         for choice in choices:
             self._lengthen(block, choice, end - block.used)
 
-    def _appear(self, sequence: Sequence[Waiting], room: int, blocks: Sequence[Block], budget: int) -> None:
+    def _appear(
+        self, sequence: Sequence[Waiting], free_tokens: int, blocks: Sequence[SectionBlock], budget: int
+    ) -> None:
         """Show the leading candidates of a sequence, each briefly; with more room there are more of them."""
-        brief = self._reach(sequence, int(_BREADTH * room))
-        whole = self._reach(sequence, room - sum(brief.values()), brief=brief)
+        brief = self._reach(sequence, int(_BREADTH * free_tokens))
+        whole = self._reach(sequence, free_tokens - sum(brief.values()), brief=brief)
         for place, (block, choice) in enumerate(sequence):
             if choice.line is None and (not place or place in brief or place in whole):
                 left = self._under_ceiling(block, _left(blocks, budget))
@@ -337,7 +339,7 @@ class _Packer:
                 self._offer(block, choice, left, levels_of(block, choice))
 
     def _reach(
-        self, sequence: Sequence[Waiting], room: int, *, brief: Mapping[int, int] | None = None
+        self, sequence: Sequence[Waiting], free_tokens: int, *, brief: Mapping[int, int] | None = None
     ) -> dict[int, int]:
         """The leading candidates that fit into so many tokens, by place, and what each costs.
 
@@ -354,34 +356,34 @@ class _Packer:
             level = (brief_levels(block, choice) if brief is None else levels_of(block, choice))[0]
             session = session_of(block.section, choice.memory)
             skips = brief is not None and is_turn(choice.memory)
-            if skips and self.at_least(choice.memory, level) - paid > room:
+            if skips and self.at_least(choice.memory, level) - paid > free_tokens:
                 continue
             line = self._line(block.section, choice, level, level, 0)
             if line is None or not line.text:
                 continue
             shown, sessions = written.get(id(block)) or (block.shown, set(block.sessions))
             cost = line.tokens + self._heading(block, choice, shown, sessions) - paid
-            if cost > room:
+            if cost > free_tokens:
                 if skips:
                     continue
                 break
-            room -= cost
+            free_tokens -= cost
             reached[place] = cost
             if session is not None:
                 sessions.add(session)
             written[id(block)] = shown + 1, sessions
         return reached
 
-    def _deepen(self, queue: Sequence[Waiting], room: int) -> int:
+    def _deepen(self, queue: Sequence[Waiting], free_tokens: int) -> int:
         """Lengthen what is shown, in the order given; the tokens used."""
-        left = room
+        left = free_tokens
         for block, choice in queue:
             before = block.used
             self._lengthen(block, choice, self._under_ceiling(block, left))
             left -= block.used - before
-        return room - left
+        return free_tokens - left
 
-    def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[Block], budget: int) -> None:
+    def _cut(self, sequence: Sequence[Waiting], blocks: Sequence[SectionBlock], budget: int) -> None:
         """Use up what is left: longer excerpts of what is shown, then turns that fit and the next to come.
 
         Turns of dialogue come in whole. Of other texts the next one is cut to what is left, if all that is
@@ -403,87 +405,93 @@ class _Packer:
                 self._try(block, choice, left, levels_of(block, choice) if choice.replaced else block.levels)
                 self._excerpt(block, choice, self._under_ceiling(block, _left(blocks, budget)))
 
-    def _offer(self, block: Block, choice: Choice, room: int, levels: Sequence[Level]) -> bool:
+    def _offer(self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level]) -> bool:
         """Show a memory at the longest of these levels that fits; else it waits, and the answer is False."""
         if choice.line is None and choice.reason is None:
-            self._try(block, choice, room, levels)
+            self._try(block, choice, free_tokens, levels)
             if choice.passed_over:
                 choice.wait()
                 return False
         return True
 
-    def _excerpt(self, block: Block, choice: Choice, room: int) -> None:
+    def _excerpt(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
         """Show more of a shortened memory's full text, if its next sentences fit."""
         line = choice.line
         if line is None or line.level is Level.FULL or Level.FULL not in levels_of(block, choice):
             return
-        longer = self.excerpt_of(block.section, choice.memory, line.tokens + room)
+        longer = self.excerpt_of(block.section, choice.memory, line.tokens + free_tokens)
         if longer is not None and longer.tokens >= line.tokens + _LEAST_MORE:
             self._replace(block, choice, longer)
 
-    def _write_text(self, block: Block, room: int) -> None:
-        if block.section.text and not block.shows_text and (cost := self.text_cost(block.section)) <= room:
+    def _write_text(self, block: SectionBlock, free_tokens: int) -> None:
+        if (
+            block.section.text
+            and not block.shows_text
+            and (cost := self.text_cost(block.section)) <= free_tokens
+        ):
             block.shows_text = True
             block.used += cost
 
-    def _could_use(self, block: Block, choice: Choice, room: int) -> bool:
+    def _could_use(self, block: SectionBlock, choice: Choice, free_tokens: int) -> bool:
         """Whether so many tokens could bring a memory in, or lengthen one that stands already."""
         if choice.line is None:
-            return choice.tokens <= room and choice.reason is _OVER_BUDGET
+            return choice.tokens <= free_tokens and choice.reason is _OVER_BUDGET
         return choice.line.level is not block.section.levels[0]
 
-    def _under_ceiling(self, block: Block, room: int) -> int:
+    def _under_ceiling(self, block: SectionBlock, free_tokens: int) -> int:
         ceiling = block.section.share.ceiling
-        return room if ceiling is None else max(0, min(room, ceiling - block.used))
+        return free_tokens if ceiling is None else max(0, min(free_tokens, ceiling - block.used))
 
-    def _try(self, block: Block, choice: Choice, room: int, levels: Sequence[Level] | None = None) -> bool:
+    def _try(
+        self, block: SectionBlock, choice: Choice, free_tokens: int, levels: Sequence[Level] | None = None
+    ) -> bool:
         """Show a memory at the longest level that fits, of these or of its section's; whether it is shown."""
         section = block.section
         if section.items is not None and block.shown >= section.items:
             choice.reason, choice.short_by = Reason.LIMIT, 0
             return False
         heading = self._heading(block, choice, block.shown, block.sessions)
-        if choice.reason is _OVER_BUDGET and choice.tokens > room:
+        if choice.reason is _OVER_BUDGET and choice.tokens > free_tokens:
             # A pass before this one found no level short enough even for this room.
-            choice.short_by = choice.tokens + heading - max(0, room)
+            choice.short_by = choice.tokens + heading - max(0, free_tokens)
             return False
         least = 0
         levels = levels or block.levels
         for level in levels:
-            line = self._line(section, choice, level, levels[-1], room)
+            line = self._line(section, choice, level, levels[-1], free_tokens)
             if line is None or not line.text:
                 continue
             if line.body in block.seen:
                 choice.reason, choice.tokens, choice.short_by = _DUPLICATE, line.tokens, 0
                 return False
-            if line.tokens + heading <= room:
+            if line.tokens + heading <= free_tokens:
                 self._place(block, choice, line, heading)
                 return True
             least = min(least or line.tokens, line.tokens)
         choice.reason, choice.tokens = _OVER_BUDGET, least
-        choice.short_by = max(0, least + heading - max(0, room))
+        choice.short_by = max(0, least + heading - max(0, free_tokens))
         _note_over(choice, levels)
         return False
 
-    def _passed_over(self, block: Block, choice: Choice, room: int) -> bool:
+    def _passed_over(self, block: SectionBlock, choice: Choice, free_tokens: int) -> bool:
         """Whether a memory that no pass has tried is known to be too long; it is noted as `_try` would do.
 
         It is so for most where there are hundreds, and costs a third of trying the levels again.
         """
-        ladder = choice.ladder
-        if ladder is None:
-            ladder = choice.ladder = self.ladder_of(block.section, choice.memory)
-        known = ladder.over
+        cache = choice.line_cache
+        if cache is None:
+            cache = choice.line_cache = self.line_cache_of(block.section, choice.memory)
+        known = cache.over
         if known is None or choice.reason is not None or not block.plain or not block.shown:
             return False
         levels, least, line = known
-        if least <= room or levels != block.levels or line.body in block.seen:
+        if least <= free_tokens or levels != block.levels or line.body in block.seen:
             return False
-        choice.asked, choice.reason, choice.tokens = (line.level,), _OVER_BUDGET, line.tokens
-        choice.short_by = line.tokens - max(0, room)
+        choice.inquiries, choice.reason, choice.tokens = (line.level,), _OVER_BUDGET, line.tokens
+        choice.short_by = line.tokens - max(0, free_tokens)
         return True
 
-    def _lengthen(self, block: Block, choice: Choice, room: int) -> None:
+    def _lengthen(self, block: SectionBlock, choice: Choice, free_tokens: int) -> None:
         """Show a memory that already stands at a longer level where the room allows it."""
         current = choice.line
         if current is None or choice.whole or current.level is block.section.levels[0]:
@@ -492,11 +500,11 @@ class _Packer:
         for line in self._lines(block.section, choice, levels):
             if line.level is current.level:
                 return
-            if 0 < line.tokens - current.tokens <= room:
+            if 0 < line.tokens - current.tokens <= free_tokens:
                 self._replace(block, choice, line)
                 return
 
-    def _replace(self, block: Block, choice: Choice, line: Line) -> None:
+    def _replace(self, block: SectionBlock, choice: Choice, line: RenderedLine) -> None:
         """Show a memory by another line than before."""
         if choice.line is not None:
             block.seen.discard(choice.line.body)
@@ -504,7 +512,7 @@ class _Packer:
         block.note(line.body)
         choice.line, choice.tokens = line, line.tokens
 
-    def _place(self, block: Block, choice: Choice, line: Line, heading: int) -> None:
+    def _place(self, block: SectionBlock, choice: Choice, line: RenderedLine, heading: int) -> None:
         block.used += line.tokens + heading
         block.shown += 1
         if (session := session_of(block.section, choice.memory)) is not None:
@@ -512,7 +520,7 @@ class _Packer:
         block.note(line.body)
         choice.line, choice.tokens, choice.reason, choice.short_by = line, line.tokens, None, 0
 
-    def _heading(self, block: Block, choice: Choice, shown: int, sessions: Collection[str]) -> int:
+    def _heading(self, block: SectionBlock, choice: Choice, shown: int, sessions: Collection[str]) -> int:
         """What the headings cost that this memory would be the first to stand under.
 
         `shown` memories stand in its section already, and the dates of `sessions` are written there.
@@ -531,36 +539,38 @@ class _Packer:
 
     def _lines(
         self, section: Section, choice: Choice, levels: Sequence[Level] | None = None
-    ) -> Iterator[Line]:
+    ) -> Iterator[RenderedLine]:
         """The lines of a memory at these levels, else at its section's, made when asked for."""
         for level in levels or section.levels:
             line = self._line(section, choice, level, level, 0)
             if line is not None and line.text:
                 yield line
 
-    def _line(self, section: Section, choice: Choice, level: Level, last: Level, room: int) -> Line | None:
+    def _line(
+        self, section: Section, choice: Choice, level: Level, last: Level, free_tokens: int
+    ) -> RenderedLine | None:
         """The line of a memory at a level; `last` is the shortest that will be asked for.
 
         None for one that is sure to be longer than `room`, unless the last is longer still, or no pass
         before passed it over.
         """
         memory = choice.memory
-        ladder = choice.ladder
-        if ladder is None:
-            ladder = choice.ladder = self.ladder_of(section, memory)
-        if level is not last and level not in choice.asked:
-            least = ladder.least.get(level)
+        cache = choice.line_cache
+        if cache is None:
+            cache = choice.line_cache = self.line_cache_of(section, memory)
+        if level is not last and level not in choice.inquiries:
+            least = cache.least.get(level)
             if least is None:
-                least = ladder.least[level] = self.at_least(memory, level)
-            if least > room:
-                shortest = ladder.least.get(last)
+                least = cache.least[level] = self.at_least(memory, level)
+            if least > free_tokens:
+                shortest = cache.least.get(last)
                 if shortest is None:
-                    shortest = ladder.least[last] = self.at_least(memory, last)
+                    shortest = cache.least[last] = self.at_least(memory, last)
                 if shortest <= least:
                     return None
-        if level not in choice.asked:
-            choice.asked += (level,)
-        line = ladder.lines.get(level)
+        if level not in choice.inquiries:
+            choice.inquiries += (level,)
+        line = cache.lines.get(level)
         if line is None:
-            line = ladder.lines[level] = self.line_of(section, memory, level)
+            line = cache.lines[level] = self.line_of(section, memory, level)
         return line

@@ -13,22 +13,22 @@ from typing import Any
 from germane.errors import BudgetTooSmall, InvalidPlan
 from germane.model.context import (
     Context,
-    Emptiness,
+    EmptyReason,
     Entry,
     Item,
-    Note,
     Question,
     Ranked,
     Reason,
-    SectionUse,
+    SectionUsage,
     Trace,
+    TraceNote,
 )
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section, Style
 from germane.model.query import Deferred
-from germane.packing.lines import Line
+from germane.packing.lines import RenderedLine
 from germane.packing.render import fence, session_of
-from germane.packing.sections import Block, Choice, Fitted, LeftOut
+from germane.packing.sections import Choice, ExcludedCandidates, Fitted, SectionBlock
 from germane.protocols import TokenCounter
 from germane.tokens import spendable
 
@@ -94,7 +94,7 @@ def items_of(fitted: Fitted) -> Sequence[Item]:
     return Deferred(len(shown), item)
 
 
-def lines_of(fitted: Fitted) -> list[Line]:
+def lines_of(fitted: Fitted) -> list[RenderedLine]:
     """The lines of the text, in no order."""
     return [choice.line for block in fitted.blocks for choice in block.choices if choice.line is not None]
 
@@ -112,7 +112,7 @@ def _under_dates(
         yield _text(choice)
 
 
-def _shown(block: Block) -> list[Choice]:
+def _shown(block: SectionBlock) -> list[Choice]:
     """What stands in a section, in the order of the text.
 
     That is rank order; by session it is first what belongs to none, then session after session,
@@ -141,13 +141,13 @@ def _text(choice: Choice) -> str:
 # The account of a packing: where each candidate went, and what each section used.
 
 
-def entries_of(fitted: Fitted, dropped: Sequence[Sequence[LeftOut]]) -> Sequence[Entry]:
+def entries_of(fitted: Fitted, dropped: Sequence[Sequence[ExcludedCandidates]]) -> Sequence[Entry]:
     """Per section what was tried, in rank order, and then what was left out before, each once.
 
     `dropped` is what was left out before the fit, per section. What the entries say is settled here; they are
     written when they are read.
     """
-    parts: list[tuple[str, Block | LeftOut]] = []
+    parts: list[tuple[str, SectionBlock | ExcludedCandidates]] = []
     for block, several in zip(fitted.blocks, dropped, strict=True):
         parts.append((block.section.name, block))
         parts += [(block.section.name, part) for part in several]
@@ -157,22 +157,22 @@ def entries_of(fitted: Fitted, dropped: Sequence[Sequence[LeftOut]]) -> Sequence
         part = bisect_right(starts, number) - 1
         section, those = parts[part]
         place = number - starts[part]
-        if isinstance(those, Block):
+        if isinstance(those, SectionBlock):
             return _entry_of_choice(section, those.choices[place])
         return _entry(section, those.ranked[place], reason=those.reason)
 
     return Deferred(starts[-1], entry)
 
 
-def uses_of(fitted: Fitted, dropped: Sequence[Sequence[LeftOut]]) -> tuple[SectionUse, ...]:
+def uses_of(fitted: Fitted, dropped: Sequence[Sequence[ExcludedCandidates]]) -> tuple[SectionUsage, ...]:
     """What each section was given and used, and how many candidates stand in it and outside."""
     return tuple(
         _use(block, sum(map(_length, several))) for block, several in zip(fitted.blocks, dropped, strict=True)
     )
 
 
-def _length(part: Block | LeftOut) -> int:
-    return len(part.choices if isinstance(part, Block) else part.ranked)
+def _length(part: SectionBlock | ExcludedCandidates) -> int:
+    return len(part.choices if isinstance(part, SectionBlock) else part.ranked)
 
 
 def _entry_of_choice(section: str, choice: Choice) -> Entry:
@@ -204,9 +204,9 @@ def _entry(section: str, ranked: Ranked, **became: Any) -> Entry:
     )
 
 
-def _use(block: Block, left_out: int) -> SectionUse:
+def _use(block: SectionBlock, left_out: int) -> SectionUsage:
     included = sum(1 for choice in block.choices if choice.line is not None)
-    return SectionUse(
+    return SectionUsage(
         name=block.section.name,
         heading=block.section.heading,
         share=block.share,
@@ -248,7 +248,7 @@ def assemble_list(
     now: datetime,
     question: Question | None = None,
     required: Collection[str] = (),
-    notes: Sequence[Note] = (),
+    notes: Sequence[TraceNote] = (),
 ) -> Context:
     """The context of a one-section plan from what was ranked, each once; `memories` are those of `ranked`.
 
@@ -265,7 +265,7 @@ def assemble_list(
     chosen, text, tokens = _fit_to(section, memories, paragraphs, budget=budget, required=required)
     account = _Account(section=section, ranked=ranked, paragraphs=paragraphs, chosen=chosen)
     places = chosen.in_text()
-    use = SectionUse(
+    use = SectionUsage(
         name=section.name,
         heading=section.heading,
         share=spendable(budget, counter),
@@ -274,7 +274,7 @@ def assemble_list(
         included=len(places),
         excluded=len(memories) - len(places),
     )
-    empty = Emptiness.OVER_BUDGET if memories else Emptiness.NOTHING_HELD
+    empty = EmptyReason.OVER_BUDGET if memories else EmptyReason.EMPTY_WORKING_SET
     trace = Trace(
         plan=plan.name,
         question=question or Question(),
@@ -284,7 +284,7 @@ def assemble_list(
         entries=Deferred(len(memories), account.entry),
         sections=(use,),
         notes=(*notes, *_margin(counter, budget)),
-        emptiness=None if places else empty,
+        empty_reason=None if places else empty,
     )
     items = Deferred(len(places), lambda number: account.item(places[number]))
     return Context(text=text, tokens=tokens, items=items, trace=trace)
@@ -394,9 +394,9 @@ class _List:
         last = self.shown[self._last]
         return self._inside - self._paragraphs.before_another(last) + last.tokens
 
-    def note_left(self, place: int, room: int) -> int:
+    def note_left(self, place: int, free_tokens: int) -> int:
         """The tokens that a memory from this place on may add, by itself or with its blank line."""
-        left = room - (self._inside if self._ends(place) else self.tokens)
+        left = free_tokens - (self._inside if self._ends(place) else self.tokens)
         self.left.append((place, left))
         return left
 
@@ -465,17 +465,17 @@ def _require(
 
 
 def _fill(
-    chosen: _List, section: Section, memories: Sequence[Memory], paragraphs: Paragraphs, room: int
+    chosen: _List, section: Section, memories: Sequence[Memory], paragraphs: Paragraphs, free_tokens: int
 ) -> None:
     """Show what fits, in rank order, by the section's overflow rule."""
     levels = _tried(section)
     most = len(memories) if section.items is None else section.items
-    left = chosen.note_left(0, room)
+    left = chosen.note_left(0, free_tokens)
     shown, several, stops = chosen.shown, len(levels) > 1, section.overflow.stops
     for place, least in enumerate(paragraphs.shortest(memories, levels)):
         if place in shown:
             # Required, so that it stands already; what comes after it may end the list.
-            left = chosen.note_left(place + 1, room)
+            left = chosen.note_left(place + 1, free_tokens)
             continue
         if least.tokens <= left:
             if len(shown) >= most:
@@ -483,7 +483,7 @@ def _fill(
                 continue
             tried = (paragraphs.of(memories[place], level) for level in levels) if several else (least,)
             if _show(chosen, place, tried, left=left):
-                left = chosen.note_left(place + 1, room)
+                left = chosen.note_left(place + 1, free_tokens)
                 continue
         if stops and place not in chosen.why:
             after = range(place + 1, len(memories))
@@ -567,9 +567,9 @@ def label_of(memory: Memory) -> str:
     return text if len(text) <= _LABEL else text[: _LABEL - 1].rstrip() + "…"
 
 
-def _margin(counter: TokenCounter, budget: int) -> list[Note]:
+def _margin(counter: TokenCounter, budget: int) -> list[TraceNote]:
     limit = spendable(budget, counter)
     if limit == budget:
         return []
     text = f"The counter {counter.name} is exact to {counter.margin:.0%}, so "
-    return [Note(code="margin", text=f"{text}{budget - limit} of {budget} tokens are kept as a margin.")]
+    return [TraceNote(code="margin", text=f"{text}{budget - limit} of {budget} tokens are kept as a margin.")]

@@ -15,11 +15,11 @@ from germane.renditions import excerpt
 from germane.tokens import uncached
 from germane.tokens.counters import ExactCounter, parts_apart
 
-__all__ = ["ContentCosts", "Costs", "Ladder", "Line", "RememberedLines", "RenditionCosts"]
+__all__ = ["ContentCosts", "Costs", "LineCache", "RememberedLines", "RenderedLine", "RenditionCosts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class RenderedLine:
     """A memory's text at one level and what it adds to the context, line end included.
 
     `body` is the text without the day, the source and the id that may end it: two lines of one body say the
@@ -37,16 +37,16 @@ class Line:
 
 
 @dataclass(slots=True)
-class Ladder:
+class LineCache:
     """What is known of one memory's lines: those that were made, and what each is sure not to stay below.
 
     `over` says what came of trying levels of which only the last was made: in no more room than so many
     tokens, less one, that line is all that is looked at, and is too long.
     """
 
-    lines: dict[Level, Line] = field(default_factory=dict)
+    lines: dict[Level, RenderedLine] = field(default_factory=dict)
     least: dict[Level, int] = field(default_factory=dict)
-    over: tuple[Sequence[Level], int, Line] | None = None
+    over: tuple[Sequence[Level], int, RenderedLine] | None = None
 
 
 # Lines made before, so that a memory that is asked about often is fenced and counted once.
@@ -65,37 +65,37 @@ _OVERHEAD = 400
 class RememberedLines:
     """Lines by memory and level. Threads may share it: at worst a line is made twice."""
 
-    __slots__ = ("_headings", "_held", "_ladders", "_others")
+    __slots__ = ("_headings", "_line_caches", "_others", "_size")
 
     def __init__(self) -> None:
-        self._ladders: dict[Look, dict[str, tuple[Memory, Ladder]]] = defaultdict(dict)
+        self._line_caches: dict[Look, dict[str, tuple[Memory, LineCache]]] = defaultdict(dict)
         self._headings: dict[tuple[str, str], tuple[Memory, str, int]] = {}
         self._others: dict[str, RememberedLines] = {}
-        self._held = 0
+        self._size = 0
 
     def of(self, way: str) -> RememberedLines:
         """The lines that are counted in this way; `clear` forgets them too."""
         return self._others.get(way) or self._others.setdefault(way, RememberedLines())
 
-    def ladder(self, memory: Memory, *, look: Look) -> Ladder:
+    def line_cache(self, memory: Memory, *, look: Look) -> LineCache:
         """All that is known of the lines of this very memory. What is added to it is known the next time."""
-        known = self._ladders[look].get(memory.ref)
+        known = self._line_caches[look].get(memory.ref)
         # An id can be taken anew once its memory was purged, so it alone proves nothing.
         if known is not None and known[0] is memory:
             return known[1]
-        ladder = Ladder()
-        if self._has_room(memory, memory.content):
-            self._ladders[look][memory.ref] = memory, ladder
-        return ladder
+        cache = LineCache()
+        if self._fits(memory, memory.content):
+            self._line_caches[look][memory.ref] = memory, cache
+        return cache
 
-    def get(self, memory: Memory, level: Level, *, look: Look) -> Line | None:
+    def get(self, memory: Memory, level: Level, *, look: Look) -> RenderedLine | None:
         """The line that was kept for this very memory, or None."""
-        return self.ladder(memory, look=look).lines.get(level)
+        return self.line_cache(memory, look=look).lines.get(level)
 
-    def keep(self, memory: Memory, line: Line, *, look: Look) -> None:
+    def keep(self, memory: Memory, line: RenderedLine, *, look: Look) -> None:
         """Keep a line for the next time."""
-        self.ladder(memory, look=look).lines[line.level] = line
-        self._held += len(line.text)
+        self.line_cache(memory, look=look).lines[line.level] = line
+        self._size += len(line.text)
 
     def heading(self, memory: Memory, template: str) -> tuple[str, int] | None:
         """The heading made for this very memory from a section's, and its tokens, or None."""
@@ -104,22 +104,22 @@ class RememberedLines:
 
     def keep_heading(self, memory: Memory, template: str, text: str, tokens: int) -> None:
         """Keep a heading for the next time."""
-        if self._has_room(memory, text):
+        if self._fits(memory, text):
             self._headings[memory.ref, template] = memory, text, tokens
 
     def clear(self) -> None:
         """Forget all of them."""
-        for ladders in self._ladders.values():
-            ladders.clear()
+        for caches in self._line_caches.values():
+            caches.clear()
         self._headings.clear()
         self._others.clear()
-        self._held = 0
+        self._size = 0
 
-    def _has_room(self, memory: Memory, text: str) -> bool:
+    def _fits(self, memory: Memory, text: str) -> bool:
         if len(memory.content) > _LONGEST:
             return False
-        self._held += len(memory.content) + len(text) + _OVERHEAD
-        if self._held > _MOST:
+        self._size += len(memory.content) + len(text) + _OVERHEAD
+        if self._size > _MOST:
             # Starting over is cheaper than keeping track of use.
             self.clear()
         return True
@@ -150,11 +150,11 @@ class Costs:
         self._headings: dict[tuple[str, str | None], tuple[str, int]] = {}
         self._own: set[str] = set()
 
-    def ladder(self, section: Section, memory: Memory) -> Ladder:
+    def line_cache(self, section: Section, memory: Memory) -> LineCache:
         """What is known of a memory's lines in a section."""
-        return self._lines.ladder(memory, look=section.look)
+        return self._lines.line_cache(memory, look=section.look)
 
-    def line(self, section: Section, memory: Memory, level: Level) -> Line:
+    def line(self, section: Section, memory: Memory, level: Level) -> RenderedLine:
         """A memory at a level, as its section shows it."""
         known = self._lines.get(memory, level, look=section.look)
         if known is not None:
@@ -163,13 +163,14 @@ class Costs:
         self._lines.keep(memory, line, look=section.look)
         return line
 
-    def excerpt(self, section: Section, memory: Memory, room: int) -> Line | None:
-        """The first sentences of a memory's full text in at most `room` tokens, or None where not one fits.
+    def excerpt(self, section: Section, memory: Memory, free_tokens: int) -> RenderedLine | None:
+        """The first sentences of a memory's full text in at most `free_tokens` tokens, or None where not one
+        fits.
 
         An excerpt is made for one context, and isn't cached.
         """
         full = memory.renditions.full.text
-        limit = room - self._counter.count(item_label(section, memory)) - _SAVED_BY_A_LINE
+        limit = free_tokens - self._counter.count(item_label(section, memory)) - _SAVED_BY_A_LINE
         while limit >= _LEAST_EXCERPT:
             text = excerpt(full, limit, self._counter)
             if not text:
@@ -177,15 +178,15 @@ class Costs:
             line = self._made(
                 section, memory, Level.EXCERPT, item_lines(section, memory, Level.EXCERPT, text)
             )
-            if line.tokens <= room:
+            if line.tokens <= free_tokens:
                 return line
             # Indents and escapes cost tokens that the bare text doesn't have.
-            limit -= line.tokens - room
+            limit -= line.tokens - free_tokens
         return None
 
-    def _made(self, section: Section, memory: Memory, level: Level, body: str) -> Line:
+    def _made(self, section: Section, memory: Memory, level: Level, body: str) -> RenderedLine:
         text = body + item_label(section, memory) if body else ""
-        return Line(level=level, text=text, tokens=self._tokens(memory, level, text), body=body)
+        return RenderedLine(level=level, text=text, tokens=self._tokens(memory, level, text), body=body)
 
     def _tokens(self, memory: Memory, level: Level, text: str) -> int:  # noqa: ARG002 - Others count these.
         return self._counter.count(text + "\n") if text else 0
@@ -209,7 +210,7 @@ class Costs:
         """The tokens of a section's own text under its heading."""
         return self._counter.count(f"\n{section.heading}\n{section.text}\n")
 
-    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:
+    def whole(self, written: Sequence[str], lines: Iterable[RenderedLine]) -> int:
         """The tokens of the whole text that is written, in which these lines stand.
 
         An exact counter isn't asked again for what it has counted of it: that would take as long as the fit.
@@ -250,7 +251,7 @@ class ContentCosts(Costs):
 
     way = "content"
 
-    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+    def whole(self, written: Sequence[str], lines: Iterable[RenderedLine]) -> int:  # noqa: ARG002 - As of all costs.
         """The text counts as it stands, whatever its lines were thought to take."""
         return self._counter.count("".join(written))
 
@@ -278,7 +279,7 @@ class RenditionCosts(Costs):
 
     way = "renditions"
 
-    def whole(self, written: Sequence[str], lines: Iterable[Line]) -> int:  # noqa: ARG002 - As of all costs.
+    def whole(self, written: Sequence[str], lines: Iterable[RenderedLine]) -> int:  # noqa: ARG002 - As of all costs.
         """The text counts as it stands, whatever its lines were thought to take."""
         return self._counter.count("".join(written))
 

@@ -15,14 +15,14 @@ from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Ranked, Reason
 from germane.model.memory import Level, Memory
 from germane.model.plan import Plan, Section, Share
-from germane.packing.lines import Ladder, Line
+from germane.packing.lines import LineCache, RenderedLine
 from germane.ranking.similarity import Ranking, memories_of
 
 __all__ = [
-    "Block",
     "Choice",
+    "ExcludedCandidates",
     "Fitted",
-    "LeftOut",
+    "SectionBlock",
     "Waiting",
     "allocate",
     "brief_levels",
@@ -50,7 +50,8 @@ class Choice:
 
     It stands at a place of a ranking. A `whole` one is required at full length; a `late` one comes after all
     others, whatever its score. One whose successor is a candidate too is `replaced`, and only shown
-    shortened. `ladder` has its lines, and `asked` those of their levels that a pass has asked for so far.
+    shortened. `line_cache` has its lines, and `inquiries` those of their levels that a pass has asked for so
+    far.
     """
 
     ranking: Sequence[Ranked]
@@ -60,12 +61,12 @@ class Choice:
     whole: bool = field(default=False, init=False)
     late: bool = field(default=False, init=False)
     replaced: bool = field(default=False, init=False)
-    line: Line | None = field(default=None, init=False)
+    line: RenderedLine | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     tokens: int = field(default=0, init=False)
     short_by: int = field(default=0, init=False)
-    ladder: Ladder | None = field(default=None, init=False)
-    asked: tuple[Level, ...] = field(default=(), init=False)
+    line_cache: LineCache | None = field(default=None, init=False)
+    inquiries: tuple[Level, ...] = field(default=(), init=False)
 
     @property
     def passed_over(self) -> bool:
@@ -90,7 +91,7 @@ class Choice:
         return ranking.scores[self.place] if isinstance(ranking, Ranking) else ranking[self.place].score
 
 
-class LeftOut(NamedTuple):
+class ExcludedCandidates(NamedTuple):
     """Candidates that take no part in any pass, and why."""
 
     ranked: Sequence[Ranked]
@@ -98,7 +99,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(slots=True, kw_only=True)
-class Block:
+class SectionBlock:
     """A section on its way through the passes.
 
     `levels` are those that are tried, `share` is what it may use, `used` what it does, `shown` counts the
@@ -131,7 +132,7 @@ class Block:
             self.seen.add(text)
 
 
-Waiting: TypeAlias = tuple[Block, Choice]
+Waiting: TypeAlias = tuple[SectionBlock, Choice]
 """A candidate with the section that it would stand in."""
 
 
@@ -139,7 +140,7 @@ Waiting: TypeAlias = tuple[Block, Choice]
 class Fitted:
     """The outcome of a fit: one block per section of the plan, in the plan's order."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[SectionBlock, ...]
     lent: int = 0
 
     @property
@@ -163,14 +164,14 @@ def empty_blocks(
     *,
     whole: Collection[str] = (),
     late: Collection[str] = (),
-) -> list[Block]:
+) -> list[SectionBlock]:
     """The sections with their candidates, before anything stands in them.
 
     `whole` are the ids of memories that are required at full length, `late` those of memories that come last.
     """
     seen: set[str] = set()
     return [
-        Block(
+        SectionBlock(
             section=section,
             levels=section.levels if section.overflow.degrades else section.levels[:1],
             seen=seen if plan.repeats == "never" else set(),
@@ -200,7 +201,7 @@ def _choices(
     return choices
 
 
-def in_rank_order(blocks: Sequence[Block]) -> list[Waiting]:
+def in_rank_order(blocks: Sequence[SectionBlock]) -> list[Waiting]:
     """What has to do with the question in all sections, best first, then what comes late.
 
     Of equal scores the newer comes first, then the greater id.
@@ -216,7 +217,7 @@ def in_rank_order(blocks: Sequence[Block]) -> list[Waiting]:
     return waiting
 
 
-def note_replaced(blocks: Sequence[Block]) -> None:
+def note_replaced(blocks: Sequence[SectionBlock]) -> None:
     """Mark the candidates that another one replaces: they get no more room than their successors."""
     choices = [choice for block in blocks for choice in block.choices]
     obsolete = [choice for choice in choices if is_obsolete(choice.memory)]
@@ -224,7 +225,7 @@ def note_replaced(blocks: Sequence[Block]) -> None:
         choice.replaced = any(replaces(other.memory, choice.memory) for other in choices)
 
 
-def levels_of(block: Block, choice: Choice) -> Sequence[Level]:
+def levels_of(block: SectionBlock, choice: Choice) -> Sequence[Level]:
     """The levels at which a candidate may be shown, longest first.
 
     One line that ends inside a sentence tells a reader too little of what relevance brought.
@@ -248,7 +249,7 @@ def is_turn(memory: Memory) -> bool:
     return memory.scope.name == "session" and "speaker" in memory.metadata
 
 
-def is_whole(block: Block) -> bool:
+def is_whole(block: SectionBlock) -> bool:
     """Whether all of a section's candidates are shown at full length."""
     return all(
         choice.reason is Reason.DUPLICATE or (choice.line is not None and choice.line.level is Level.FULL)
@@ -292,18 +293,18 @@ def in_sequence(queue: Sequence[Waiting]) -> list[Waiting]:
     return [*ahead, *others]
 
 
-def _brief_tokens(block: Block, choice: Choice) -> int:
+def _brief_tokens(block: SectionBlock, choice: Choice) -> int:
     return choice.memory.renditions.at(brief_levels(block, choice)[0]).tokens
 
 
-def note_out(block: Block, choice: Choice, left: int) -> None:
+def note_out(block: SectionBlock, choice: Choice, left: int) -> None:
     """Note why a candidate whose turn never came is out, and how many tokens it lacked in brief."""
     choice.tokens = _brief_tokens(block, choice)
     choice.short_by = max(0, choice.tokens - left)
     choice.reason = Reason.OVER_BUDGET if choice.short_by else Reason.STOPPED
 
 
-def brief_levels(block: Block, choice: Choice) -> Sequence[Level]:
+def brief_levels(block: SectionBlock, choice: Choice) -> Sequence[Level]:
     """The shortest level that carries a memory's point, and what is tried where it doesn't fit."""
     renditions = choice.memory.renditions
     if choice.replaced:

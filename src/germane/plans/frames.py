@@ -35,7 +35,7 @@ from typing import Any
 from germane.errors import InvalidInput
 from germane.model.plan import DEFAULT_SHARES, Frame, FrameChoice
 from germane.model.text import DEFAULT_FRAME
-from germane.plans.intent import has, said
+from germane.plans.intent import has, normalized_words
 
 __all__ = ["DEFAULT_FRAME", "FRAMES", "choose_frame", "frame_named", "frames_from_toml", "with_frames"]
 
@@ -46,7 +46,7 @@ def _shares(decisions: int, facts: int, procedures: int, episodes: int) -> _Shar
     return ("decisions", decisions), ("facts", facts), ("procedures", procedures), ("episodes", episodes)
 
 
-_ASKED = (
+_QUERY = (
     "what|who|whom|whose|when|where|which|how|^is|^are|^was|^were|^do|^does|^did|^has|^have|^can|^could"
     "|what's|who's|where's|tell me|remind me|?"
 )
@@ -118,7 +118,7 @@ FRAMES: tuple[Frame, ...] = (
         questions=("What is known for certain?", "Where does that knowledge come from?"),
         priorities=(("facts", 1.0), ("decisions", 0.7), ("episodes", 0.5), ("procedures", 0.4)),
         patterns=(
-            _ASKED,
+            _QUERY,
             "explain*|describe*|define*|difference between|meaning of|how many|how much|how long|how often",
         ),
         precedence=1,
@@ -295,7 +295,7 @@ def choose_frame(text: str, frames: Sequence[Frame]) -> FrameChoice:
     """
     if not frames:
         raise InvalidInput("There is no frame to choose from. Give at least one.")
-    words = said(text)
+    words = normalized_words(text)
     scores = [sum(has(pattern, words) for pattern in frame.patterns) for frame in frames]
     found = sum(scores)
     if not found:

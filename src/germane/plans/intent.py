@@ -35,9 +35,9 @@ __all__ = [
     "MANY_WORDS",
     "OTHER_LIMIT",
     "POLITE",
-    "Aim",
     "Complexity",
     "Intent",
+    "IntentKind",
     "Verdict",
     "beside_thanks",
     "complexity_of",
@@ -47,8 +47,8 @@ __all__ = [
     "has",
     "limit_of",
     "new_topic",
+    "normalized_words",
     "read_intent",
-    "said",
     "scaled",
     "substance",
     "taken_out",
@@ -119,7 +119,7 @@ _HINTS = (
 )
 
 
-class Aim(StrEnum):
+class IntentKind(StrEnum):
     """What somebody wants with what he says."""
 
     ASK = "ask"  # Anything that memories may have to do with.
@@ -136,19 +136,19 @@ class Intent:
     `plain` says that a look back names no topic: "catch me up".
     """
 
-    aim: Aim
+    aim: IntentKind
     hints: tuple[str, ...] = ()
     plain: bool = False
 
     @property
     def asks(self) -> bool:
         """Whether there is anything to look for; a greeting alone asks for nothing."""
-        return self.aim not in (Aim.GREET, Aim.ACKNOWLEDGE)
+        return self.aim not in (IntentKind.GREET, IntentKind.ACKNOWLEDGE)
 
     @property
     def looks_back(self) -> bool:
         """Whether what happened is wanted more than what holds."""
-        return self.aim in (Aim.RECAP, Aim.TEMPORAL)
+        return self.aim in (IntentKind.RECAP, IntentKind.TEMPORAL)
 
 
 def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = False) -> Intent:
@@ -157,8 +157,8 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
     `informative` tells whether a text says anything to look for: a greeting is only one if nothing of
     that remains without it. `dated` says that the text names a time in a form that was understood.
     """
-    words = said(text)
-    for aim, phrases in ((Aim.GREET, GREETINGS), (Aim.ACKNOWLEDGE, ACKNOWLEDGEMENTS)):
+    words = normalized_words(text)
+    for aim, phrases in ((IntentKind.GREET, GREETINGS), (IntentKind.ACKNOWLEDGE, ACKNOWLEDGEMENTS)):
         if any(has(pattern, words) for pattern in phrases):
             rest = without((*reversed(GREETINGS), *ACKNOWLEDGEMENTS, *POLITE), words)
             if not informative(rest) and not dated and not _looks_back(words):
@@ -167,11 +167,11 @@ def read_intent(text: str, *, informative: Callable[[str], bool], dated: bool = 
     if any(has(pattern, words) for pattern in _RECAPS):
         rest = without((*_RECAPS, *_TEMPORAL, *_NO_TOPIC, *GREETINGS, *POLITE), words)
         if not informative(rest):
-            return Intent(aim=Aim.RECAP, hints=("decisions", "episodes"), plain=True)
-        return Intent(aim=Aim.RECAP, hints=_with_episodes(hints))
+            return Intent(aim=IntentKind.RECAP, hints=("decisions", "episodes"), plain=True)
+        return Intent(aim=IntentKind.RECAP, hints=_with_episodes(hints))
     if dated or any(has(pattern, words) for pattern in _TEMPORAL):
-        return Intent(aim=Aim.TEMPORAL, hints=_with_episodes(hints))
-    return Intent(aim=Aim.ASK, hints=hints)
+        return Intent(aim=IntentKind.TEMPORAL, hints=_with_episodes(hints))
+    return Intent(aim=IntentKind.ASK, hints=hints)
 
 
 def limit_of(section: str, limit: int, hints: tuple[str, ...]) -> int:
@@ -202,7 +202,7 @@ _QUESTION_MARKS = "?\uff1f\u061f"
 _KNOWN_PATTERNS = 512
 
 
-def said(text: str) -> str:
+def normalized_words(text: str) -> str:
     """The words of a text, case folded and parted by single spaces, in the form that `has` reads.
 
     Each part of a sentence begins with "^", and a question mark is a word.
@@ -216,7 +216,7 @@ def said(text: str) -> str:
 
 
 def has(pattern: str, words: str) -> bool:
-    """Whether any phrase of a pattern stands in what `said` made of a text."""
+    """Whether any phrase of a pattern stands in what `normalized_words` made of a text."""
     for probe in _probes(pattern):
         if probe in words:
             return True
@@ -224,7 +224,7 @@ def has(pattern: str, words: str) -> bool:
 
 
 def without(patterns: Iterable[str], words: str) -> str:
-    """What is left of `said` words without these phrases, as a text."""
+    """What is left of `normalized_words` words without these phrases, as a text."""
     for pattern in patterns:
         # A replaced phrase leaves the space that the next one has to begin with.
         words = _compiled(pattern).sub("", words)
@@ -241,7 +241,7 @@ def taken_out(pattern: str, text: str) -> str:
 
 
 def count_words(words: str) -> int:
-    """How many words `said` found."""
+    """How many words `normalized_words` found."""
     return sum(1 for word in words.split() if word not in (_START, "?"))
 
 
@@ -307,7 +307,7 @@ class Complexity(StrEnum):
 
 def complexity_of(text: str) -> Complexity:
     """How much a text asks for; an empty one is usual, since it says nothing of it."""
-    words = said(text)
+    words = normalized_words(text)
     count, designs = count_words(words), sum(has(pattern, words) for pattern in _DESIGN)
     if count > MANY_WORDS or designs >= _MANY or words.count(" ?") >= _MANY:
         return Complexity.COMPLEX
@@ -349,12 +349,12 @@ _NO: Verdict = (False, None)
 
 def substance(text: str) -> str:
     """What is said beside that somebody is about to act, in the words as they stand."""
-    return taken_out(_ABOUT_TO_ACT, text) if has(_ABOUT_TO_ACT, said(text)) else text
+    return taken_out(_ABOUT_TO_ACT, text) if has(_ABOUT_TO_ACT, normalized_words(text)) else text
 
 
 def beside_thanks(text: str) -> str:
     """The words of a text beside greetings, thanks and agreement."""
-    return without((*GREETINGS, *ACKNOWLEDGEMENTS, *POLITE), said(text))
+    return without((*GREETINGS, *ACKNOWLEDGEMENTS, *POLITE), normalized_words(text))
 
 
 def frame_switch(current: str | None, choice: FrameChoice, *, similarity: float | None = None) -> Verdict:
@@ -371,7 +371,7 @@ def frame_switch(current: str | None, choice: FrameChoice, *, similarity: float 
 
 def decision_point(text: str, *, current: str | None, acting: bool = False) -> Verdict:
     """Whether the agent is about to act: it says so, or is told to; and isn't in the decision frame yet."""
-    acts = acting or has(_ABOUT_TO_ACT, said(text))
+    acts = acting or has(_ABOUT_TO_ACT, normalized_words(text))
     return (True, RefreshReason.DECISION_POINT) if acts and current != "decision" else _NO
 
 
@@ -380,6 +380,6 @@ def new_topic(similarity: float | None) -> Verdict:
     return (True, RefreshReason.TOPIC) if similarity is not None and similarity < LEAST_SIMILARITY else _NO
 
 
-def token_pressure(tokens: int, room: int | None) -> Verdict:
+def token_pressure(tokens: int, free_tokens: int | None) -> Verdict:
     """Whether a context is larger than the room that is left for it."""
-    return (True, RefreshReason.PRESSURE) if room is not None and tokens > room else _NO
+    return (True, RefreshReason.PRESSURE) if free_tokens is not None and tokens > free_tokens else _NO

@@ -45,7 +45,7 @@ __all__ = [
     "frame_section",
     "history",
     "layered",
-    "newton_exact",
+    "layered_strict",
     "plan_for",
     "releases",
     "relevance",
@@ -134,7 +134,13 @@ def releases(*, weight: int, newest: bool) -> Section:
     )
 
 
-ALWAYS: Mapping[str, int] = {"identity": 500, "user": 500, "censors": 300, "focus": 700, "calibration": 100}
+ALWAYS: Mapping[str, int] = {
+    "identity": 500,
+    "user": 500,
+    "constraints": 300,
+    "focus": 700,
+    "calibration": 100,
+}
 """Tokens of the sections that are attempted whatever the question is."""
 
 LONGEST_FIRST = (Level.FULL, Level.SUMMARY, Level.MICRO)
@@ -261,10 +267,10 @@ def layered(
                 where=Filter(subject=USER),
             ),
             replace(
-                always("censors", "## Active Constraints", kinds),
+                always("constraints", "## Active Constraints", kinds),
                 priority=3.0,
                 limit=_CONSTRAINTS,
-                share=Share(weight=ALWAYS["censors"], floor=_FLOOR),
+                share=Share(weight=ALWAYS["constraints"], floor=_FLOOR),
             ),
             frame_section(frame, guidance=guidance),
             replace(always("focus", "## Current Focus", kinds), priority=2.0, items=_IN_FOCUS),
@@ -360,7 +366,7 @@ def _frame_text(frame: Frame) -> str:
 # never left out. The note has its layers add up to 8,000 and the calibration note on top; that is the budget
 # here.
 
-_ALWAYS = {"identity": 500, "censors": 300, "frame": 500, "focus": 700, "calibration": 100}
+_ALWAYS = {"identity": 500, "constraints": 300, "frame": 500, "focus": 700, "calibration": 100}
 LAYERS = MappingProxyType({**_ALWAYS, **dict(DEFAULT_SHARES)})
 """Tokens of each layer, the calibration note among them."""
 
@@ -375,20 +381,20 @@ _FLEXIBLE: tuple[tuple[str, str, int, tuple[Level, ...]], ...] = (
     ("procedures", "## Procedure: {title}", 10, _SHORT),
     ("episodes", "## Past Experience", 10, (Level.SUMMARY,)),
 )
-_OF_DOMAIN = ("censors", "procedures")
+_OF_DOMAIN = ("constraints", "procedures")
 _MANY = 1000
 
 
-def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
+def layered_strict(kinds: Kinds, frame: Frame) -> Plan:
     """The plan for these kinds in this frame. Raises InvalidPlan for a frame of other sections."""
     check_sections(frame)
     priorities = dict(frame.priorities)
     strict = kinds.in_section("identity")
     identity = replace(always("identity", "## Identity", kinds), kinds=(*strict, *kinds.in_section("user")))
-    censors = replace(always("censors", "## Active Constraints", kinds), levels=_SHORT)
+    constraints = replace(always("constraints", "## Active Constraints", kinds), levels=_SHORT)
     sections = (
         replace(identity, required_kinds=strict, limit=_MANY, priority=4.0),
-        replace(censors, limit=_MANY, priority=3.0),
+        replace(constraints, limit=_MANY, priority=3.0),
         frame_section(frame),
         replace(always("focus", "## Current Focus", kinds), items=_IN_FOCUS, priority=2.0),
         *(
@@ -408,10 +414,10 @@ def newton_exact(kinds: Kinds, frame: Frame) -> Plan:
         replace(always("calibration", "## Note", kinds), levels=_SHORT, items=1, advises=True, priority=0.1),
     )
     return Plan(
-        name="newton_exact",
+        name="layered_strict",
         sections=tuple(map(_to_the_letter, sections)),
         roll_over=RollOver.NONE,
-        fusion="newton_v1",
+        fusion="weighted_sum_v1",
         counts_renditions=True,
         by_meaning=True,
     )
@@ -434,10 +440,12 @@ def _to_the_letter(section: Section) -> Section:
 
 
 def relevance(kinds: Kinds) -> Plan:
-    """The plan for these kinds; those that need no question (identity, censors, focus) are left to others."""
+    """The plan for these kinds; those that need no question (identity, constraints, focus) are left to
+    others.
+    """
     always = {
         name
-        for section in ("identity", "censors", "focus", "calibration")
+        for section in ("identity", "constraints", "focus", "calibration")
         for name in kinds.in_section(section)
         if name not in PROFILE
     }
@@ -518,10 +526,10 @@ def working(
 
 # Plans by name.
 
-PLANS = ("layered", "newton_exact", "relevance", "scoped", "scoped_estimate")
+PLANS = ("layered", "layered_strict", "relevance", "scoped", "scoped_estimate")
 """The plans that can be asked for by name."""
 
-FRAMED = ("layered", "newton_exact")
+FRAMED = ("layered", "layered_strict")
 """Those of them that are built for a frame."""
 
 
@@ -539,7 +547,7 @@ def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
             )
         return plan
     if plan in FRAMED:
-        built = layered if plan == "layered" else newton_exact
+        built = layered if plan == "layered" else layered_strict
         return built(kinds, frame_named(frame) if isinstance(frame, str) else frame)
     if plan == "relevance":
         return relevance(kinds)

@@ -18,7 +18,7 @@ from typing import Any, Self
 from germane.errors import InvalidInput, InvalidPlan, shown
 from germane.kinds import COMMIT, Kinds
 from germane.model.memory import Level, Scope
-from germane.model.plan import KindsFirst, Overflow, Plan, RollOver, Section, Share
+from germane.model.plan import KindPriority, Overflow, Plan, RollOver, Section, Share
 from germane.model.query import Filter
 from germane.plans.layered import HEADING, HISTORY
 
@@ -29,7 +29,7 @@ __all__ = [
     "SCOPED",
     "Check",
     "Profile",
-    "Scoped",
+    "ScopedPlan",
     "scoped",
     "scoped_from",
     "with_history",
@@ -104,7 +104,7 @@ _NOT_IN_A_FILE: Mapping[str, Check] = {
 }
 
 
-def _check_values(value: Profile | Scoped, known: Mapping[str, Check], *, optional: bool) -> None:
+def _check_values(value: Profile | ScopedPlan, known: Mapping[str, Check], *, optional: bool) -> None:
     """Raise InvalidInput for a field of another sort, such as `priorities={"adr": "first"}`."""
     for name, (passes, form) in known.items():
         given = getattr(value, name)
@@ -130,7 +130,7 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scoped:
+class ScopedPlan:
     """How the budget is split over scopes, and in which order kinds come.
 
     `shares` are parts of one by the name of a scope, in the order of the output; a scope that has no room
@@ -197,7 +197,7 @@ class Scoped:
         )
 
 
-def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *, where: Filter) -> Plan:
+def scoped(how: ScopedPlan, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *, where: Filter) -> Plan:
     """The plan for these kinds, and for the scopes that stand for each name of `how.shares`.
 
     `where` is the filter that holds in every section besides. Raises UnknownKind for a priority of a
@@ -207,7 +207,8 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
     if unknown:
         raise InvalidInput(
             f"The scope {unknown[0]!r} has no share in plan {how.name!r}, which splits its budget over "
-            f"{', '.join(how.shares)}. Give it a share: germane.Scoped(shares={{..., {unknown[0]!r}: 0.2}})."
+            f"{', '.join(how.shares)}. Give it a share: germane.ScopedPlan(shares={{..., {unknown[0]!r}: "
+            f"0.2}})."
         )
     levels = (Level.FULL, Level.SUMMARY) if how.degrade else (Level.FULL,)
     return Plan(
@@ -232,7 +233,7 @@ def scoped(how: Scoped, kinds: Kinds, places: Mapping[str, tuple[Scope, ...]], *
     )
 
 
-def with_history(plan: Plan, how: Scoped) -> Plan:
+def with_history(plan: Plan, how: ScopedPlan) -> Plan:
     """The plan with a section for commits behind the others, which gets what all of them leave.
 
     There may be thousands of commits, so they never take a token from what is known of another kind.
@@ -250,7 +251,7 @@ def with_history(plan: Plan, how: Scoped) -> Plan:
     return replace(plan, sections=(*plan.sections, history))
 
 
-def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
+def _kinds_first(how: ScopedPlan, kinds: Kinds) -> KindPriority:
     own = RECORDED_PRIORITIES if how.estimate else {kind.name: kind.priority for kind in kinds}
     for name in how.priorities:
         kinds.require(name)
@@ -258,7 +259,7 @@ def _kinds_first(how: Scoped, kinds: Kinds) -> KindsFirst:
     # Commits stand in a section of their own, so that unknown kinds come next after all others.
     ranked = [priority for name, priority in priorities.items() if name != COMMIT]
     days = how.stale_after_days
-    return KindsFirst(
+    return KindPriority(
         priorities=priorities,
         others=max(ranked, default=0) + 1,
         relevance=how.relevance,
@@ -289,15 +290,15 @@ def _profile(profiles: Mapping[str, Profile], name: str, *, what: str) -> Profil
         known = ", ".join(profiles) or "none"
         raise InvalidInput(
             f"No settings for {name!r} among the {what.replace('_', ' ')} of the plan; known: {known}. Add "
-            f"[scoped.{what}.{name}] to germane.toml, or Scoped({what}={{{name!r}: Profile(...)}})."
+            f"[scoped.{what}.{name}] to germane.toml, or ScopedPlan({what}={{{name!r}: Profile(...)}})."
         )
     return profiles[name]
 
 
-SCOPED = Scoped()
+SCOPED = ScopedPlan()
 """The scoped plan as it is unless somebody says otherwise."""
 
-ESTIMATE = Scoped(
+ESTIMATE = ScopedPlan(
     name="scoped_estimate",
     backfill=False,
     degrade=False,
@@ -315,7 +316,7 @@ ESTIMATE = Scoped(
 _GROUPS = ("boards", "columns", "task_types")
 
 
-def scoped_from(settings: Mapping[str, Any], *, source: str) -> Scoped:
+def scoped_from(settings: Mapping[str, Any], *, source: str) -> ScopedPlan:
     """The plan that `settings`, the table `scoped` of a configuration file, describes.
 
     Raises InvalidInput for a setting that there isn't or a value that isn't of its sort, and InvalidPlan for
@@ -333,7 +334,7 @@ def scoped_from(settings: Mapping[str, Any], *, source: str) -> Scoped:
             title: Profile(**_checked(each, PROFILE_SETTINGS, where=f"[scoped.{name}.{title}] of {source}"))
             for title, each in group.items()
         }
-    return Scoped(**checked)
+    return ScopedPlan(**checked)
 
 
 def _checked(

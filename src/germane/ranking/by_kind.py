@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.lifecycle import is_obsolete
-from germane.model.context import Note, Ranked, short_id
+from germane.model.context import Ranked, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory, Status
-from germane.model.plan import KindsFirst, Work
-from germane.model.query import Candidate, Found, Query, Slate
+from germane.model.plan import KindPriority, TaskContext
+from germane.model.query import Candidate, CandidateTable, Query, SearchResult
 from germane.protocols import Scorer
 from germane.ranking.relevance import Gated, gate, outside, parts_of, rank
 from germane.ranking.scores import OBSOLETE, asks_for_history
@@ -31,7 +31,7 @@ __all__ = [
     "NOTHING_KNOWN",
     "OBSOLETE_PENALTY",
     "ByKind",
-    "Known",
+    "KnownRelevance",
     "by_kind",
     "each_once",
     "in_precedence",
@@ -44,11 +44,11 @@ _SUPERSEDED = Status.SUPERSEDED
 
 def by_kind(
     sections: Sequence[Sequence[Candidate]],
-    how: KindsFirst,
+    how: KindPriority,
     *,
-    found: Found,
+    found: SearchResult,
     query: Query,
-    work: Work,
+    work: TaskContext,
     now: datetime,
     scorer: Scorer | None = None,
     gated: bool = True,
@@ -58,12 +58,12 @@ def by_kind(
 
     What the gate would leave out has no relevance here, so that among it the latest comes first.
     """
-    kept = each_once([Slate.of(section) for section in sections])
-    known: Sequence[Known] = [NOTHING_KNOWN for _ in kept]
+    kept = each_once([CandidateTable.of(section) for section in sections])
+    known: Sequence[KnownRelevance] = [NOTHING_KNOWN for _ in kept]
     if how.relevance and found.by_relevance:
         in_columns = gated and scorer is None and not identifiers_in(query.text)
         signals = signals_of(kept) if in_columns else None
-        alone = None if signals is None else _judged(kept, signals, query.least_cosine)
+        alone = None if signals is None else _passable(kept, signals, query.least_cosine)
         if signals is not None and alone is not None:
             known = _known_at_once(
                 kept, signals, alone, lexical_bound=found.lexical_bound, query=query, weights=weights
@@ -75,12 +75,14 @@ def by_kind(
     if asks_for_history(query.text):
         how = replace(how, obsolete_last=False)
     return [
-        Gated(kept=kinds_first(section, how, known=each, work=work, now=now))
+        Gated(passed=kinds_first(section, how, known=each, work=work, now=now))
         for section, each in zip(kept, known, strict=True)
     ]
 
 
-def _judged(kept: Sequence[Slate], signals: Signals, least_cosine: float) -> NDArray[np.bool_] | None:
+def _passable(
+    kept: Sequence[CandidateTable], signals: Signals, least_cosine: float
+) -> NDArray[np.bool_] | None:
     """Which the gate could let pass.
 
     None where more than their signals has a say in their scores: a newer version, or their age alone.
@@ -101,14 +103,14 @@ def _may_pass(signals: Signals, least_cosine: float) -> NDArray[np.bool_]:
 
 
 def _known_at_once(
-    kept: Sequence[Slate],
+    kept: Sequence[CandidateTable],
     signals: Signals,
     judged: NDArray[np.bool_],
     *,
     lexical_bound: float,
     query: Query,
     weights: Weights | None,
-) -> list[Known]:
+) -> list[KnownRelevance]:
     """What relevance says of the candidates of each section, where each stands alone."""
     those = signals.at(judged)
     out = outside(those, information=query.information, least_cosine=query.least_cosine)
@@ -119,21 +121,21 @@ def _known_at_once(
         columns[name][judged] = np.where(out, np.nan, part)
     ends = np.cumsum([0, *map(len, kept)]).tolist()
     return [
-        Known.in_columns({name: column[start:end] for name, column in columns.items()})
+        KnownRelevance.in_columns({name: column[start:end] for name, column in columns.items()})
         for start, end in pairwise(ends)
     ]
 
 
 def _known_one_by_one(
-    kept: Sequence[Slate],
+    kept: Sequence[CandidateTable],
     *,
-    found: Found,
+    found: SearchResult,
     query: Query,
     now: datetime,
     scorer: Scorer | None,
     gated: bool,
     weights: Weights | None,
-) -> list[Known]:
+) -> list[KnownRelevance]:
     """The same by ranking them all, whatever they are."""
     everything = [
         one for section in kept for one in section if not gated or _could_pass(one, query.least_cosine)
@@ -151,10 +153,10 @@ def _known_one_by_one(
     passed = (
         gate(ranked, information=query.information, least_cosine=query.least_cosine)
         if gated
-        else Gated(kept=ranked)
+        else Gated(passed=ranked)
     )
-    relevant = {} if passed.unsure else {one.memory.ref: one.parts for one in passed.kept}
-    return [Known.by_id(section, relevant) for section in kept]
+    relevant = {} if passed.unsure else {one.memory.ref: one.parts for one in passed.passed}
+    return [KnownRelevance.by_id(section, relevant) for section in kept]
 
 
 def _could_pass(candidate: Candidate, least_cosine: float) -> bool:
@@ -190,7 +192,7 @@ _TIMES = attrgetter("updated_at", "created_at")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownRelevance:
     """What is known of candidates' relevance: numbers to add to each one's score, and the parts by place.
 
     Each of `addends` has a number for every candidate, 0 where it has none of that part.
@@ -200,7 +202,7 @@ class Known:
     parts: Callable[[int], Mapping[str, float]]
 
     @classmethod
-    def in_columns(cls, columns: Mapping[str, NDArray[np.float64]]) -> Known:
+    def in_columns(cls, columns: Mapping[str, NDArray[np.float64]]) -> KnownRelevance:
         """By columns of parts; NaN stands for a part that a candidate doesn't have."""
         lists = {name: column.tolist() for name, column in columns.items()}
         return cls(
@@ -211,7 +213,7 @@ class Known:
         )
 
     @classmethod
-    def by_id(cls, candidates: Slate, relevant: Mapping[str, Mapping[str, float]]) -> Known:
+    def by_id(cls, candidates: CandidateTable, relevant: Mapping[str, Mapping[str, float]]) -> KnownRelevance:
         """By the parts of those that have to do with the task."""
         parts = [relevant.get(one.ref, {}) for one in candidates.memories]
         names = dict.fromkeys(name for each in parts for name in each)
@@ -220,7 +222,7 @@ class Known:
         )
 
 
-NOTHING_KNOWN = Known(addends=(), parts=lambda _: {})
+NOTHING_KNOWN = KnownRelevance(addends=(), parts=lambda _: {})
 """Where relevance isn't asked for, or says nothing."""
 
 
@@ -248,9 +250,9 @@ class ByKind(Ranking):
 class _Made:
     """All that scores are made of, by the places of the candidates; `rest` are parts that few have."""
 
-    candidates: Slate
+    candidates: CandidateTable
     kinds: Sequence[float]
-    known: Known
+    known: KnownRelevance
     rest: Mapping[str, Mapping[int, float]]
     scores: Sequence[float]
 
@@ -263,7 +265,12 @@ class _Made:
 
 
 def kinds_first(
-    candidates: Slate, how: KindsFirst, *, known: Known = NOTHING_KNOWN, work: Work, now: datetime
+    candidates: CandidateTable,
+    how: KindPriority,
+    *,
+    known: KnownRelevance = NOTHING_KNOWN,
+    work: TaskContext,
+    now: datetime,
 ) -> ByKind:
     """The candidates in the order of `in_precedence`, with the parts of their scores.
 
@@ -323,7 +330,7 @@ def _column(values: Mapping[int, float], count: int) -> list[float]:
     return column
 
 
-def _paths(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+def _paths(memories: Sequence[Memory], work: TaskContext) -> dict[int, float]:
     if not work.paths:
         return {}
     near = closeness_to(work.paths)
@@ -335,7 +342,7 @@ def _paths(memories: Sequence[Memory], work: Work) -> dict[int, float]:
     }
 
 
-def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
+def _outcomes(memories: Sequence[Memory], work: TaskContext) -> dict[int, float]:
     leanings = work.leanings
     if not leanings:
         return {}
@@ -344,13 +351,15 @@ def _outcomes(memories: Sequence[Memory], work: Work) -> dict[int, float]:
     }
 
 
-def _obsolete(memories: Sequence[Memory], how: KindsFirst) -> dict[int, float]:
+def _obsolete(memories: Sequence[Memory], how: KindPriority) -> dict[int, float]:
     if not how.obsolete_last:
         return {}
     return {place: -OBSOLETE_PENALTY for place, one in enumerate(memories) if is_obsolete(one)}
 
 
-def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetime) -> dict[int, float]:
+def _stale(
+    memories: Sequence[Memory], how: KindPriority, work: TaskContext, now: datetime
+) -> dict[int, float]:
     if how.stale_after is None:
         return {}
     if now - _EARLIEST <= how.stale_after:
@@ -363,7 +372,7 @@ def _stale(memories: Sequence[Memory], how: KindsFirst, work: Work, now: datetim
     }
 
 
-def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
+def in_precedence(ranked: Iterable[Ranked], how: KindPriority) -> list[Ranked]:
     """The memories in the order of their kinds, paths, scores and times, whatever their section.
 
     Within a kind, what is obsolete comes last. Of two that are alike in all of these, the one created later
@@ -385,7 +394,7 @@ def in_precedence(ranked: Iterable[Ranked], how: KindsFirst) -> list[Ranked]:
     return ordered
 
 
-def each_once(sections: Sequence[Slate]) -> list[Slate]:
+def each_once(sections: Sequence[CandidateTable]) -> list[CandidateTable]:
     """The candidates of each section, a memory once: its latest version, in the first section that has it."""
     heads: dict[str, Memory] = {}
     for section in sections:
@@ -394,7 +403,7 @@ def each_once(sections: Sequence[Slate]) -> list[Slate]:
             if held is not memory and memory.version > held.version:
                 heads[memory.id] = memory
     placed: set[str] = set()
-    kept: list[Slate] = []
+    kept: list[CandidateTable] = []
     for section in sections:
         here = [
             place
@@ -406,16 +415,18 @@ def each_once(sections: Sequence[Slate]) -> list[Slate]:
     return kept
 
 
-def kinds_first_notes(ranked: Sequence[Sequence[Ranked]], *, work: Work, now: datetime) -> Iterator[Note]:
+def kinds_first_notes(
+    ranked: Sequence[Sequence[Ranked]], *, work: TaskContext, now: datetime
+) -> Iterator[TraceNote]:
     """What a reader should know of this order: what may be out of date and why, and what outcomes moved."""
     stale = [one for section in ranked for one in _having(section, "stale")]
     if stale:
         told = "; ".join(f"{short_id(one.ref)}, {_why_stale(one, work, now)}" for one in stale[:_NAMED])
         more = f"; and {len(stale) - _NAMED} more" if len(stale) > _NAMED else ""
-        yield Note(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
+        yield TraceNote(code="stale", text=f"These may be out of date, and rank lower for it: {told}{more}.")
     moved = sum(len(_having(section, "outcome")) for section in ranked)
     if moved:
-        yield Note(
+        yield TraceNote(
             code="outcomes",
             text=f"How work turned out before moves {moved} of {sum(map(len, ranked))} memories within their "
             "kind.",
@@ -428,7 +439,7 @@ def _having(ranked: Sequence[Ranked], part: str) -> list[Memory]:
     return [one.memory for one in ranked if part in one.parts]
 
 
-def _staleness(memory: Memory, how: KindsFirst, work: Work, oldest: datetime) -> float:
+def _staleness(memory: Memory, how: KindPriority, work: TaskContext, oldest: datetime) -> float:
     """From 0 to MOST_STALE; what was updated after `oldest` isn't stale for its age."""
     stale = _CHANGED if work.changed and _changed_since(memory, work.changed) else 0.0
     if how.stale_after is not None and memory.updated_at < oldest:
@@ -449,7 +460,7 @@ def _changed_since(memory: Memory, changed: Mapping[str, datetime]) -> str | Non
     return next((path for path in newer if closeness(memory, [path])), None)
 
 
-def _why_stale(memory: Memory, work: Work, now: datetime) -> str:
+def _why_stale(memory: Memory, work: TaskContext, now: datetime) -> str:
     path = _changed_since(memory, work.changed)
     if path is not None:
         return f"written before {path} was changed"

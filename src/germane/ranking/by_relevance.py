@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.context import Ranked
-from germane.model.learning import LearningState, Seen, Weights
+from germane.model.learning import LearningStatus, Seen, Weights
 from germane.model.memory import Memory, Status
 from germane.model.plan import Fusion
-from germane.model.query import Candidate, Found, Order, Query, Slate, TimeRange
+from germane.model.query import Candidate, CandidateTable, Order, Query, SearchResult, TimeRange
 from germane.protocols import Scorer
 from germane.ranking.relevance import FEW, Gated, gate, outside, parts_of, rank
 from germane.ranking.scores import (
@@ -62,7 +62,7 @@ def by_relevance(
     sections: Sequence[Sequence[Candidate]],
     scoring: Scoring,
     *,
-    found: Found,
+    found: SearchResult,
     query: Query,
     gated: bool = False,
     exempt: Collection[str] = (),
@@ -87,7 +87,7 @@ def by_relevance(
         if at_once is not None:
             return at_once
     ranked = _ranked([one for section in sections for one in section], scoring, found, query)
-    passed = Gated(kept=ranked)
+    passed = Gated(passed=ranked)
     if gated:
         passed = gate(
             ranked,
@@ -97,11 +97,11 @@ def by_relevance(
             information=query.information,
             least_cosine=query.least_cosine,
         )
-    return _parted(sections, passed)
+    return _split_sections(sections, passed)
 
 
 def _ranked(
-    candidates: Sequence[Candidate], scoring: Scoring, found: Found, query: Query
+    candidates: Sequence[Candidate], scoring: Scoring, found: SearchResult, query: Query
 ) -> tuple[Ranked, ...]:
     ranked = rank(
         candidates,
@@ -120,16 +120,16 @@ def _ranked(
     return with_associations(ranked, scoring.associated) if scoring.associated else ranked
 
 
-def _parted(sections: Sequence[Sequence[Candidate]], passed: Gated) -> list[Gated]:
+def _split_sections(sections: Sequence[Sequence[Candidate]], passed: Gated) -> list[Gated]:
     """What each section has of a ranking, in the same order; of one that several have, the last."""
     section_of = {one.memory.ref: number for number, section in enumerate(sections) for one in section}
     kept: list[list[Ranked]] = [[] for _ in sections]
     dropped: list[list[Ranked]] = [[] for _ in sections]
-    for parted, several in ((kept, passed.kept), (dropped, passed.dropped)):
+    for parted, several in ((kept, passed.passed), (dropped, passed.dropped)):
         for one in several:
             parted[section_of[one.candidate.memory.ref]].append(one)
     return [
-        Gated(kept=tuple(here), dropped=tuple(out), unsure=passed.unsure)
+        Gated(passed=tuple(here), dropped=tuple(out), unsure=passed.unsure)
         for here, out in zip(kept, dropped, strict=True)
     ]
 
@@ -145,7 +145,7 @@ _SUPERSEDED = Status.SUPERSEDED
 def ranked_at_once(
     sections: Sequence[Sequence[Candidate]],
     *,
-    found: Found,
+    found: SearchResult,
     query: Query,
     now: datetime,
     prefer: TimeRange | None = None,
@@ -161,9 +161,9 @@ def ranked_at_once(
     few memories, an identifier in the question, a gate that would leave nothing; and where a signal or a part
     of a score is no number.
     """
-    slates = [Slate.of(section) for section in sections]
-    memories = [memory for slate in slates for memory in slate.memories]
-    signals = signals_of(slates)
+    tables = [CandidateTable.of(section) for section in sections]
+    memories = [memory for table in tables for memory in table.memories]
+    signals = signals_of(tables)
     if identifiers_in(query.text):
         return None
     if signals is None or not _each_alone(memories, signals) or (gated and found.admitted <= FEW):
@@ -188,11 +188,11 @@ def ranked_at_once(
         parts = {**parts, "history": history}
     if not passes.any() or any(np.isinf(part).any() for part in parts.values()):
         return None
-    judged = _Judged(slates, memories, parts, now, boosts, lowers=not asks_for_history(query.text))
+    judged = _Verdict(tables, memories, parts, now, boosts, lowers=not asks_for_history(query.text))
     dropped = cache(lambda: judged.rankings(~passes))
     return [
-        Gated(kept=kept, dropped=later(len(slate) - len(kept), partial(_at, dropped, number)))
-        for number, (slate, kept) in enumerate(zip(slates, judged.rankings(passes), strict=True))
+        Gated(passed=kept, dropped=later(len(table) - len(kept), partial(_at, dropped, number)))
+        for number, (table, kept) in enumerate(zip(tables, judged.rankings(passes), strict=True))
     ]
 
 
@@ -206,10 +206,10 @@ def _each_alone(memories: Sequence[Memory], signals: Signals) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Verdict:
     """The candidates of all sections, one section after the other, and what their scores are made of."""
 
-    slates: Sequence[Slate]
+    tables: Sequence[CandidateTable]
     memories: Sequence[Memory]
     parts: Mapping[str, NDArray[np.float64]]
     now: datetime
@@ -226,9 +226,9 @@ class _Judged:
         if self.lowers:
             lower_obsolete_in_columns(memories, parts)
         scores: list[float] = sums_of(parts, len(memories)).tolist()
-        starts = list(accumulate(map(len, self.slates), initial=0))
+        starts = list(accumulate(map(len, self.tables), initial=0))
 
-        def ranking(start: int, end: int, slate: Slate) -> Ranking:
+        def ranking(start: int, end: int, table: CandidateTable) -> Ranking:
             numbers = range(bisect_left(places, start), bisect_left(places, end))
             order = _best_first(numbers, scores, memories)
 
@@ -236,14 +236,14 @@ class _Judged:
                 number = order[rank]
                 values = {name: part.item(number) for name, part in parts.items()}
                 return Ranked(
-                    candidate=slate[places[number] - start],
+                    candidate=table[places[number] - start],
                     score=scores[number],
                     parts={name: value for name, value in values.items() if not math.isnan(value)},
                 )
 
             return Ranking([memories[each] for each in order], [scores[each] for each in order], ranked)
 
-        return [ranking(*ends, slate) for ends, slate in zip(pairwise(starts), self.slates, strict=True)]
+        return [ranking(*ends, table) for ends, table in zip(pairwise(starts), self.tables, strict=True)]
 
 
 def _best_first(numbers: Sequence[int], scores: Sequence[float], memories: Sequence[Memory]) -> list[int]:
@@ -265,7 +265,7 @@ def _at(rankings: Callable[[], Sequence[Ranking]], section: int) -> Ranking:
 # The result is what `germane.ranking.relevance.rank` and `germane.ranking.relevance.gate` make of the same
 # candidates.
 
-Known = Callable[[LearningState], "tuple[Weights | None] | None"]
+Known = Callable[[LearningStatus], "tuple[Weights | None] | None"]
 """The weights that apply while learning stands so; None where examples would have to be read first."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

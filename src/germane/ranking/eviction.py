@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from germane.errors import InvalidInput
 from germane.model.learning import Example
 from germane.model.validation import checked_fields
-from germane.model.working_set import AgeBasis, Evicted, Eviction, Held
+from germane.model.working_set import AgeBasis, Evicted, Eviction, WorkingSetItem
 
 __all__ = [
     "EVICTION_POLICIES",
@@ -79,13 +79,15 @@ EvictionPolicy: TypeAlias = Literal["importance", "lru", "lfu", "frequency-weigh
 EVICTION_POLICIES: tuple[str, ...] = get_args(EvictionPolicy)
 """The policies that can be asked for by name."""
 
-Value: TypeAlias = Callable[[Held, datetime], float]
+Value: TypeAlias = Callable[[WorkingSetItem, datetime], float]
 """What an entry is worth at a moment; the least valuable leaves first. Must be pure."""
 
 _Key: TypeAlias = tuple[float, int, datetime, int, datetime, str]
 
 
-def lacking(held: Iterable[Held], *, tokens: int, max_tokens: int, replacing: str | None = None) -> int:
+def lacking(
+    held: Iterable[WorkingSetItem], *, tokens: int, max_tokens: int, replacing: str | None = None
+) -> int:
     """How many tokens a set lacks for an entry of `tokens`; 0 where there is room for it.
 
     An entry that is replaced, by memory id, gives its own tokens back. Raises InvalidInput for an
@@ -101,7 +103,7 @@ def lacking(held: Iterable[Held], *, tokens: int, max_tokens: int, replacing: st
 
 
 def evict(
-    held: Iterable[Held],
+    held: Iterable[WorkingSetItem],
     needed: int,
     *,
     now: datetime,
@@ -128,7 +130,7 @@ def evict(
     for key, one in sorted(((key_of(one), one) for one in leaving), key=lambda pair: pair[0]):
         if freed >= needed:
             break
-        evicted.append(Evicted(held=one, freed=one.tokens, value=key[0]))
+        evicted.append(Evicted(item=one, freed=one.tokens, value=key[0]))
         freed += one.tokens
     shortfall = max(0, needed - freed)
     blocking = (one for one in every if one.stays and one.tokens > 0 and one.memory.id not in keep)
@@ -147,24 +149,24 @@ def _keys(
     learned: Mapping[str, LearnedImportance],
     basis: AgeBasis,
     now: datetime,
-) -> tuple[str, Callable[[Held], _Key]]:
+) -> tuple[str, Callable[[WorkingSetItem], _Key]]:
     """A policy's name and its total order: by value, then as the table above says, then by id."""
 
-    def important(one: Held) -> float:
+    def important(one: WorkingSetItem) -> float:
         return importance_of(one, learned)
 
-    def rest(one: Held) -> tuple[int, datetime, str]:
+    def rest(one: WorkingSetItem) -> tuple[int, datetime, str]:
         return one.order, one.memory.created_at, one.memory.id
 
-    def oldest_by(value: Callable[[Held], float]) -> Callable[[Held], _Key]:
+    def oldest_by(value: Callable[[WorkingSetItem], float]) -> Callable[[WorkingSetItem], _Key]:
         return lambda one: (value(one), 0, one.moment(basis), *rest(one))
 
-    def least_recent_by(value: Callable[[Held], float]) -> Callable[[Held], _Key]:
+    def least_recent_by(value: Callable[[WorkingSetItem], float]) -> Callable[[WorkingSetItem], _Key]:
         return lambda one: (value(one), 0, _ANY_TIME, *rest(one))
 
     if callable(policy):
         return getattr(policy, "__name__", type(policy).__name__), oldest_by(_checked(policy, now))
-    known: Mapping[str, Callable[[Held], _Key]] = {
+    known: Mapping[str, Callable[[WorkingSetItem], _Key]] = {
         "importance": lambda one: (important(one), one.accesses, one.moment(basis), *rest(one)),
         "lru": least_recent_by(lambda one: float(one.order)),
         "lfu": least_recent_by(lambda one: float(one.accesses)),
@@ -183,8 +185,8 @@ _ANY_TIME = datetime.min.replace(tzinfo=UTC)
 """Compared with itself alone."""
 
 
-def _checked(value: Value, now: datetime) -> Callable[[Held], float]:
-    def checked(one: Held) -> float:
+def _checked(value: Value, now: datetime) -> Callable[[WorkingSetItem], float]:
+    def checked(one: WorkingSetItem) -> float:
         try:
             worth = float(value(one, now))
         except Exception as error:
@@ -277,7 +279,7 @@ def learn_importance(
     }
 
 
-def importance_of(held: Held, learned: Mapping[str, LearnedImportance]) -> float:
+def importance_of(held: WorkingSetItem, learned: Mapping[str, LearnedImportance]) -> float:
     """The importance that counts: the learned one, unless the memory is pinned or nothing was learned."""
     own = held.memory.importance
     known = None if held.stays else learned.get(held.memory.id)

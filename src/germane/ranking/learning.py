@@ -28,8 +28,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.context import Note
-from germane.model.learning import Attested, Example, Judgement, Weights
+from germane.model.context import TraceNote
+from germane.model.learning import DecisionCalibration, Example, OutcomeRecord, Weights
 from germane.model.memory import Memory, Outcome
 
 __all__ = [
@@ -47,8 +47,8 @@ __all__ = [
     "SHOWN",
     "WEIGHABLE",
     "calibrated",
+    "decision_outcome",
     "fit_weights",
-    "judged_by",
     "leanings",
     "learned_note",
     "signals_of",
@@ -109,10 +109,10 @@ def fit_weights(examples: Iterable[Example], *, prior_strength: float = PRIOR_ST
     )
 
 
-def learned_note(weights: Weights) -> Note:
+def learned_note(weights: Weights) -> TraceNote:
     """What a trace says of weights that were learned."""
     named = ", ".join(f"{name} {weight:.2f}" for name, weight in sorted(weights.values.items()))
-    return Note(
+    return TraceNote(
         code="learned",
         text=f"The parts of each score are weighed by what was used before: {named} "
         f"(from {weights.examples} memories in {weights.contexts} context{'s'[: weights.contexts != 1]}).",
@@ -262,7 +262,7 @@ NAMED, SHOWN = 1.0, 0.25
 _OUTCOME_LEAST = 1e-3
 
 
-def leanings(attested: Iterable[Attested], *, now: datetime) -> Mapping[str, float]:
+def leanings(attested: Iterable[OutcomeRecord], *, now: datetime) -> Mapping[str, float]:
     """How work turned out with each memory, from -1 to 1, by id; nothing for what leans neither way.
 
     The order of what is attested doesn't matter.
@@ -295,24 +295,24 @@ NEUTRAL_BIAS: Final = 0.05
 _WORTH: Final = {Outcome.SUCCESS: 1.0, Outcome.PARTIAL: 0.5, Outcome.FAILURE: 0.0}
 
 
-def calibrated(decisions: Iterable[Memory]) -> Judgement:
+def calibrated(decisions: Iterable[Memory]) -> DecisionCalibration:
     """Brier score, bias and one sentence of advice, from decisions with a confidence and an outcome.
 
     A success counts 1, a partial one 0.5, a failure 0; pending and abandoned ones say nothing. A
     decision whose confidence nobody gave has 1, and is left out: it was never an estimate.
     """
-    pairs = [pair for pair in map(judged_by, decisions) if pair is not None]
+    pairs = [pair for pair in map(decision_outcome, decisions) if pair is not None]
     count = len(pairs)
     if count == 0:
-        return Judgement(count=0, brier=None, bias=None, success=None, advice=_too_few(0))
+        return DecisionCalibration(count=0, brier=None, bias=None, success=None, advice=_too_few(0))
     brier = sum((confidence - worth) ** 2 for confidence, worth in pairs) / count
     bias = sum(confidence - worth for confidence, worth in pairs) / count
     success = sum(worth for _, worth in pairs) / count
     advice = _too_few(count) if count < FEWEST else _advice(success, bias, brier, count)
-    return Judgement(count=count, brier=brier, bias=bias, success=success, advice=advice)
+    return DecisionCalibration(count=count, brier=brier, bias=bias, success=success, advice=advice)
 
 
-def judged_by(decision: Memory) -> tuple[float, float] | None:
+def decision_outcome(decision: Memory) -> tuple[float, float] | None:
     """The confidence and the worth of what became of it; None for what says nothing."""
     worth = None if decision.outcome is None else _WORTH.get(decision.outcome)
     if worth is None or decision.confidence >= 1.0:

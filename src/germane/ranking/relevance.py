@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.context import Note, Ranked
+from germane.model.context import Ranked, TraceNote
 from germane.model.learning import Weights
 from germane.model.plan import Fusion
 from germane.model.query import LEAST_COSINE, Candidate, Order, Query, TimeRange
@@ -30,9 +30,9 @@ from germane.ranking.scores import (
     leaning,
     lower_obsolete,
     multiply,
-    newton,
-    newton_v1,
     under_successors,
+    weighted_sum,
+    weighted_sum_v1,
 )
 from germane.ranking.signals import (
     COSINE_FLOOR,
@@ -71,7 +71,7 @@ EXACT_BOOST = 6.0
 _Parts: TypeAlias = list[dict[str, float]]
 """The parts of each candidate's score, in the order of the candidates."""
 
-_COMPOSITE = {"newton": newton, "newton_v1": newton_v1}
+_COMPOSITE = {"weighted_sum": weighted_sum, "weighted_sum_v1": weighted_sum_v1}
 _SCORE = attrgetter("score")
 _SCORE_AND_NEWNESS = attrgetter("score", "candidate.memory.created_at", "candidate.memory.ref")
 
@@ -104,11 +104,11 @@ def rank(
     one that a newer version replaces scores less than that one, as do records that say that they no longer
     hold, unless the question asks for such (see `germane.ranking.scores`). Parts that
     `without` names are left out of the sum, the others multiplied by their `weights`; `boosts` multiply into
-    that (see `germane.ranking.scores`, whose "newton_v1" is left as it is). The order of the candidates
+    that (see `germane.ranking.scores`, whose "weighted_sum_v1" is left as it is). The order of the candidates
     doesn't matter. Raises InvalidInput for an unknown method, or a signal or score that is no number.
     """
     asked = query if query is not None else Query()
-    exact = scorer is not None or method == "newton_v1"
+    exact = scorer is not None or method == "weighted_sum_v1"
     by_signals = method == "floored"
     if scorer is not None:
         parts: _Parts = [{"scorer": scored_by(scorer, each, asked, now)} for each in candidates]
@@ -323,7 +323,7 @@ _WORDS_ALONE = 2 / 3
 """What is asked of words where they are all there is to go by: a paraphrase then has no second chance."""
 _HOPELESS = 0.5
 
-LOW_CONFIDENCE = Note(
+LOW_CONFIDENCE = TraceNote(
     code="low_confidence", text="Nothing matches the question well; the best match is shown all the same."
 )
 """What a trace says when the gate would have left nothing."""
@@ -336,7 +336,7 @@ class Gated:
     `unsure` says that nothing did, so that the best match stands although it is weak.
     """
 
-    kept: Sequence[Ranked]
+    passed: Sequence[Ranked]
     dropped: Sequence[Ranked] = ()
     unsure: bool = False
 
@@ -368,9 +368,9 @@ def gate(
     """
     candidates = [one.candidate for one in ranked]
     exempt = frozenset(exempt) | {one.memory.id for one in ranked if "exact" in one.parts}
-    judged = _judged(candidates, prefer, exempt)
+    judged = _verdict_of(candidates, prefer, exempt)
     if few:
-        return _parted(
+        return _split_ranking(
             ranked,
             {place for place, (near, _, has) in judged.items() if near < _COSINE_OF_FEW and not has},
         )
@@ -381,7 +381,7 @@ def gate(
         best = next(saying, None)
         unsure = best is not None
         out.discard(-1 if best is None else best)
-    return _parted(ranked, out, unsure=unsure)
+    return _split_ranking(ranked, out, unsure=unsure)
 
 
 def outside(
@@ -416,11 +416,13 @@ def outside(
     return unlike & ((has < share) | (~alone & (evidence_in_column(covered, information) <= 0)))
 
 
-_Judged: TypeAlias = dict[int, tuple[float, float, float]]
+_Verdict: TypeAlias = dict[int, tuple[float, float, float]]
 """What `_measures` says of a candidate, by its place; those that aren't judged have none."""
 
 
-def _judged(candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: Collection[str]) -> _Judged:
+def _verdict_of(
+    candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: Collection[str]
+) -> _Verdict:
     return {
         place: _measures(one, prefer)
         for place, one in enumerate(candidates)
@@ -429,7 +431,7 @@ def _judged(candidates: Sequence[Candidate], prefer: TimeRange | None, exempt: C
 
 
 def _outside(
-    candidates: Sequence[Candidate], judged: _Judged, information: float, least_cosine: float
+    candidates: Sequence[Candidate], judged: _Verdict, information: float, least_cosine: float
 ) -> set[int]:
     cosine = max(least_cosine, _OF_THE_BEST * max((near for near, _, _ in judged.values()), default=0.0))
     share = max(LEAST_COVERAGE, _OF_THE_BEST * max((has for _, _, has in judged.values()), default=0.0))
@@ -442,12 +444,12 @@ def _outside(
     }
 
 
-def _parted(ranked: Sequence[Ranked], out: Collection[int], *, unsure: bool = False) -> Gated:
+def _split_ranking(ranked: Sequence[Ranked], out: Collection[int], *, unsure: bool = False) -> Gated:
     """`out` names places in the ranking."""
     if not out:
-        return Gated(kept=tuple(ranked), unsure=unsure)
+        return Gated(passed=tuple(ranked), unsure=unsure)
     return Gated(
-        kept=tuple(one for place, one in enumerate(ranked) if place not in out),
+        passed=tuple(one for place, one in enumerate(ranked) if place not in out),
         dropped=tuple(one for place, one in enumerate(ranked) if place in out),
         unsure=unsure,
     )

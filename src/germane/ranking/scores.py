@@ -2,7 +2,7 @@
 
 Pure: `now` is an argument.
 
-    newton_v1 = .50 semantic + .15 type + .15 recency + .10 outcome + .05 usage + .05 confidence
+    weighted_sum_v1 = .50 semantic + .15 type + .15 recency + .10 outcome + .05 usage + .05 confidence
 
     semantic    the cosine, -1 to 1; 0 where there is none
     type        the priority of the memory's section, 0 to 1; 0.5 unless the frame names it
@@ -12,7 +12,7 @@ Pure: `now` is an argument.
     confidence  as it is
 
 It lies between -0.37 and 1.045, and gives 0.425 and more to what has nothing to do with the question,
-which is why a gate has to stand before it. `newton` is the same with the cosine clamped to 0 to 1,
+which is why a gate has to stand before it. `weighted_sum` is the same with the cosine clamped to 0 to 1,
 recency exact to the moment with a half-life of 30 days, and divided by 1.045.
 
 As factors, the same signals multiply into a score of relevance, so that none of them can outrank it:
@@ -56,7 +56,7 @@ from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
 from germane.lifecycle import is_withdrawn
-from germane.model.context import Fused, Note, Ranked
+from germane.model.context import Fused, Ranked, TraceNote
 from germane.model.memory import Memory, Outcome, Stage, Status
 from germane.model.query import Candidate, Order, Query
 from germane.ranking.signals import fuse_ranks, is_turn, share_of
@@ -79,18 +79,18 @@ __all__ = [
     "min_max",
     "multiply",
     "multiply_in_columns",
-    "newton",
-    "newton_v1",
     "sums_of",
     "superseded_notes",
     "tag_likeness",
     "under_successors",
     "usage_of",
+    "weighted_sum",
+    "weighted_sum_v1",
     "with_associations",
 ]
 
 LOWEST, HIGHEST = -0.37, 1.045
-"""The range of `newton_v1`."""
+"""The range of `weighted_sum_v1`."""
 
 _SEMANTIC, _TYPE, _RECENCY, _OUTCOME, _USAGE, _CONFIDENCE = 0.50, 0.15, 0.15, 0.10, 0.05, 0.05
 _OUTCOMES = {Outcome.SUCCESS: 1.2, Outcome.PARTIAL: 1.0, Outcome.PENDING: 0.9, Outcome.FAILURE: 0.8}
@@ -127,7 +127,7 @@ class Boosts:
         return self.priorities.get(kind, _UNKNOWN_PRIORITY)
 
 
-def newton_v1(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
+def weighted_sum_v1(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
     """The weighted terms of the note's score, which add up to it."""
     memory = candidate.memory
     days = max((now - memory.created_at) // _DAY, 0)
@@ -139,7 +139,7 @@ def newton_v1(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[st
     )
 
 
-def newton(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
+def weighted_sum(candidate: Candidate, *, now: datetime, boosts: Boosts) -> dict[str, float]:
     """The same terms from 0 to 1 in sum: a clamped cosine, an exact half-life, divided by the most."""
     memory = candidate.memory
     cosine = min(max(candidate.signals.get("semantic", 0.0), 0.0), 1.0)
@@ -419,10 +419,12 @@ def _is_lowered(memory: Memory) -> bool:
     return memory.status is not Status.SUPERSEDED and is_withdrawn(memory)
 
 
-def superseded_notes(memories: Sequence[Memory]) -> list[Note]:
+def superseded_notes(memories: Sequence[Memory]) -> list[TraceNote]:
     """A note for each memory that a newer version replaces, with that version's id."""
     return [
-        Note(code="superseded", text=f"Memory {memory.version_id} is superseded by {memory.superseded_by}.")
+        TraceNote(
+            code="superseded", text=f"Memory {memory.version_id} is superseded by {memory.superseded_by}."
+        )
         for memory in memories
         if memory.status is Status.SUPERSEDED and memory.superseded_by
     ]

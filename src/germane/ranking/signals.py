@@ -15,7 +15,7 @@ from germane.errors import InvalidInput
 from germane.kinds import CHANGELOG, COMMIT
 from germane.model.context import Fused
 from germane.model.memory import Memory
-from germane.model.query import Candidate, Slate
+from germane.model.query import Candidate, CandidateTable
 
 __all__ = [
     "COSINE_FLOOR",
@@ -209,14 +209,14 @@ class Signals:
         )
 
 
-def signals_of(slates: Sequence[Slate]) -> Signals | None:
-    """The signals of all these candidates, one slate after the other.
+def signals_of(tables: Sequence[CandidateTable]) -> Signals | None:
+    """The signals of all these candidates, one table after the other.
 
     None where columns can't tell what they say: where one is infinite, or where there are others than these,
     such as turns of dialogue have.
     """
-    names = {name: None for slate in slates for name in slate.signals}
-    return signals_in({name: _column(slates, name) for name in names}, sum(map(len, slates)))
+    names = {name: None for table in tables for name in table.signals}
+    return signals_in({name: _column(tables, name) for name in names}, sum(map(len, tables)))
 
 
 def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signals | None:
@@ -230,10 +230,10 @@ def signals_in(columns: Mapping[str, NDArray[np.float64]], count: int) -> Signal
     return Signals(lexical=lexical, semantic=semantic, coverage=coverage)
 
 
-def _column(slates: Sequence[Slate], name: str) -> NDArray[np.float64]:
+def _column(tables: Sequence[CandidateTable], name: str) -> NDArray[np.float64]:
     nothing = np.empty(0)
     parts = [
-        slate.signals[name] if name in slate.signals else np.full(len(slate), np.nan) for slate in slates
+        table.signals[name] if name in table.signals else np.full(len(table), np.nan) for table in tables
     ]
     return np.concatenate([nothing, *parts])
 

@@ -19,10 +19,10 @@ import regex
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.context import Emptiness, Note, Ranked
+from germane.model.context import EmptyReason, Ranked, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.plan import Alike
-from germane.model.query import Candidate, Deferred, Found, Order, TimeRange
+from germane.model.query import Candidate, Deferred, Order, SearchResult, TimeRange
 
 __all__ = [
     "LEAST_COSINE",
@@ -35,7 +35,7 @@ __all__ = [
     "at_places",
     "cluster",
     "could_be_same",
-    "emptiness_of",
+    "empty_reason_of",
     "in_order",
     "is_quoted",
     "later",
@@ -117,7 +117,7 @@ def could_be_same(one: str, other: str) -> bool:
         return False
     heavy, others = _heavy(first), _heavy(second)
     common = Counter(heavy) & Counter(others)
-    if _kept(heavy, common) != _kept(others, common):
+    if _common_words(heavy, common) != _common_words(others, common):
         return False
     left, right = Counter(heavy) - common, Counter(others) - common
     return not left or not right or _are_forms(left, right)
@@ -128,7 +128,7 @@ def _heavy(words: Sequence[str]) -> list[str]:
     return [_EVERY if word in _EVERYS else word for word in words if word not in _LIGHT]
 
 
-def _kept(words: Sequence[str], common: Counter[str]) -> list[str]:
+def _common_words(words: Sequence[str], common: Counter[str]) -> list[str]:
     """The words that are in common, in order; of a word said more often, the first times."""
     room = Counter(common)
     kept = []
@@ -492,7 +492,7 @@ def at_places(ranked: Sequence[Ranked], places: Sequence[int]) -> Sequence[Ranke
 
 # Why there is nothing to show, and what is said where a question asks for nothing.
 
-RECENCY = Note(
+RECENCY = TraceNote(
     code="recency", text="The question names nothing to look for, so the newest memories come first."
 )
 """What a trace says of a question without a term."""
@@ -500,7 +500,7 @@ RECENCY = Note(
 
 def nothing_then(
     when: TimeRange | None, shown: Sequence[Memory], others: Sequence[Memory] | None
-) -> Note | None:
+) -> TraceNote | None:
     """What to say where a time was named, and nothing that relevance brought is of it; else None.
 
     `others` are those that were gathered and aren't shown, None where these aren't known.
@@ -515,15 +515,15 @@ def nothing_then(
     if shown:
         one = "The 1 memory shown is of another time."
         said.append(one if len(shown) == 1 else f"The {len(shown)} memories shown are of other times.")
-    return Note(code="nothing_then", text=" ".join(said))
+    return TraceNote(code="nothing_then", text=" ".join(said))
 
 
-def emptiness_of(found: Found, ranked: Sequence[Sequence[Ranked]]) -> Emptiness:
+def empty_reason_of(found: SearchResult, ranked: Sequence[Sequence[Ranked]]) -> EmptyReason:
     """Why nothing is shown: the first of the reasons that holds."""
     if found.stored == 0:
-        return Emptiness.NOTHING_STORED
+        return EmptyReason.NOTHING_STORED
     if found.admitted == 0:
-        return Emptiness.FILTERED
+        return EmptyReason.FILTERED
     if not any(ranked):
-        return Emptiness.NOTHING_RELEVANT
-    return Emptiness.OVER_BUDGET
+        return EmptyReason.NOTHING_RELEVANT
+    return EmptyReason.OVER_BUDGET

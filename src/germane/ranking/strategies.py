@@ -34,10 +34,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.context import Note, Ranked
+from germane.model.context import Ranked, TraceNote
 from germane.model.memory import Memory, Vector
 from germane.model.query import Candidate, Deferred, Query
-from germane.model.working_set import AgeBasis, Held
+from germane.model.working_set import AgeBasis, WorkingSetItem
 from germane.protocols import Scorer
 from germane.ranking.eviction import Decay, LearnedImportance, importance_of
 from germane.ranking.relevance import scored_by
@@ -48,8 +48,8 @@ __all__ = [
     "STRATEGIES",
     "Arranged",
     "Chosen",
-    "Figures",
-    "Known",
+    "ItemColumns",
+    "ItemFeatures",
     "Strategy",
     "StrategyName",
     "Turn",
@@ -113,7 +113,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class ItemFeatures:
     """What is known of held memories besides themselves, by memory id; each may lack some or all.
 
     `learned` is what use says of importances. `relevance` runs from 0 to 1 and is None where there is
@@ -139,17 +139,17 @@ class Arranged:
     ranked: Sequence[Ranked]
     memories: tuple[Memory, ...]
     strategy: str
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
 
 
 def arrange(
-    held: Sequence[Held],
+    held: Sequence[WorkingSetItem],
     strategy: Strategy,
     *,
     now: datetime,
     query: Query | None = None,
-    known: Known | None = None,
-    figures: Figures | None = None,
+    known: ItemFeatures | None = None,
+    figures: ItemColumns | None = None,
 ) -> Arranged:
     """The entries in the order of a strategy. The order in which they are given doesn't matter.
 
@@ -161,15 +161,15 @@ def arrange(
     Raises InvalidInput for a scorer that raises, and for a score that is no finite number or a
     relevance outside its range; the error names the memory.
     """
-    query, known, figures = query or Query(), known or Known(), figures or Figures(held)
+    query, known, figures = query or Query(), known or ItemFeatures(), figures or ItemColumns(held)
     name = strategy.name
-    notes: tuple[Note, ...] = ()
+    notes: tuple[TraceNote, ...] = ()
     base = strategy.base if name == "clustered" else name
     if base == "smart":
         chosen = choose_strategy(query.text)
         base, notes = chosen.strategy, (chosen.note,)
         name = base if name == "smart" else name
-    scores, parts = _SCORED[base](_Asked(held, strategy, now, query, known, figures))
+    scores, parts = _SCORED[base](_OrderingRequest(held, strategy, now, query, known, figures))
     if known.relevance is not None and strategy.relevance > 0:
         scores = _with_relevance(figures, scores, parts, known.relevance, strategy.relevance)
     places = _best_first(held, scores, figures.orders)
@@ -183,7 +183,9 @@ def arrange(
     )
 
 
-def _ranked(held: Sequence[Held], places: Sequence[int], scores: _Floats, parts: _Parts) -> Sequence[Ranked]:
+def _ranked(
+    held: Sequence[WorkingSetItem], places: Sequence[int], scores: _Floats, parts: _Parts
+) -> Sequence[Ranked]:
     """The entries in an order, from columns of numbers; a number that is NaN is no part of that entry."""
     numbers = scores.tolist()
     columns = {name: column.tolist() for name, column in parts.items()}
@@ -200,26 +202,26 @@ def _ranked(held: Sequence[Held], places: Sequence[int], scores: _Floats, parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _OrderingRequest:
     """What the plain strategies score by."""
 
-    held: Sequence[Held]
+    items: Sequence[WorkingSetItem]
     strategy: Strategy
     now: datetime
     query: Query
-    known: Known
-    figures: Figures
+    known: ItemFeatures
+    figures: ItemColumns
 
 
-def _recent(asked: _Asked) -> tuple[_Floats, _Parts]:
+def _recent(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
     """The share of the entries that were accessed no later than each."""
     orders = asked.figures.orders
     scores = np.searchsorted(np.sort(orders), orders, side="right") / max(len(orders), 1)
     return scores, {"recency": scores}
 
 
-def _important(asked: _Asked) -> tuple[_Floats, _Parts]:
-    held, learned = asked.held, asked.known.learned
+def _important(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    held, learned = asked.items, asked.known.learned
     if not learned:
         importances = asked.figures.importances
         return importances, {"importance": importances}
@@ -234,9 +236,9 @@ def _important(asked: _Asked) -> tuple[_Floats, _Parts]:
     }
 
 
-def _frequent(asked: _Asked) -> tuple[_Floats, _Parts]:
+def _frequent(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
     importances, parts = _important(asked)
-    accesses = [one.accesses for one in asked.held]
+    accesses = [one.accesses for one in asked.items]
     # Logarithms one by one: those of a whole vector may differ in the last place by where in it they
     # stand, and so by the order in which the entries came.
     frequency = np.array([1.0 + math.log1p(count) for count in accesses], dtype=np.float64)
@@ -247,7 +249,7 @@ def _frequent(asked: _Asked) -> tuple[_Floats, _Parts]:
     }
 
 
-def _balanced(asked: _Asked) -> tuple[_Floats, _Parts]:
+def _balanced(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
     importances, parts = _important(asked)
     decay = asked.strategy.decay
     ages = asked.figures.ages(decay.basis, now=asked.now)
@@ -255,12 +257,12 @@ def _balanced(asked: _Asked) -> tuple[_Floats, _Parts]:
     return importances * weights, {**parts, "decay": weights, "age_hours": ages}
 
 
-def _custom(asked: _Asked) -> tuple[_Floats, _Parts]:
-    scores = np.array([_by_scorer(asked, one) for one in asked.held], dtype=np.float64)
+def _custom(asked: _OrderingRequest) -> tuple[_Floats, _Parts]:
+    scores = np.array([_by_scorer(asked, one) for one in asked.items], dtype=np.float64)
     return scores, {"scorer": scores}
 
 
-_SCORED: Mapping[str, Callable[[_Asked], tuple[_Floats, _Parts]]] = {
+_SCORED: Mapping[str, Callable[[_OrderingRequest], tuple[_Floats, _Parts]]] = {
     "recent": _recent,
     "important": _important,
     "frequent": _frequent,
@@ -269,7 +271,7 @@ _SCORED: Mapping[str, Callable[[_Asked], tuple[_Floats, _Parts]]] = {
 }
 
 
-def _by_scorer(asked: _Asked, one: Held) -> float:
+def _by_scorer(asked: _OrderingRequest, one: WorkingSetItem) -> float:
     """What a scorer says; beside the memory it is told, as signals, what the set knows of it."""
     signals = {
         "touches": float(one.touches),
@@ -293,7 +295,7 @@ def _by_scorer(asked: _Asked, one: Held) -> float:
 
 
 def _with_relevance(
-    figures: Figures, scores: _Floats, parts: _Parts, relevance: Mapping[str, float], weight: float
+    figures: ItemColumns, scores: _Floats, parts: _Parts, relevance: Mapping[str, float], weight: float
 ) -> _Floats:
     """The scores brought to 0 to 1, and relevance joined to them."""
     near = np.array([relevance.get(memory_id, 0.0) for memory_id in figures.ids], dtype=np.float64)
@@ -309,7 +311,7 @@ def _with_relevance(
     return (1.0 - weight) * standing + weight * near
 
 
-def _best_first(held: Sequence[Held], scores: _Floats, by_order: NDArray[np.int64]) -> list[int]:
+def _best_first(held: Sequence[WorkingSetItem], scores: _Floats, by_order: NDArray[np.int64]) -> list[int]:
     """The places of the entries in rank order."""
     places: list[int] = np.lexsort((-by_order, -scores)).tolist()
     best, orders = scores[places], by_order[places]
@@ -331,7 +333,7 @@ def _at(values: Sequence[_T], places: Sequence[int]) -> tuple[_T, ...]:
 
 
 def _clustered(
-    ids: Sequence[str], places: Sequence[int], parts: _Parts, known: Known, by: ClusterBy
+    ids: Sequence[str], places: Sequence[int], parts: _Parts, known: ItemFeatures, by: ClusterBy
 ) -> list[int]:
     """The places group by group; each entry gets the number of its group as a part."""
     place_of = {memory_id: place for place, memory_id in enumerate(ids)}
@@ -343,12 +345,12 @@ def _clustered(
     return [place_of[memory_id] for group in groups for memory_id in group]
 
 
-def _learned_notes(parts: _Parts) -> tuple[Note, ...]:
+def _learned_notes(parts: _Parts) -> tuple[TraceNote, ...]:
     count = int(np.isfinite(parts["showings"]).sum()) if "showings" in parts else 0
     if not count:
         return ()
     text = f"The importance of {count} of {len(parts['showings'])} memories was learned from their use."
-    return (Note(code="learned_importance", text=text),)
+    return (TraceNote(code="learned_importance", text=text),)
 
 
 # The numbers of held memories in columns, each made once. Pure: they depend on the entries alone.
@@ -360,7 +362,7 @@ _PER_HOUR = 3_600_000_000
 _FIGURE_T = TypeVar("_FIGURE_T", bound=np.generic)
 
 
-class Figures:
+class ItemColumns:
     """What strategies read of entries, column by column, in the order of the entries.
 
     A set is asked for its order many times before anything moves in it, and reading ten thousand entries
@@ -368,24 +370,24 @@ class Figures:
     at worst a column is made twice.
     """
 
-    def __init__(self, held: Sequence[Held]) -> None:
-        self.held = tuple(held)
+    def __init__(self, held: Sequence[WorkingSetItem]) -> None:
+        self.items = tuple(held)
         self._moments: dict[AgeBasis, NDArray[np.int64]] = {}
 
     @cached_property
     def importances(self) -> NDArray[np.float64]:
         """The importances that were set."""
-        return _kept(np.array([one.importance for one in self.memories], dtype=np.float64))
+        return _read_only(np.array([one.importance for one in self.memories], dtype=np.float64))
 
     @cached_property
     def orders(self) -> NDArray[np.int64]:
         """The places in the order of access."""
-        return _kept(np.array([one.order for one in self.held], dtype=np.int64))
+        return _read_only(np.array([one.order for one in self.items], dtype=np.int64))
 
     @cached_property
     def memories(self) -> tuple[Memory, ...]:
         """The memories."""
-        return tuple([one.memory for one in self.held])
+        return tuple([one.memory for one in self.items])
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -406,11 +408,11 @@ class Figures:
             # By far the most asked for; the detour over `moment` costs as much again.
             moments = [one.created_at for one in self.memories]
         else:
-            moments = [one.moment(basis) for one in self.held]
+            moments = [one.moment(basis) for one in self.items]
         return np.array([(moment - _EPOCH) // _MICROSECOND for moment in moments], dtype=np.int64)
 
 
-def _kept(column: NDArray[_FIGURE_T]) -> NDArray[_FIGURE_T]:
+def _read_only(column: NDArray[_FIGURE_T]) -> NDArray[_FIGURE_T]:
     """A column that stays, so nobody may change it."""
     column.flags.writeable = False
     return column
@@ -444,7 +446,7 @@ def _cues_in(text: str) -> frozenset[str]:
     return frozenset(" ".join(cue.split()) for cue in text.split(";"))
 
 
-_TALK = _cues_in(
+_SMALL_TALK = _cues_in(
     """
     hi; hello; hey; good morning; good evening; thanks; thank you; ok; okay; yes; yep; yeah; no; nope; sure;
     great; cool; nice; perfect; sorry; please; continue; go on; go ahead; carry on; keep going; next one;
@@ -478,7 +480,7 @@ _LASTING = _cues_in(
     lessons; invariant; invariants; build or buy; rule; rules; values; preferences
 """
 )
-_LONGEST = max(len(cue.split()) for cue in _TALK | _LASTING)
+_LONGEST = max(len(cue.split()) for cue in _SMALL_TALK | _LASTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -490,7 +492,7 @@ class Chosen:
     """
 
     turn: Turn
-    talk: tuple[str, ...] = ()
+    small_talk: tuple[str, ...] = ()
     lasting: tuple[str, ...] = ()
     leaning: tuple[str, ...] = ()
 
@@ -500,13 +502,13 @@ class Chosen:
         return _STRATEGIES[self.turn]
 
     @property
-    def note(self) -> Note:
+    def note(self) -> TraceNote:
         """What the trace says: which strategy, and why."""
-        return Note(code="smart", text=f"Ranked by the strategy {self.strategy}: {self._why}.")
+        return TraceNote(code="smart", text=f"Ranked by the strategy {self.strategy}: {self._why}.")
 
     @property
     def _why(self) -> str:
-        talk, lasting = _quoted(self.talk), _quoted(self.lasting)
+        talk, lasting = _quoted(self.small_talk), _quoted(self.lasting)
         if self.turn == "conversational":
             against = f", more than {lasting} for what lasts" if lasting else ""
             return f"{talk or _quoted(self.leaning)} spoke for a conversation{against}"
@@ -522,12 +524,12 @@ def choose_strategy(text: str) -> Chosen:
     """What kind of turn a text is, and so the strategy that serves it. Any text gets an answer."""
     words = _WORD.findall(text.casefold().replace("’", "'"))
     found = tuple(dict.fromkeys(_cues(words)))
-    talk = tuple(cue for cue in found if cue in _TALK)
+    talk = tuple(cue for cue in found if cue in _SMALL_TALK)
     lasting = tuple(cue for cue in found if cue in _LASTING)
     leaning = () if found else _leaning(words)
     lead = len(talk) + len(leaning) - len(lasting)
     turn: Turn = "conversational" if lead > 0 else "strategic" if lead < 0 else "mixed"
-    return Chosen(turn=turn, talk=talk, lasting=lasting, leaning=leaning)
+    return Chosen(turn=turn, small_talk=talk, lasting=lasting, leaning=leaning)
 
 
 def _cues(words: Sequence[str]) -> Iterable[str]:
@@ -536,7 +538,7 @@ def _cues(words: Sequence[str]) -> Iterable[str]:
     while place < len(words):
         for length in range(min(_LONGEST, len(words) - place), 0, -1):
             cue = " ".join(words[place : place + length])
-            if cue in _TALK or cue in _LASTING:
+            if cue in _SMALL_TALK or cue in _LASTING:
                 yield cue
                 break
         place += length

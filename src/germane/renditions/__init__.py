@@ -12,11 +12,11 @@ from typing import Any
 
 import regex
 
-from germane.kinds import Kind, Piece, Template, constraint_label
+from germane.kinds import Kind, Template, TemplatePart, constraint_label
 from germane.model.memory import Outcome, Rendition, Renditions
 from germane.protocols import Summarizer, TokenCounter
 from germane.renditions.prose import (
-    Passage,
+    ProsePassage,
     argument_of,
     as_text,
     decisive,
@@ -294,7 +294,7 @@ def _contents(content: str, limit: int, *, one_line: bool) -> Iterator[str]:
     if not is_marked(content):
         yield content
         return
-    passages: list[Passage] = []
+    passages: list[ProsePassage] = []
     size = 0
     for passage in passages_of(content):
         passages.append(passage)
@@ -422,7 +422,7 @@ def _fill(template: Template, values: Mapping[str, str]) -> str:
     return "".join(_piece(piece, values) for piece in template).strip()
 
 
-def _piece(piece: Piece, values: Mapping[str, str]) -> str:
+def _piece(piece: TemplatePart, values: Mapping[str, str]) -> str:
     form, names = _parsed(piece.text)
     found = tuple([values.get(name, "") for name in names])
     return form % found if all(found) else ""

@@ -16,7 +16,7 @@ from typing import Literal
 
 __all__ = [
     "Argument",
-    "Passage",
+    "ProsePassage",
     "argument_of",
     "as_text",
     "decisive",
@@ -117,7 +117,7 @@ _INLINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ProsePassage:
     """A paragraph, an item of a list, or a block of another form, on one line unless it is code.
 
     `section` is the heading above it, and `leads` are the headings between it and the passage before, each
@@ -168,7 +168,7 @@ def sentences_of(text: str) -> list[str]:
     return [part for part in parts if _WORD.search(part)]
 
 
-def as_text(passages: Iterable[Passage], *, one_line: bool = False) -> str:
+def as_text(passages: Iterable[ProsePassage], *, one_line: bool = False) -> str:
     """Passages as a text: each on a line of its own, or all on one."""
     written: list[str] = []
     for passage in passages:
@@ -184,7 +184,7 @@ def as_text(passages: Iterable[Passage], *, one_line: bool = False) -> str:
     return (" " if one_line else "\n").join(written)
 
 
-def _lead(passage: Passage) -> str:
+def _lead(passage: ProsePassage) -> str:
     """The headings right above a passage, as the beginning of its sentence."""
     lead = " — ".join(title for _, title in passage.leads)
     if not lead:
@@ -192,7 +192,7 @@ def _lead(passage: Passage) -> str:
     return f"{lead} " if lead[-1] in ".!?:…。！？：" else f"{lead}: "
 
 
-def prose_of(passages: Iterable[Passage]) -> Iterator[Passage]:
+def prose_of(passages: Iterable[ProsePassage]) -> Iterator[ProsePassage]:
     """The paragraphs and items among passages; a heading goes on to the first that is left under it."""
     leads: tuple[tuple[int, str], ...] = ()
     for passage in passages:
@@ -208,7 +208,7 @@ def names_of_images(text: str) -> str:
     return ", ".join(name.strip() for name in _IMAGE_NAME.findall(text[:_SCANNED]) if _WORD.search(name))
 
 
-def passages_of(text: str) -> Iterator[Passage]:
+def passages_of(text: str) -> Iterator[ProsePassage]:
     """The passages of a text in their order, each read when it is asked for.
 
     Headings alone are none, except in a text that has nothing else.
@@ -231,10 +231,10 @@ def passages_of(text: str) -> Iterator[Passage]:
             leads = _under(leads, int(mark), _unwrapped(shown))
             continue
         linked = what in (_Line.TEXT, _Line.ITEM) and _only_links(raw, references=references)
-        yield Passage(shown, "link" if linked else _FORMS[what], section, leads, mark)
+        yield ProsePassage(shown, "link" if linked else _FORMS[what], section, leads, mark)
         leads, empty = (), False
     if empty and leads:
-        yield Passage(leads[-1][1], leads=leads[:-1])
+        yield ProsePassage(leads[-1][1], leads=leads[:-1])
 
 
 def _unwrapped(text: str) -> str:
@@ -435,7 +435,7 @@ class Argument:
     consequence: str = ""
 
 
-def argument_of(passages: Iterable[Passage], *, subject: str = "") -> Argument:
+def argument_of(passages: Iterable[ProsePassage], *, subject: str = "") -> Argument:
     """The parts of a decision record. A record without a title is headed by its subject, if it has one.
 
     The reason is empty where the decision's first sentence gives it already.
@@ -474,7 +474,7 @@ def decisive(sentences: Sequence[str]) -> tuple[str, ...]:
     return tuple(each for each in dict.fromkeys(sentences) if each in key)
 
 
-def _part(passage: Passage) -> tuple[str, Passage]:
+def _part(passage: ProsePassage) -> tuple[str, ProsePassage]:
     """A passage with the role of its section; a word that leads it stands for a heading."""
     led = _LED.match(passage.text)
     if led:
@@ -488,11 +488,13 @@ def _role(section: str) -> str:
     return next((role for role, names in _SECTIONS if names.fullmatch(name)), "")
 
 
-def _is_status(passage: Passage) -> bool:
+def _is_status(passage: ProsePassage) -> bool:
     return passage.section.strip(" :").lower() == "status"
 
 
-def _headline(parts: list[tuple[str, Passage]], subject: str) -> tuple[str, list[tuple[str, Passage]]]:
+def _headline(
+    parts: list[tuple[str, ProsePassage]], subject: str
+) -> tuple[str, list[tuple[str, ProsePassage]]]:
     """The title of a record, and its parts without it."""
     if not parts:
         return subject, parts

@@ -236,7 +236,7 @@ def _period(moment: datetime, period: str) -> Span:
 
 def _parsed(text: str, now: datetime) -> Span | None:
     """Ask `dateparser`. It counts from the day's noon, so that the same is asked for a whole day."""
-    return _asked(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
+    return _relative_span(text, datetime(now.year, now.month, now.day, 12, tzinfo=UTC).replace(tzinfo=None))
 
 
 # `dateparser` has locks of its own, which a child would inherit as they are.
@@ -245,7 +245,7 @@ _PARSING = awaited(Lock())
 
 # A parse takes about a millisecond, and what is asked has been written in one of a few ways by now.
 @lru_cache(maxsize=1000)
-def _asked(text: str, noon: datetime) -> Span | None:
+def _relative_span(text: str, noon: datetime) -> Span | None:
     # Its warnings are about its own use of the standard library. The filters are the process's, so
     # two threads must not change and restore them at once.
     with _PARSING, warnings.catch_warnings():

@@ -17,10 +17,10 @@ import regex
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput
-from germane.model.memory import Doubt
+from germane.model.memory import QualityFlag
 from germane.retrieval.tokenizer import term_hash
 
-__all__ = ["IdfTable", "coverage", "coverages", "doubt_about", "english_idf", "information", "shares_of"]
+__all__ = ["IdfTable", "coverage", "coverages", "english_idf", "information", "quality_flag_of", "shares_of"]
 
 _LONGEST: Final = 600
 """Characters; what is longer says something."""
@@ -52,7 +52,7 @@ _FILLER = regex.compile(
     flags=_FLAGS | regex.VERBOSE,
 )
 # A filler by itself is a frame; one of these makes it talk, so that "This is it" in a fact isn't.
-_TALK = regex.compile(
+_SMALL_TALK = regex.compile(
     r"""^\W*(?:h[ae]llo|hi|hey|hiya|yo|greetings|good|bye|goodbye|see|thanks?|thx|ty|cheers|much|no|you
          |welcome|ok(?:ay)?
     |k|kk|yes|yep|yeah|yup|nope|sure|of|absolutely|definitely|right|exactly|indeed|correct|great|nice
@@ -152,22 +152,22 @@ _LASTING = regex.compile(
 )
 
 
-def doubt_about(text: str) -> Doubt | None:
+def quality_flag_of(text: str) -> QualityFlag | None:
     """Why a text may not be worth keeping, by what it says alone; None where nothing speaks against it."""
     if len(text) > _LONGEST:
         return None
     words = text.strip()
-    if not _SAYING.search(words) or _is_empty_talk(words):
-        return Doubt.EMPTY_TALK
+    if not _SAYING.search(words) or _is_small_talk(words):
+        return QualityFlag.SMALL_TALK
     if _META.match(words):
-        return Doubt.META_ANSWER
+        return QualityFlag.META_ANSWER
     if _STATUS.match(words) and not _LASTING.search(words):
-        return Doubt.STATUS_DUMP
+        return QualityFlag.STATUS_DUMP
     return None
 
 
-def _is_empty_talk(text: str) -> bool:
-    return _TALK.match(text) is not None and not _SAYING.search(_FILLER.sub(" ", text))
+def _is_small_talk(text: str) -> bool:
+    return _SMALL_TALK.match(text) is not None and not _SAYING.search(_FILLER.sub(" ", text))
 
 
 # How much of what a question is about a memory has, by how rare each word is in English at large.

@@ -35,9 +35,9 @@ __all__ = [
     "SNOWBALL",
     "TOKENIZER",
     "UNICODE",
-    "Form",
     "Forward",
     "Stem",
+    "WordForm",
     "forms",
     "index_terms",
     "languages",
@@ -54,7 +54,7 @@ __all__ = [
 # level: path, file name, hyphenated or underscored name, camel-cased name.
 
 
-class Form(NamedTuple):
+class WordForm(NamedTuple):
     """One form of a word, case folded.
 
     `stemmed` says whether it is a word of a language, to be stemmed. `index_only` marks a form
@@ -101,7 +101,7 @@ def words(text: str) -> list[str]:
     return _ASCII_WORD.findall(text)
 
 
-def forms(word: str) -> Iterator[Form]:
+def forms(word: str) -> Iterator[WordForm]:
     """Every form of a word that `words` found. A word of underscores alone has none."""
     plain = _plain(word)
     if plain is not None:
@@ -111,21 +111,21 @@ def forms(word: str) -> Iterator[Form]:
         # C++ and C# are names; the same marks behind a longer word are operators.
         name = word.rstrip("+#")
         if len(name) == 1:
-            yield Form(word.lower())
+            yield WordForm(word.lower())
         word = name
     yield from _of_path(word)
 
 
-def _plain(word: str) -> Form | None:
+def _plain(word: str) -> WordForm | None:
     """The one form of a word that is all small ASCII letters, but for its first, or all ASCII digits.
 
     The levels below would find the same; nearly all words come this way, and nearly all parts of others.
     """
     if word.isascii():
         if word.isalpha() and (word.islower() or word.istitle()):
-            return Form(word.lower(), stemmed=True)
+            return WordForm(word.lower(), stemmed=True)
         if word.isdecimal():
-            return Form(word)
+            return WordForm(word)
     return None
 
 
@@ -136,37 +136,37 @@ _THOUSANDS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
 _HYPHEN_OF_A_NAME = re.compile(r"(?<!\d)-|-(?!\d)")
 
 
-def _of_path(word: str) -> Iterator[Form]:
+def _of_path(word: str) -> Iterator[WordForm]:
     segments = [each for each in _BETWEEN_SEGMENTS.split(word) if each.strip("_")]
     if len(segments) > 1:
-        yield Form(_fold("/".join(segments)) if "@" not in word else _fold(word))
+        yield WordForm(_fold("/".join(segments)) if "@" not in word else _fold(word))
     for segment in segments:
         yield from _of_dotted(segment)
 
 
-def _of_dotted(word: str) -> Iterator[Form]:
+def _of_dotted(word: str) -> Iterator[WordForm]:
     pieces = [each for each in word.split(".") if each.strip("_")]
     if len(pieces) > 1:
         whole = _fold(".".join(pieces))
-        yield Form(whole)
+        yield WordForm(whole)
         if all(len(each) == 1 and each.isalpha() for each in pieces):
             # An abbreviation: e.g, U.S.A, p.m; its letters alone mean nothing.
-            yield Form(whole.replace(".", ""))
+            yield WordForm(whole.replace(".", ""))
             return
         if _VERSION.fullmatch(whole):
-            yield Form(whole[1:])
+            yield WordForm(whole[1:])
     for piece in pieces:
         yield from _of_hyphenated(piece)
 
 
-def _of_hyphenated(word: str) -> Iterator[Form]:
+def _of_hyphenated(word: str) -> Iterator[WordForm]:
     if "," in word and _THOUSANDS.fullmatch(word):
         word = word.replace(",", "")
     pieces = [each for each in _BETWEEN_PARTS.split(word) if each.strip("'")]
     if len(pieces) > 1:
         # All styles of one name share a whole form, but 2023-05 and 20-2305 must stay apart.
         joined = _HYPHEN_OF_A_NAME.sub("", "-".join(pieces)).replace("'", "")
-        yield Form(_fold(joined), stemmed=joined.isalpha())
+        yield WordForm(_fold(joined), stemmed=joined.isalpha())
     for piece in pieces:
         plain = _plain(piece)
         if plain is not None:
@@ -175,7 +175,7 @@ def _of_hyphenated(word: str) -> Iterator[Form]:
             yield from _of_contracted(piece)
 
 
-def _of_contracted(word: str) -> Iterator[Form]:
+def _of_contracted(word: str) -> Iterator[WordForm]:
     pieces = [each for each in word.split("'") if each]
     if len(pieces) == 2:  # noqa: PLR2004 - One apostrophe makes two pieces.
         before, after = pieces[0], pieces[1].lower()
@@ -185,7 +185,7 @@ def _of_contracted(word: str) -> Iterator[Form]:
             # Written without the apostrophe as often as with it.
             pieces = [before + after]
     if len(pieces) > 1:
-        yield Form(_fold("".join(pieces)), stemmed=True)
+        yield WordForm(_fold("".join(pieces)), stemmed=True)
     for piece in pieces:
         yield from _of_scripts(piece)
 
@@ -198,7 +198,7 @@ _CHARACTER = r"\X"
 _HAN = r"\p{Han}"
 
 
-def _of_scripts(word: str) -> Iterator[Form]:
+def _of_scripts(word: str) -> Iterator[WordForm]:
     if word.isascii():
         yield from _of_cased(word)
         return
@@ -208,23 +208,23 @@ def _of_scripts(word: str) -> Iterator[Form]:
         elif run["hangul"]:
             # Particles are written onto Korean words; the bigrams find the word without them.
             if len(run.group()) > 2:  # noqa: PLR2004 - A run of two is its own bigram.
-                yield Form(run.group())
+                yield WordForm(run.group())
             yield from _bigrams(run.group())
         else:
             yield from _of_cased(run.group())
 
 
-def _bigrams(run: str) -> Iterator[Form]:
+def _bigrams(run: str) -> Iterator[WordForm]:
     characters = _compiled(_CHARACTER).findall(run)
     if len(characters) == 1:
-        yield Form(run)
+        yield WordForm(run)
         return
     for first, second in pairwise(characters):
-        yield Form(first + second)
+        yield WordForm(first + second)
     for character in characters:
         # One Han character is often a word, and somebody may ask for just that.
         if _compiled(_HAN).match(character):
-            yield Form(character, index_only=True)
+            yield WordForm(character, index_only=True)
 
 
 _ASCII_PARTS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -237,7 +237,7 @@ _MANY_PARTS = 4
 _SHORT_PART = 2.5
 
 
-def _of_cased(word: str) -> Iterator[Form]:
+def _of_cased(word: str) -> Iterator[WordForm]:
     if word.isdecimal():
         yield from _of_language(word)
         return
@@ -258,15 +258,15 @@ _FOLDABLE = r"[\p{Latin}\p{Greek}]"
 _UNDECOMPOSED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ð": "d"})
 
 
-def _of_language(word: str) -> Iterator[Form]:
+def _of_language(word: str) -> Iterator[WordForm]:
     folded = _fold(word)
     stemmed = not any(character.isdigit() for character in folded)
-    yield Form(folded, stemmed=stemmed)
+    yield WordForm(folded, stemmed=stemmed)
     if not folded.isascii() and _compiled(_FOLDABLE).search(folded):
         # Who types cafe or Zurich means café and Zürich; the exact spelling still ranks first.
         plain = regex.sub(r"\p{M}+", "", normalize("NFD", folded)).translate(_UNDECOMPOSED)
         if plain != folded:
-            yield Form(plain, stemmed=stemmed)
+            yield WordForm(plain, stemmed=stemmed)
 
 
 def _fold(word: str) -> str:
@@ -479,7 +479,7 @@ def _hashes_of_words(language: str) -> _HashesOfWords:
     return _HashesOfWords(language)
 
 
-def _term(form: Form, stem: Stem, language: str) -> str:
+def _term(form: WordForm, stem: Stem, language: str) -> str:
     # The English stemmer knows ASCII only; on other words it would cut endings that aren't English.
     if form.stemmed and (language != "english" or form.text.isascii()):
         return stem(form.text)

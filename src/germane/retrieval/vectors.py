@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from germane.errors import EmbeddingFailed
 from germane.model.memory import Vector
 
-__all__ = ["Compared", "VectorRows", "validate"]
+__all__ = ["VectorComparison", "VectorRows", "validate"]
 
 _SHORTEST = 1e-12
 
@@ -68,11 +68,11 @@ class VectorRows:
     `room` is for how many rows to make room at once; what isn't used of it takes no memory.
     """
 
-    def __init__(self, dimension: int, *, room: int = 0) -> None:
+    def __init__(self, dimension: int, *, capacity: int = 0) -> None:
         self._dimension = dimension
-        self._rows = np.zeros((room, dimension), dtype=np.float32)
-        self._ordinals = np.full(room, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
-        self._row_of = np.full(room, -1, dtype=np.int64)  # The row of each document, -1 for none.
+        self._rows = np.zeros((capacity, dimension), dtype=np.float32)
+        self._ordinals = np.full(capacity, -1, dtype=np.int64)  # The document of each row, -1 for a free one.
+        self._row_of = np.full(capacity, -1, dtype=np.int64)  # The row of each document, -1 for none.
         self._used = 0
 
     @property
@@ -98,10 +98,10 @@ class VectorRows:
             self._rows[row] = 0
             self._row_of[ordinal] = -1
 
-    def compare(self, vector: Vector) -> Compared:
+    def compare(self, vector: Vector) -> VectorComparison:
         """What is needed to rank documents by their cosine with this vector."""
         asked = np.asarray(vector, dtype=np.float32)
-        return Compared(
+        return VectorComparison(
             rows=self._rows[: self._used],
             ordinals=self._ordinals[: self._used],
             row_of=self._row_of,
@@ -128,7 +128,7 @@ class VectorRows:
         return rows
 
 
-class Compared:
+class VectorComparison:
     """The cosines of one question with an agent's vectors."""
 
     def __init__(
@@ -142,13 +142,13 @@ class Compared:
         self._rows = rows
         self._ordinals = ordinals
         self._row_of = row_of
-        self._asked = asked
+        self._query = asked
 
     @cached_property
     def _rough(self) -> NDArray[np.float32]:
         # Only choosing among all of them needs it. einsum stays in this thread: BLAS starts others, which
         # spin where processes share the cores.
-        found: NDArray[np.float32] = np.einsum("ij,j->i", self._rows, self._asked)
+        found: NDArray[np.float32] = np.einsum("ij,j->i", self._rows, self._query)
         return found
 
     @cached_property
@@ -174,7 +174,7 @@ class Compared:
         present = rows >= 0
         rows = rows[present]
         new = rows[np.isnan(self._exact[rows])]
-        products = self._rows[new] * self._asked
+        products = self._rows[new] * self._query
         self._exact[new] = np.round(products.sum(axis=1, dtype=np.float64), _DECIMALS)
         found[inside[present]] = self._exact[rows]
         return found
@@ -196,12 +196,12 @@ class Compared:
         inside = (ordinals >= 0) & (ordinals < len(self._row_of))
         rows[inside] = self._row_of[ordinals[inside]]
         shares = np.where(rows >= 0, weights, 0.0).astype(np.float32)
-        total = np.zeros((len(rows), len(self._asked)), dtype=np.float32)
+        total = np.zeros((len(rows), len(self._query)), dtype=np.float32)
         if len(self._rows):  # Row -1, which stands for no vector, is some row of a table that has any.
             for row, share in zip(rows.T, shares.T, strict=True):
                 total += self._rows[row] * share[:, np.newaxis]
         length = np.sqrt((total * total).sum(axis=1, dtype=np.float64))
-        product = (total * self._asked).sum(axis=1, dtype=np.float64)
+        product = (total * self._query).sum(axis=1, dtype=np.float64)
         found = np.full(len(rows), np.nan)
         some = length > 0
         found[some] = np.round(product[some] / length[some], _DECIMALS)

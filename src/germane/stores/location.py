@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Following",
-    "Glancing",
     "Look",
+    "NotifyingStore",
     "Operations",
-    "Waking",
+    "RecentGroupsStore",
     "exists",
     "is_address",
     "location_of",
@@ -171,7 +171,7 @@ def operations_on(location: str | Path) -> Operations:
 
 
 @runtime_checkable
-class Glancing(Protocol):
+class RecentGroupsStore(Protocol):
     """Reads the end of a conversation without what stands before it."""
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
@@ -186,7 +186,7 @@ class Glancing(Protocol):
 
 
 @runtime_checkable
-class Waking(Protocol):
+class NotifyingStore(Protocol):
     """What only some stores can do: tell at once that something was written, by whatever process.
 
     What is told is no more than that; what happened is in the logs, by its number. So who is woken looks,
@@ -247,7 +247,7 @@ class Following(Generic[T]):
         self._callback = callback
         self._since = since
         self._every = every
-        self._store = store if isinstance(store, Waking) else None
+        self._store = store if isinstance(store, NotifyingStore) else None
         self._tenant = tenant
         self._stopped = renewed(Event())
         self._due = renewed(Event())

@@ -27,7 +27,7 @@ from germane.testing.contract_changes import (
     EVERY,
     ChangesContract,
     EmbeddingContract,
-    PlacesContract,
+    ScopesContract,
     insert,
 )
 from germane.testing.contract_search import SearchContract, ask, ids
@@ -46,7 +46,7 @@ OpenStore: TypeAlias = Callable[[EmbeddingIdentity | None], Store]
 """Opens a new, empty store that takes the vectors of a model, or none."""
 
 
-class StoreContract(ChangesContract, SearchContract, EmbeddingContract, PlacesContract):
+class StoreContract(ChangesContract, SearchContract, EmbeddingContract, ScopesContract):
     """What the six methods of a store promise. Subclasses say how one is opened."""
 
     @pytest.fixture

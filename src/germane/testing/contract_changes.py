@@ -15,7 +15,7 @@ from germane.model.query import Filter, Order, Query, Slice
 from germane.protocols import Store
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision, make_vector
 
-__all__ = ["ChangesContract", "EmbeddingContract", "PlacesContract", "insert"]
+__all__ = ["ChangesContract", "EmbeddingContract", "ScopesContract", "insert"]
 
 # ruff: noqa: S101, PLR2004 - a contract asserts, and its numbers are the expected values.
 
@@ -393,7 +393,7 @@ def scoped(content: str, scope: str = "global", **overrides: object) -> Memory:
     return make_memory(content, scope=Scope.parse(scope), **overrides)
 
 
-class PlacesContract:
+class ScopesContract:
     """`Filter.applies_to`: scopes, further scopes, and paths by prefix and by pattern."""
 
     def test_scopes_apply_by_name_and_value(self, store: Store) -> None:

@@ -14,7 +14,7 @@ from germane.errors import InvalidInput
 from germane.model.change import Insert, Purge, Revise, SetStatus, SetVector
 from germane.model.learning import Seen
 from germane.model.memory import Memory, Scope, Status, Vector
-from germane.model.query import Candidate, Filter, Found, Order, Query, Slice
+from germane.model.query import Candidate, Filter, Order, Query, SearchResult, Slice
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
 from germane.testing.contract_changes import AGENT, insert
@@ -234,7 +234,7 @@ class SearchContract:
     def test_a_search_sees_every_change_at_once(self, store: Store) -> None:
         first = make_memory("redis one")
 
-        def hits() -> Found:
+        def hits() -> SearchResult:
             return store.search(AGENT, ask("redis"))
 
         assert hits().slices == ((),)

@@ -23,7 +23,7 @@ from germane.model.change import Applied, Change
 from germane.model.conversation import Message, Role, TextPart
 from germane.model.ledger import StoreStats
 from germane.model.memory import Memory, Outcome, Rendition, Renditions, Scope, Trust, Vector
-from germane.model.query import Filter, Found, Order, Query
+from germane.model.query import Filter, Order, Query, SearchResult
 from germane.protocols import Store
 
 __all__ = [
@@ -107,7 +107,7 @@ class FailingStore:
         self._inner, self._kinds = inner, frozenset(kinds)
         self._error = error or RuntimeError("this part of the store always fails")
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         if any(self._kinds.intersection(part.kinds) for part in query.slices):
             raise self._error
         return self._inner.search(agent, query)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from germane.errors import InvalidInput, NotSaid
+from germane.errors import InvalidInput, MessageNotFound
 from germane.model.conversation import (
     Append,
     ConversationChange,
@@ -27,9 +27,9 @@ from germane.model.conversation import (
     ToolResult,
 )
 from germane.model.text import fenced
-from germane.protocols import Conversing, Store
+from germane.protocols import ConversationStore, Store
 from germane.retrieval.tokenizer import query_terms
-from germane.stores.location import Glancing
+from germane.stores.location import RecentGroupsStore
 from germane.testing.fakes import START, make_id, make_message
 
 __all__ = ["ConversingContract"]
@@ -37,9 +37,9 @@ __all__ = ["ConversingContract"]
 AGENT, SESSION = "tester", "first"
 
 
-def conversing(store: Store) -> Conversing:
+def conversing(store: Store) -> ConversationStore:
     """The store as one that keeps conversations, or no test."""
-    if not isinstance(store, Conversing):
+    if not isinstance(store, ConversationStore):
         pytest.skip("This store keeps no conversations.")
     return store
 
@@ -63,7 +63,7 @@ def scores(store: Store, question: str, *, session: str = SESSION, agent: str = 
 
 
 class ConversingContract:
-    """What every `Conversing` store does."""
+    """What every `ConversationStore` store does."""
 
     def test_every_field_of_a_message_comes_back(self, store: Store) -> None:
         parts = (
@@ -109,7 +109,7 @@ class ConversingContract:
 
     def test_the_end_of_a_conversation_is_read_as_the_whole_has_it(self, store: Store) -> None:
         talks = conversing(store)
-        if not isinstance(store, Glancing):
+        if not isinstance(store, RecentGroupsStore):
             pytest.skip("This store reads conversations whole.")
         said = [
             ("in none", None),
@@ -220,9 +220,9 @@ class ConversingContract:
         assert talks.messages("other", SESSION) == theirs
         assert talks.message("other", mine[0].id) is None
         assert scores(store, "secret") == GroupScores(bound=scores(store, "secret").bound)
-        with pytest.raises(NotSaid):
+        with pytest.raises(MessageNotFound):
             talks.converse(AGENT, SESSION, [RemoveMessage(message_id=other[0].id)])
-        with pytest.raises(NotSaid):
+        with pytest.raises(MessageNotFound):
             talks.converse("other", SESSION, [RemoveMessage(message_id=mine[0].id)])
         talks.converse(AGENT, SESSION, [RemoveGroup(group="a")])
         assert len(talks.messages(AGENT, "second")) == len(talks.messages("other", SESSION)) == 1
@@ -246,7 +246,7 @@ class ConversingContract:
             SetHidden(group="a", hidden=True),
             change,
         ]
-        with pytest.raises(NotSaid) as caught:
+        with pytest.raises(MessageNotFound) as caught:
             talks.converse(AGENT, SESSION, changes)
         assert caught.value.session == SESSION
         assert talks.messages(AGENT, SESSION) == before
@@ -303,7 +303,7 @@ class ConversingContract:
         assert dict(talks.anchors(AGENT, SESSION)) == {}
         assert talks.conversations(AGENT) == ()
         assert scores(store, "two").scores == {}
-        with pytest.raises(NotSaid):
+        with pytest.raises(MessageNotFound):
             talks.converse(AGENT, SESSION, [PurgeMessages()])
         assert [each.seq for each in told(store, "anew")] == [1]
         assert [each.text for each in talks.messages(AGENT, SESSION)] == ["anew"]

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Insert, Judge, Purge
+from germane.model.change import Insert, Purge, RecordUse
 from germane.model.learning import Example
 from germane.model.memory import Memory
-from germane.protocols import Learning, Store
+from germane.protocols import FeedbackStore, Store
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["LearningContract"]
@@ -21,15 +21,15 @@ CONTEXT, OTHER_CONTEXT = "0a" * 16, "0b" * 16
 PARTS = {"lexical": 0.5, "window": 0.25}
 
 
-def judged(memory: Memory, context: str = CONTEXT, *, used: bool = True, days: int = 1) -> Judge:
+def judged(memory: Memory, context: str = CONTEXT, *, used: bool = True, days: int = 1) -> RecordUse:
     """That a memory was used in a context, or not."""
     at = START + timedelta(days=days)
-    return Judge(memory_id=memory.id, context=context, used=used, at=at, parts=PARTS)
+    return RecordUse(memory_id=memory.id, context=context, used=used, at=at, parts=PARTS)
 
 
-def learning(store: Store) -> Learning:
+def learning(store: Store) -> FeedbackStore:
     """The store as one that learns, or no test."""
-    if not isinstance(store, Learning):
+    if not isinstance(store, FeedbackStore):
         pytest.skip("This store keeps no examples.")
     return store
 
@@ -42,7 +42,7 @@ def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
 
 
 class LearningContract:
-    """Counting uses, which every store does, and keeping examples, which a `Learning` does."""
+    """Counting uses, which every store does, and keeping examples, which a `FeedbackStore` does."""
 
     def test_a_use_is_counted_once_for_its_context(self, store: Store) -> None:
         (memory,) = stored(store, "one")
@@ -118,7 +118,7 @@ class LearningContract:
         store.apply(AGENT, [judged(two)])
         assert [(each.used, each.parts) for each in learns.examples(AGENT)] == [(True, PARTS), (True, PARTS)]
         store.apply(AGENT, [judged(one, OTHER_CONTEXT)])
-        assert learns.unlearn(AGENT) == 2
+        assert learns.reset_learning(AGENT) == 2
         assert learns.examples(AGENT) == ()
 
     def test_examples_come_by_context_and_memory_and_each_once(self, store: Store) -> None:
@@ -149,7 +149,7 @@ class LearningContract:
         assert learns.settle_learning(AGENT, None).stamp == stamps[-1]
         store.apply(AGENT, [Purge(memory_id=two.id, at=LATER)])
         stamps.append(learns.settle_learning(AGENT, None).stamp)
-        learns.unlearn(AGENT)
+        learns.reset_learning(AGENT)
         stamps.append(learns.settle_learning(AGENT, None).stamp)
         assert len(set(stamps)) == len(stamps)
 
@@ -170,7 +170,7 @@ class LearningContract:
         store.apply("other", [judged(theirs, used=False)])
         assert [each.used for each in learns.examples(AGENT)] == [True]
         assert [each.used for each in learns.examples("other")] == [False]
-        assert learns.unlearn("other") == 1
+        assert learns.reset_learning("other") == 1
         assert (len(learns.examples(AGENT)), learns.examples("other")) == (1, ())
 
     def test_unlearning_leaves_uses_counted(self, store: Store) -> None:
@@ -178,8 +178,12 @@ class LearningContract:
         learns.settle_learning(AGENT, on=True)
         one, two = stored(store, "one", "two")
         store.apply(AGENT, [judged(one), judged(two, used=False)])
-        assert learns.unlearn(AGENT) == 2
-        assert (learns.examples(AGENT), learns.unlearn(AGENT), learns.unlearn("nobody")) == ((), 0, 0)
+        assert learns.reset_learning(AGENT) == 2
+        assert (learns.examples(AGENT), learns.reset_learning(AGENT), learns.reset_learning("nobody")) == (
+            (),
+            0,
+            0,
+        )
         (again,) = store.apply(AGENT, [judged(one)])
         assert not again.created
         assert again.memory == one.evolve(access_count=1, accessed_at=LATER)
@@ -188,7 +192,7 @@ class LearningContract:
         learns = learning(store)
         learns.settle_learning(AGENT, on=True)
         (memory,) = stored(store, "one")
-        broken = Judge(
+        broken = RecordUse(
             memory_id=memory.id, context=CONTEXT, used=True, at=LATER, parts={"lexical": float("nan")}
         )
         with pytest.raises(InvalidInput, match="lexical"):

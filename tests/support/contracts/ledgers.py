@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
-from germane.model.context import Emptiness, Reason
-from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry, text_hash
+from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
+from germane.model.context import EmptyReason, Reason
+from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.model.memory import Level, Memory, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
-from germane.protocols import Recording, Store
+from germane.protocols import LedgerStore, Store
 from germane.testing.fakes import START, make_id, make_memory, make_revision
 
 __all__ = ["RecordingContract", "make_assembly"]
@@ -79,16 +79,16 @@ def make_assembly(
         where=_WHERE,
         unkept=("scorer",),
         notes=("margin",),
-        emptiness=None if entries else Emptiness.NOTHING_STORED,
+        empty_reason=None if entries else EmptyReason.NOTHING_STORED,
         settled=False,
         cold=True,
         seconds=0.25,
     )
 
 
-def recording(store: Store) -> Recording:
+def recording(store: Store) -> LedgerStore:
     """The store as one that keeps a ledger, or no test."""
-    if not isinstance(store, Recording):
+    if not isinstance(store, LedgerStore):
         pytest.skip("This store keeps no ledger.")
     return store
 
@@ -100,7 +100,7 @@ def added(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
     return memories
 
 
-def then(store: Recording, point: dict[str, int] | None = None) -> dict[str, Memory]:
+def then(store: LedgerStore, point: dict[str, int] | None = None) -> dict[str, Memory]:
     """What the store says that it held at a point, by id."""
     past = store.as_of(AGENT, store.point(AGENT) if point is None else point)
     try:
@@ -110,7 +110,7 @@ def then(store: Recording, point: dict[str, int] | None = None) -> dict[str, Mem
 
 
 class RecordingContract:
-    """Keeping assemblies, and looking back, which a `Recording` does."""
+    """Keeping assemblies, and looking back, which a `LedgerStore` does."""
 
     def test_an_assembly_is_kept_as_it_was_recorded(self, store: Store) -> None:
         ledger = recording(store)
@@ -143,7 +143,7 @@ class RecordingContract:
         one, two = added(store, "one", "two")
         kept = make_assembly("one", [one, two])
         ledger.record(AGENT, kept)
-        store.apply(AGENT, [Judge(memory_id=one.id, context=KEY, used=True, at=START)])
+        store.apply(AGENT, [RecordUse(memory_id=one.id, context=KEY, used=True, at=START)])
         found = ledger.recorded(AGENT, kept.id)
         assert found is not None
         assert [entry.used for entry in found.entries] == [True, None]
@@ -197,11 +197,11 @@ class RecordingContract:
         )
         told = ledger.altered(AGENT, point)
         assert set(told) == {
-            Alteration(what=Altered.ADDED, memory_id=new.id),
-            Alteration(what=Altered.ADDED, memory_id=revised.id),
-            Alteration(what=Altered.REVISED, memory_id=old.version_id),
-            Alteration(what=Altered.FORGOTTEN, memory_id=forgotten.id),
-            Alteration(what=Altered.PURGED),
+            MemoryChange(what=MemoryChangeKind.ADDED, memory_id=new.id),
+            MemoryChange(what=MemoryChangeKind.ADDED, memory_id=revised.id),
+            MemoryChange(what=MemoryChangeKind.REVISED, memory_id=old.version_id),
+            MemoryChange(what=MemoryChangeKind.FORGOTTEN, memory_id=forgotten.id),
+            MemoryChange(what=MemoryChangeKind.PURGED),
         }
         assert all(each.memory_id != calm.id for each in told)
 

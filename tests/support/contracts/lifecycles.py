@@ -8,10 +8,20 @@ from types import MappingProxyType
 import pytest
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.model.change import Attest, Insert, Live, Merge, Purge, Revise, Reword, SetStatus, version_of
-from germane.model.memory import Cause, LifeEvent, Memory, Sign, Stage, Standing, Status
+from germane.model.change import (
+    ApplySignal,
+    Insert,
+    Merge,
+    Purge,
+    RecordOutcome,
+    Revise,
+    Reword,
+    SetStatus,
+    version_of,
+)
+from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Memory, Stage, Status
 from germane.model.query import Filter
-from germane.protocols import Living, Store
+from germane.protocols import LifecycleStore, Store
 from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 
 __all__ = ["LivingContract"]
@@ -20,9 +30,9 @@ AGENT = "tester"
 LATER = START + timedelta(days=1)
 
 
-def living(store: Store) -> Living:
+def living(store: Store) -> LifecycleStore:
     """The store as one that keeps lives; skips one that can't."""
-    if not isinstance(store, Living):
+    if not isinstance(store, LifecycleStore):
         pytest.skip("The store keeps no lives.")
     return store
 
@@ -37,14 +47,14 @@ def kept(store: Store, content: str = "The cache lives in Redis.", kind: str = "
 def lived(
     store: Store,
     memory: Memory,
-    sign: Sign,
+    sign: LifecycleSignal,
     lifecycle: str = "fact",
     *,
     other: str | None = None,
 ) -> Memory:
     """The memory after a sign."""
-    change = Live(
-        memory_id=memory.id, lifecycle=lifecycle, sign=sign, cause=Cause.ASKED, at=LATER, other=other
+    change = ApplySignal(
+        memory_id=memory.id, lifecycle=lifecycle, sign=sign, cause=Cause.REQUESTED, at=LATER, other=other
     )
     after = store.apply(AGENT, [change])[0].memory
     assert after is not None
@@ -56,27 +66,35 @@ class LivingContract:
 
     def test_a_sign_moves_the_stage_counts_and_is_told(self, store: Store) -> None:
         memory = kept(store)
-        after = lived(store, memory, Sign.CONFIRM)
+        after = lived(store, memory, LifecycleSignal.CONFIRM)
         assert after == memory.evolve(stage=Stage.CONFIRMED)
         assert store.get(AGENT, [memory.id]) == (after,)
-        standing = Standing(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
-        assert living(store).standings(AGENT, [memory.id]) == (standing,)
+        standing = LifecycleState(stage=Stage.CONFIRMED, confirmations=1, renewed_at=LATER)
+        assert living(store).lifecycle_states(AGENT, [memory.id]) == (standing,)
         (event,) = living(store).life_events(AGENT, memory.id)
-        assert event == LifeEvent(
+        assert event == LifecycleEvent(
             number=event.number,
             memory_id=memory.id,
-            sign=Sign.CONFIRM,
+            sign=LifecycleSignal.CONFIRM,
             before=Stage.NEW,
             after=Stage.CONFIRMED,
-            cause=Cause.ASKED,
+            cause=Cause.REQUESTED,
             by=AGENT,
             at=LATER,
         )
 
     def test_what_the_rules_do_not_know_changes_nothing(self, store: Store) -> None:
         one, other = kept(store), kept(store, "Somebody decided.", "decision")
-        change = Live(memory_id=one.id, lifecycle="fact", sign=Sign.CONFIRM, cause=Cause.ASKED, at=LATER)
-        wrong = Live(memory_id=other.id, lifecycle="decision", sign=Sign.RETIRE, cause=Cause.ASKED, at=LATER)
+        change = ApplySignal(
+            memory_id=one.id, lifecycle="fact", sign=LifecycleSignal.CONFIRM, cause=Cause.REQUESTED, at=LATER
+        )
+        wrong = ApplySignal(
+            memory_id=other.id,
+            lifecycle="decision",
+            sign=LifecycleSignal.RETIRE,
+            cause=Cause.REQUESTED,
+            at=LATER,
+        )
         with pytest.raises(InvalidInput, match="has no move"):
             store.apply(AGENT, [change, wrong])
         assert store.get(AGENT, [one.id, other.id]) == (one, other)
@@ -84,40 +102,48 @@ class LivingContract:
 
     def test_no_stage_for_a_kind_without_a_lifecycle(self, store: Store) -> None:
         with pytest.raises(InvalidInput, match="no stages"):
-            lived(store, kept(store, kind="note"), Sign.CONFIRM, "permanent")
+            lived(store, kept(store, kind="note"), LifecycleSignal.CONFIRM, "permanent")
 
     def test_a_stranger_and_an_unknown_memory(self, store: Store) -> None:
         memory = kept(store)
-        lived(store, memory, Sign.CONFIRM)
-        change = Live(memory_id=memory.id, lifecycle="fact", sign=Sign.CONFIRM, cause=Cause.ASKED, at=LATER)
+        lived(store, memory, LifecycleSignal.CONFIRM)
+        change = ApplySignal(
+            memory_id=memory.id,
+            lifecycle="fact",
+            sign=LifecycleSignal.CONFIRM,
+            cause=Cause.REQUESTED,
+            at=LATER,
+        )
         with pytest.raises(NotFound):
             store.apply("somebody", [change])
         with pytest.raises(NotFound):
             living(store).life_events("somebody", memory.id)
         assert living(store).life_events("somebody") == ()
-        assert living(store).standings("somebody", [memory.id, "nonsense"]) == (None, None)
+        assert living(store).lifecycle_states("somebody", [memory.id, "nonsense"]) == (None, None)
 
     def test_a_contradiction_takes_a_fifth_of_all_confidence_and_no_more_than_there_is(
         self, store: Store
     ) -> None:
         memory, other = kept(store), kept(store, "The cache lives in memory.")
-        confidences = [lived(store, memory, Sign.CONTRADICT, other=other.id).confidence for _ in range(6)]
+        confidences = [
+            lived(store, memory, LifecycleSignal.CONTRADICT, other=other.id).confidence for _ in range(6)
+        ]
         assert confidences == [0.8, 0.6, 0.4, 0.2, 0.0, 0.0]
         assert {each.other for each in living(store).life_events(AGENT, memory.id)} == {other.id}
 
     def test_what_is_out_of_use_is_not_found_until_it_is_restored(self, store: Store) -> None:
         memory = kept(store, kind="procedure")
-        retired = lived(store, memory, Sign.RETIRE, "procedure")
+        retired = lived(store, memory, LifecycleSignal.RETIRE, "procedure")
         assert (retired.stage, retired.status) == (Stage.RETIRED, Status.FORGOTTEN)
         assert store.find(AGENT, Filter()) == ()
-        restored = lived(store, memory, Sign.RESTORE, "procedure")
+        restored = lived(store, memory, LifecycleSignal.RESTORE, "procedure")
         assert (restored.stage, restored.status) == (Stage.ACTIVE, Status.ACTIVE)
         assert store.find(AGENT, Filter()) == (restored,)
 
     def test_a_sign_does_not_bring_back_what_was_forgotten(self, store: Store) -> None:
         memory = kept(store, kind="procedure")
         store.apply(AGENT, [SetStatus(memory_id=memory.id, status=Status.FORGOTTEN, at=LATER)])
-        assert lived(store, memory, Sign.SUCCEED, "procedure").status is Status.FORGOTTEN
+        assert lived(store, memory, LifecycleSignal.SUCCEED, "procedure").status is Status.FORGOTTEN
 
     def test_said_again_a_fact_is_confirmed(self, store: Store) -> None:
         memory = kept(store)
@@ -131,24 +157,26 @@ class LivingContract:
 
     def test_the_next_version_carries_the_counts_where_it_goes_on(self, store: Store) -> None:
         memory = kept(store, kind="procedure")
-        lived(store, memory, Sign.SUCCEED, "procedure")
+        lived(store, memory, LifecycleSignal.SUCCEED, "procedure")
         head = make_revision(memory, "Restart the cache, then look.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=head, carries=True)])
-        carried = Standing(stage=Stage.ACTIVE, successes=1)
-        assert living(store).standings(AGENT, [head.id]) == (carried,)
+        carried = LifecycleState(stage=Stage.ACTIVE, successes=1)
+        assert living(store).lifecycle_states(AGENT, [head.id]) == (carried,)
         other = make_revision(head, "Something else.", stage=Stage.ACTIVE)
         store.apply(AGENT, [Revise(memory=other)])
-        assert living(store).standings(AGENT, [other.id]) == (Standing(stage=Stage.ACTIVE),)
+        assert living(store).lifecycle_states(AGENT, [other.id]) == (LifecycleState(stage=Stage.ACTIVE),)
         assert [version_of(each) for each in living(store).life_events(AGENT, other.id)] == [
             memory.version_id
         ]
 
     def test_what_was_counted_elsewhere_comes_along_and_changes_nothing_known(self, store: Store) -> None:
-        standing = Standing(stage=Stage.CORE, confirmations=4, renewed_at=LATER)
+        standing = LifecycleState(stage=Stage.CORE, confirmations=4, renewed_at=LATER)
         memory = make_memory().evolve(stage=Stage.CORE)
-        for counted in (standing, Standing(stage=Stage.CORE, confirmations=9)):
-            store.apply(AGENT, [Insert(memory=memory, revive=False, lifecycle="fact", standing=counted)])
-            assert living(store).standings(AGENT, [memory.id]) == (standing,)
+        for counted in (standing, LifecycleState(stage=Stage.CORE, confirmations=9)):
+            store.apply(
+                AGENT, [Insert(memory=memory, revive=False, lifecycle="fact", lifecycle_state=counted)]
+            )
+            assert living(store).lifecycle_states(AGENT, [memory.id]) == (standing,)
         assert living(store).life_events(AGENT, memory.id) == ()
 
     def test_an_attested_outcome_counts_in_the_life_of_the_procedure_named(self, store: Store) -> None:
@@ -159,7 +187,7 @@ class LivingContract:
         counts = []
         # Told of one context: the latest word stands, in the life of the latest version.
         for worth, weight in ((1.0, 0.25), (1.0, 1.0), (1.0, 1.0), (0.0, 1.0), (0.5, 1.0), (0.0, 1.0)):
-            told = Attest(
+            told = RecordOutcome(
                 memory_id=first.id,
                 context="0a" * 16,
                 worth=worth,
@@ -168,23 +196,23 @@ class LivingContract:
                 lifecycle="procedure",
             )
             store.apply(AGENT, [told])
-            (standing,) = living(store).standings(AGENT, [second.id])
+            (standing,) = living(store).lifecycle_states(AGENT, [second.id])
             assert standing is not None
             counts.append((standing.successes, standing.failures))
         assert counts == [(0, 0), (1, 0), (1, 0), (0, 1), (0, 0), (0, 1)]
         events = living(store).life_events(AGENT, second.id)
         assert [(each.sign, each.cause) for each in events if each.memory_id == second.id] == [
-            (Sign.SUCCEED, Cause.OUTCOME),
-            (Sign.FAIL, Cause.OUTCOME),
-            (Sign.SETTLE, Cause.OUTCOME),
-            (Sign.FAIL, Cause.OUTCOME),
+            (LifecycleSignal.SUCCEED, Cause.OUTCOME),
+            (LifecycleSignal.FAIL, Cause.OUTCOME),
+            (LifecycleSignal.SETTLE, Cause.OUTCOME),
+            (LifecycleSignal.FAIL, Cause.OUTCOME),
         ]
 
     def test_an_outcome_of_what_is_out_of_use_counts_nothing_in_its_life(self, store: Store) -> None:
         living(store)
         procedure = kept(store, "Restart the worker.", kind="procedure")
-        lived(store, procedure, Sign.RETIRE, "procedure")
-        told = Attest(
+        lived(store, procedure, LifecycleSignal.RETIRE, "procedure")
+        told = RecordOutcome(
             memory_id=procedure.id,
             context="0a" * 16,
             worth=1.0,
@@ -194,24 +222,26 @@ class LivingContract:
         )
         (applied,) = store.apply(AGENT, [told])
         assert applied.created
-        assert living(store).standings(AGENT, [procedure.id]) == (Standing(stage=Stage.RETIRED),)
+        assert living(store).lifecycle_states(AGENT, [procedure.id]) == (LifecycleState(stage=Stage.RETIRED),)
 
-    def test_a_censor_escalates_into_its_next_version_at_the_third_trigger(self, store: Store) -> None:
-        memory = kept(store, "Do not push to main.", "censor")
+    def test_a_constraint_escalates_into_its_next_version_at_the_third_trigger(self, store: Store) -> None:
+        memory = kept(store, "Do not push to main.", "constraint")
         metadata = MappingProxyType({"action": "block"})
         stricter = make_revision(memory, memory.content, metadata=metadata, created_at=START)
-        change = Live(
+        change = ApplySignal(
             memory_id=memory.id,
-            lifecycle="censor",
-            sign=Sign.TRIGGER,
-            cause=Cause.ASKED,
+            lifecycle="constraint",
+            sign=LifecycleSignal.TRIGGER,
+            cause=Cause.REQUESTED,
             at=LATER,
             escalated=stricter,
         )
         applied = [store.apply(AGENT, [change])[0].memory for _ in range(3)]
         assert [each and each.stage for each in applied] == ["active", "active", "escalated"]
         assert applied[2] == stricter.evolve(stage=Stage.ESCALATED)
-        assert living(store).standings(AGENT, [stricter.id]) == (Standing(stage=Stage.ESCALATED, triggers=3),)
+        assert living(store).lifecycle_states(AGENT, [stricter.id]) == (
+            LifecycleState(stage=Stage.ESCALATED, triggers=3),
+        )
         with pytest.raises(StaleRevision):
             store.apply(AGENT, [Revise(memory=make_revision(memory, "Too late."))])
 
@@ -225,7 +255,7 @@ class LivingContract:
         assert [each.id for each in store.find(AGENT, Filter())] == [one.id]
         assert store.get(AGENT, [one.id])[0] == one.evolve(stage=Stage.CONFIRMED)
         (event,) = living(store).life_events(AGENT, other.id)
-        assert (event.sign, event.cause, event.other) == (Sign.SUPERSEDE, Cause.DUPLICATE, one.id)
+        assert (event.sign, event.cause, event.other) == (LifecycleSignal.SUPERSEDE, Cause.DUPLICATE, one.id)
         with pytest.raises(StaleRevision):
             store.apply(AGENT, [Merge(memory_id=other.id, into=one.id, lifecycle="fact", at=LATER)])
 
@@ -237,13 +267,13 @@ class LivingContract:
 
     def test_a_purge_leaves_nothing_of_a_life(self, store: Store) -> None:
         one, other = kept(store), kept(store, "The cache lives in memory.")
-        lived(store, one, Sign.CONTRADICT, other=other.id)
-        lived(store, other, Sign.CONFIRM)
+        lived(store, one, LifecycleSignal.CONTRADICT, other=other.id)
+        lived(store, other, LifecycleSignal.CONFIRM)
         store.apply(AGENT, [Purge(memory_id=other.id, at=LATER)])
-        assert living(store).standings(AGENT, [other.id]) == (None,)
+        assert living(store).lifecycle_states(AGENT, [other.id]) == (None,)
         (event,) = living(store).life_events(AGENT)
         assert (event.memory_id, event.other) == (one.id, None)
-        lived(store, one, Sign.CONFIRM)
+        lived(store, one, LifecycleSignal.CONFIRM)
         assert len({each.number for each in living(store).life_events(AGENT)}) == 2
 
     def test_a_purge_takes_with_it_what_was_merged_into_the_memory(self, store: Store) -> None:
@@ -267,7 +297,7 @@ class LivingContract:
     def test_events_come_a_page_at_a_time(self, store: Store) -> None:
         memory = kept(store)
         for _ in range(4):
-            lived(store, memory, Sign.CONFIRM)
+            lived(store, memory, LifecycleSignal.CONFIRM)
         numbers = [each.number for each in living(store).life_events(AGENT, memory.id)]
         page = living(store).life_events(AGENT, since=numbers[0], limit=2)
         assert [each.number for each in page] == numbers[1:3]

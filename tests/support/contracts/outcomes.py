@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Attest, Purge
-from germane.model.learning import Attested, Evidence
+from germane.model.change import Purge, RecordOutcome
+from germane.model.learning import OutcomeHistory, OutcomeRecord
 from germane.model.memory import Memory
-from germane.protocols import Store, Validating
+from germane.protocols import OutcomeStore, Store
 from germane.testing.contract_changes import AGENT, insert
 from germane.testing.fakes import START, make_id, make_memory
 
@@ -20,16 +20,16 @@ CONTEXT, OTHER_CONTEXT = "0c" * 16, "0d" * 16
 LATER = START + timedelta(days=1)
 
 
-def validating(store: Store) -> Validating:
+def validating(store: Store) -> OutcomeStore:
     """The store as one that keeps outcomes, or no test."""
-    if not isinstance(store, Validating):
+    if not isinstance(store, OutcomeStore):
         pytest.skip("This store keeps no outcomes.")
     return store
 
 
-def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> Attest:
+def told(memory: Memory, context: str = CONTEXT, *, worth: float = 1.0, weight: float = 0.5) -> RecordOutcome:
     """That work turned out so with a memory."""
-    return Attest(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
+    return RecordOutcome(memory_id=memory.id, context=context, worth=worth, weight=weight, at=LATER)
 
 
 class ValidatingContract:
@@ -41,29 +41,29 @@ class ValidatingContract:
         insert(store, memory)
         given = [told(memory), told(memory), told(memory, worth=0.0), told(memory, OTHER_CONTEXT)]
         assert [each.created for each in store.apply(AGENT, given)] == [True, False, True, True]
-        evidence = validates.evidence(AGENT)
+        evidence = validates.outcome_history(AGENT)
         assert evidence is not None
-        assert evidence.attested == (
-            Attested(context=CONTEXT, memory_id=memory.id, worth=0.0, weight=0.5, at=LATER),
-            Attested(context=OTHER_CONTEXT, memory_id=memory.id, worth=1.0, weight=0.5, at=LATER),
+        assert evidence.records == (
+            OutcomeRecord(context=CONTEXT, memory_id=memory.id, worth=0.0, weight=0.5, at=LATER),
+            OutcomeRecord(context=OTHER_CONTEXT, memory_id=memory.id, worth=1.0, weight=0.5, at=LATER),
         )
         assert store.get(AGENT, [memory.id]) == (memory,)
 
     def test_the_stamp_moves_with_what_is_known_and_only_then(self, store: Store) -> None:
         validates = validating(store)
-        assert validates.evidence("nobody") == Evidence(stamp=0, attested=())
+        assert validates.outcome_history("nobody") == OutcomeHistory(stamp=0, records=())
         one, two = make_memory("one"), make_memory("two")
         insert(store, one, two)
         store.apply(AGENT, [told(one), told(two)])
-        before = validates.evidence(AGENT)
+        before = validates.outcome_history(AGENT)
         assert before is not None
         store.apply(AGENT, [told(one)])
         insert(store, make_memory("three"))
-        assert validates.evidence(AGENT, known=before.stamp) is None
+        assert validates.outcome_history(AGENT, known=before.stamp) is None
         store.apply(AGENT, [Purge(memory_id=one.id, at=LATER)])
-        after = validates.evidence(AGENT, known=before.stamp)
+        after = validates.outcome_history(AGENT, known=before.stamp)
         assert after is not None
-        assert [each.memory_id for each in after.attested] == [two.id]
+        assert [each.memory_id for each in after.records] == [two.id]
 
     def test_what_says_nothing_is_refused_with_all_that_came_along(self, store: Store) -> None:
         validates = validating(store)
@@ -75,15 +75,15 @@ class ValidatingContract:
                 store.apply(AGENT, [told(memory), wrong])
         with pytest.raises(NotFound):
             store.apply(AGENT, [told(memory), told(unknown)])
-        evidence = validates.evidence(AGENT)
+        evidence = validates.outcome_history(AGENT)
         assert evidence is not None
-        assert evidence.attested == ()
+        assert evidence.records == ()
 
     def test_agents_are_told_apart(self, store: Store) -> None:
         validates = validating(store)
         mine = make_memory("one")
         insert(store, mine)
         store.apply(AGENT, [told(mine)])
-        other = validates.evidence("other")
+        other = validates.outcome_history("other")
         assert other is not None
-        assert other.attested == ()
+        assert other.records == ()

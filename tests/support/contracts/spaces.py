@@ -25,7 +25,6 @@ from germane.model.space import (
     Demote,
     Disband,
     FailOver,
-    Happening,
     Join,
     Leave,
     Member,
@@ -34,10 +33,11 @@ from germane.model.space import (
     Role,
     SpaceAct,
     SpaceEvent,
+    SpaceEventKind,
 )
-from germane.model.working_set import DEFAULT_SET, Clear, Enter
-from germane.model.working_set import Leave as Out
-from germane.protocols import Holding, Sharing, Store
+from germane.model.working_set import DEFAULT_SET, AddItem, Clear
+from germane.model.working_set import RemoveItem as Out
+from germane.protocols import SpaceStore, Store, WorkingSetStore
 from germane.spaces import tenant_of
 from germane.testing.contract_search import ask, ids
 from germane.testing.fakes import START, make_memory, make_revision
@@ -48,9 +48,9 @@ TEAM = tenant_of("team")
 LATER = START + timedelta(days=1)
 
 
-def sharing(store: Store) -> Sharing:
+def sharing(store: Store) -> SpaceStore:
     """The store as one that keeps spaces, or no test."""
-    if not isinstance(store, Sharing):
+    if not isinstance(store, SpaceStore):
         pytest.skip("This store keeps no spaces.")
     return store
 
@@ -60,7 +60,7 @@ def joined(agent: str, rights: Right = Right.WRITE, role: Role = Role.ACTIVE, by
     return Join(agent=agent, by=by or agent, at=LATER, rights=rights, role=role)
 
 
-def team(store: Store, *others: Join) -> Sharing:
+def team(store: Store, *others: Join) -> SpaceStore:
     """A store with the space `team`, created by ada, and more members."""
     shares = sharing(store)
     shares.settle_space("team", Create(by="ada", at=START))
@@ -69,14 +69,16 @@ def team(store: Store, *others: Join) -> Sharing:
     return shares
 
 
-def put(store: Sharing, agent: str, *texts: str) -> list[Memory]:
+def put(store: SpaceStore, agent: str, *texts: str) -> list[Memory]:
     """New memories of the space, written by a member."""
     memories = [make_memory(text, agent=TEAM) for text in texts]
     store.entered("team", agent).apply(TEAM, [Insert(memory=each) for each in memories])
     return memories
 
 
-def told(store: Sharing, agent: str = "ada", since: int = 0) -> list[tuple[Happening, str, str | None]]:
+def told(
+    store: SpaceStore, agent: str = "ada", since: int = 0
+) -> list[tuple[SpaceEventKind, str, str | None]]:
     """What happened, by whom, and to which memory or member."""
     events: tuple[SpaceEvent, ...] = store.events("team", agent, since=since)
     assert [event.number for event in events] == sorted({event.number for event in events})
@@ -84,7 +86,7 @@ def told(store: Sharing, agent: str = "ada", since: int = 0) -> list[tuple[Happe
 
 
 class SharingContract:
-    """Spaces, for a store that is `Sharing`."""
+    """Spaces, for a store that is `SpaceStore`."""
 
     def test_whoever_creates_a_space_leads_it(self, store: Store) -> None:
         shares = sharing(store)
@@ -98,7 +100,7 @@ class SharingContract:
 
     def test_what_the_rules_refuse_changes_nothing(self, store: Store) -> None:
         shares = team(store, joined("ben", Right.READ))
-        before, number = shares.space("team"), shares.happened("team")
+        before, number = shares.space("team"), shares.latest_event("team")
         refused: dict[type[SpaceError], SpaceAct] = {
             SpaceTaken: Create(by="cleo", at=LATER),
             DuplicateMember: joined("ben"),
@@ -111,7 +113,7 @@ class SharingContract:
         with pytest.raises(UnknownSpace):
             shares.settle_space("elsewhere", joined("ada"))
         assert shares.space("team") == before
-        assert shares.happened("team") == number
+        assert shares.latest_event("team") == number
         assert shares.space("elsewhere") is None
 
     def test_members_are_kept_as_the_rules_have_them(self, store: Store) -> None:
@@ -177,7 +179,7 @@ class SharingContract:
 
     def test_every_member_is_told_what_became_of_memories(self, store: Store) -> None:
         shares = team(store, joined("ben"), joined("cleo", Right.READ))
-        since = shares.happened("team")
+        since = shares.latest_event("team")
         one, two = put(shares, "ada", "one", "two")
         head = make_revision(one, "one anew")
         ben = shares.entered("team", "ben")
@@ -187,60 +189,64 @@ class SharingContract:
         ben.apply(TEAM, [SetStatus(memory_id=two.id, status=Status.ACTIVE, at=LATER)])
         ben.apply(TEAM, [Purge(memory_id=head.id, at=LATER)])
         expected = [
-            (Happening.REMEMBER, "ada", one.id),
-            (Happening.REMEMBER, "ada", two.id),
-            (Happening.REVISE, "ben", head.id),
-            (Happening.FORGET, "ben", two.id),
-            (Happening.REPEAT, "ada", two.id),
-            (Happening.FORGET, "ben", two.id),
-            (Happening.RESTORE, "ben", two.id),
-            (Happening.PURGE, "ben", one.id),
+            (SpaceEventKind.REMEMBER, "ada", one.id),
+            (SpaceEventKind.REMEMBER, "ada", two.id),
+            (SpaceEventKind.REVISE, "ben", head.id),
+            (SpaceEventKind.FORGET, "ben", two.id),
+            (SpaceEventKind.REPEAT, "ada", two.id),
+            (SpaceEventKind.FORGET, "ben", two.id),
+            (SpaceEventKind.RESTORE, "ben", two.id),
+            (SpaceEventKind.PURGE, "ben", one.id),
         ]
         for agent in ("ada", "ben", "cleo"):
             assert told(shares, agent, since) == expected
         revised = shares.events("team", "ada", since=since)[2]
         assert (revised.former_id, revised.memory_id) == (one.version_id, one.id)
-        last = shares.happened("team")
+        last = shares.latest_event("team")
         assert [event.number for event in shares.events("team", "ada", since=last - 2)] == [last - 1, last]
         assert len(shares.events("team", "ada", since=since, limit=3)) == 3
 
     def test_every_member_is_told_what_became_of_working_sets(self, store: Store) -> None:
         shares = team(store, joined("ben"))
         one, two, three = put(shares, "ada", "one", "two", "three")
-        since = shares.happened("team")
+        since = shares.latest_event("team")
         ada, ben = shares.entered("team", "ada"), shares.entered("team", "ben")
-        if not isinstance(ada, Holding) or not isinstance(ben, Holding):
+        if not isinstance(ada, WorkingSetStore) or not isinstance(ben, WorkingSetStore):
             pytest.skip("This store keeps no working sets.")
         for each in (one, two, three):
-            ada.hold(TEAM, DEFAULT_SET, [Enter(memory_id=each.id, at=LATER)])
-        assert [item.memory.id for item in ben.held(TEAM, DEFAULT_SET).items] == [one.id, two.id, three.id]
+            ada.hold(TEAM, DEFAULT_SET, [AddItem(memory_id=each.id, at=LATER)])
+        assert [item.memory.id for item in ben.stored_working_set(TEAM, DEFAULT_SET).items] == [
+            one.id,
+            two.id,
+            three.id,
+        ]
         ben.hold(TEAM, DEFAULT_SET, [Out(memory_id=one.id, at=LATER, evicted=True)])
         shares.entered("team", "ben").apply(
             TEAM, [SetStatus(memory_id=two.id, status=Status.FORGOTTEN, at=LATER)]
         )
         ben.hold(TEAM, DEFAULT_SET, [Clear(at=LATER)])
         assert told(shares, "ada", since) == [
-            *((Happening.ADD, "ada", each.id) for each in (one, two, three)),
-            (Happening.EVICT, "ben", one.id),
-            (Happening.FORGET, "ben", two.id),
-            (Happening.CLEAR, "ben", three.id),
+            *((SpaceEventKind.ADD, "ada", each.id) for each in (one, two, three)),
+            (SpaceEventKind.EVICT, "ben", one.id),
+            (SpaceEventKind.FORGET, "ben", two.id),
+            (SpaceEventKind.CLEAR, "ben", three.id),
         ]
         assert {event.working_set for event in shares.events("team", "ben", since=since)} == {
             DEFAULT_SET,
             None,
         }
-        assert ada.held(TEAM, DEFAULT_SET).items == ()
+        assert ada.stored_working_set(TEAM, DEFAULT_SET).items == ()
 
     def test_a_transaction_that_fails_tells_nothing(self, store: Store) -> None:
         shares = team(store)
         (one,) = put(shares, "ada", "one")
-        number = shares.happened("team")
+        number = shares.latest_event("team")
         with pytest.raises(NotFound):
             shares.entered("team", "ada").apply(
                 TEAM,
                 [Insert(memory=make_memory("two", agent=TEAM)), Purge(memory_id="no such memory", at=LATER)],
             )
-        assert shares.happened("team") == number
+        assert shares.latest_event("team") == number
         assert shares.entered("team", "ada").find(TEAM, Filter()) == (one,)
 
     def test_a_space_that_was_disbanded_is_gone_with_all_in_it(self, store: Store) -> None:
@@ -248,11 +254,11 @@ class SharingContract:
         one, two = put(shares, "ada", "one", "two")
         mine = make_memory("mine", agent="ada")
         store.apply("ada", [Insert(memory=mine)])
-        number = shares.happened("team")
+        number = shares.latest_event("team")
         assert shares.settle_space("team", Disband(by="ada", at=LATER)) is None
         assert shares.space("team") is None
         assert shares.spaces("ada") == ()
-        assert shares.happened("team") > number
+        assert shares.latest_event("team") > number
         with pytest.raises(UnknownSpace):
             shares.entered("team", "ben").get(TEAM, [one.id])
         assert store.find(TEAM, Filter(statuses=tuple(Status))) == ()
@@ -260,7 +266,7 @@ class SharingContract:
         shares.settle_space("team", Create(by="cleo", at=LATER))
         assert shares.entered("team", "cleo").get(TEAM, [one.id, two.id]) == (None, None)
         (event,) = shares.events("team", "cleo")
-        assert (event.what, event.number) == (Happening.CREATE, shares.happened("team"))
+        assert (event.what, event.number) == (SpaceEventKind.CREATE, shares.latest_event("team"))
         assert event.number > number
 
     def test_spaces_are_apart(self, store: Store) -> None:
@@ -269,7 +275,7 @@ class SharingContract:
         (shared,) = put(shares, "ada", "one")
         inside = shares.entered("other", "ben")
         assert inside.get(tenant_of("other"), [shared.id]) == (None,)
-        assert [event.what for event in shares.events("other", "ben")] == [Happening.CREATE]
+        assert [event.what for event in shares.events("other", "ben")] == [SpaceEventKind.CREATE]
         with pytest.raises(NotAllowed):
             shares.entered("other", "ada").find(tenant_of("other"), Filter())
 
@@ -295,6 +301,6 @@ class SharingContract:
             counts = {agent: each.result() for agent, each in zip(writers, written, strict=True)}
         story = told(shares)
         for agent, count in counts.items():
-            out = story.index((Happening.LEAVE, "ada", agent))
+            out = story.index((SpaceEventKind.LEAVE, "ada", agent))
             assert all(by != agent for _, by, _ in story[out:])
-            assert sum(by == agent and what is Happening.REMEMBER for what, by, _ in story) == count
+            assert sum(by == agent and what is SpaceEventKind.REMEMBER for what, by, _ in story) == count

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.change import Adopt, Attest, Insert, Judge, Purge
-from germane.model.learning import Attested, Example
-from germane.model.memory import Cause, LifeEvent, Memory, Sign, Stage
-from germane.protocols import Learning, Living, Store, Validating
+from germane.model.change import ImportUsage, Insert, Purge, RecordOutcome, RecordUse
+from germane.model.learning import Example, OutcomeRecord
+from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, Memory, Stage
+from germane.protocols import FeedbackStore, LifecycleStore, OutcomeStore, Store
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["AdoptingContract"]
@@ -33,20 +33,20 @@ def showing(memory: Memory, *, used: bool = True, parts: dict[str, float] | None
     return Example(context=CONTEXT, memory_id=memory.id, used=used, parts=PARTS if parts is None else parts)
 
 
-def outcome(memory: Memory, worth: float = 1.0) -> Attested:
+def outcome(memory: Memory, worth: float = 1.0) -> OutcomeRecord:
     """That work turned out so."""
-    return Attested(context=CONTEXT, memory_id=memory.id, worth=worth, weight=1.0, at=LATER)
+    return OutcomeRecord(context=CONTEXT, memory_id=memory.id, worth=worth, weight=1.0, at=LATER)
 
 
-def event(memory: Memory, *, other: str | None = None) -> LifeEvent:
+def event(memory: Memory, *, other: str | None = None) -> LifecycleEvent:
     """That a fact was confirmed."""
-    return LifeEvent(
+    return LifecycleEvent(
         number=7,
         memory_id=memory.id,
-        sign=Sign.CONFIRM,
+        sign=LifecycleSignal.CONFIRM,
         before=Stage.NEW,
         after=Stage.CONFIRMED,
-        cause=Cause.ASKED,
+        cause=Cause.REQUESTED,
         by=AGENT,
         at=LATER,
         other=other,
@@ -57,10 +57,10 @@ class AdoptingContract:
     """Taking in what was gone through elsewhere, for stores that keep such things."""
 
     def test_an_adopted_showing_is_kept_and_counted_nowhere(self, store: Store) -> None:
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             pytest.skip("This store keeps no examples.")
         (memory,) = stored(store, "one")
-        assert [each.created for each in store.apply(AGENT, [Adopt(kept=showing(memory))] * 2)] == [
+        assert [each.created for each in store.apply(AGENT, [ImportUsage(record=showing(memory))] * 2)] == [
             True,
             False,
         ]
@@ -68,18 +68,18 @@ class AdoptingContract:
         assert store.examples(AGENT) == (showing(memory),)
         stamp = store.settle_learning(AGENT, None).stamp
         # The use is known now, so that it is counted by nobody who tells of it again.
-        (told,) = store.apply(AGENT, [Judge(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
+        (told,) = store.apply(AGENT, [RecordUse(memory_id=memory.id, context=CONTEXT, used=True, at=LATER)])
         assert (told.created, told.memory) == (False, memory)
         assert store.settle_learning(AGENT, None).stamp == stamp
 
     def test_adopted_showings_stay_as_far_apart(self, store: Store) -> None:
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             pytest.skip("This store keeps no examples.")
         memories = stored(store, "one", "two", "three")
         store.apply(
             AGENT,
             [
-                Adopt(kept=showing(memory), number=later)
+                ImportUsage(record=showing(memory), number=later)
                 for memory, later in zip(memories, (1, 40, 2), strict=True)
             ],
         )
@@ -88,71 +88,77 @@ class AdoptingContract:
         assert (second - first, third - second) == (40, 2)
 
     def test_a_showing_that_is_known_gains_what_was_not(self, store: Store) -> None:
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             pytest.skip("This store keeps no examples.")
         (memory,) = stored(store, "one")
         changes = [
-            Adopt(kept=showing(memory, used=False, parts={})),
-            Adopt(kept=showing(memory, used=True, parts={})),
-            Adopt(kept=showing(memory, used=False)),
-            Adopt(kept=showing(memory, used=False, parts={"lexical": 0.1})),
+            ImportUsage(record=showing(memory, used=False, parts={})),
+            ImportUsage(record=showing(memory, used=True, parts={})),
+            ImportUsage(record=showing(memory, used=False)),
+            ImportUsage(record=showing(memory, used=False, parts={"lexical": 0.1})),
         ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, True, True, False]
         assert store.examples(AGENT) == (showing(memory),)
 
     def test_an_adopted_outcome_moves_no_life_and_gives_way_to_what_is_known(self, store: Store) -> None:
-        if not isinstance(store, Validating):
+        if not isinstance(store, OutcomeStore):
             pytest.skip("This store keeps no outcomes.")
         one, two = sorted(stored(store, "one", "two"), key=lambda each: each.id)
-        store.apply(AGENT, [Attest(memory_id=two.id, context=CONTEXT, worth=0.0, weight=1.0, at=START)])
-        changes = [Adopt(kept=outcome(one)), Adopt(kept=outcome(two)), Adopt(kept=outcome(one, worth=0.5))]
+        store.apply(
+            AGENT, [RecordOutcome(memory_id=two.id, context=CONTEXT, worth=0.0, weight=1.0, at=START)]
+        )
+        changes = [
+            ImportUsage(record=outcome(one)),
+            ImportUsage(record=outcome(two)),
+            ImportUsage(record=outcome(one, worth=0.5)),
+        ]
         assert [each.created for each in store.apply(AGENT, changes)] == [True, False, False]
-        evidence = store.evidence(AGENT)
+        evidence = store.outcome_history(AGENT)
         assert evidence is not None
-        assert [(each.memory_id, each.worth) for each in evidence.attested] == [(one.id, 1.0), (two.id, 0.0)]
+        assert [(each.memory_id, each.worth) for each in evidence.records] == [(one.id, 1.0), (two.id, 0.0)]
         assert store.get(AGENT, [one.id]) == (one,)
 
     def test_adopted_events_are_told_as_often_as_they_happened(self, store: Store) -> None:
-        if not isinstance(store, Living):
+        if not isinstance(store, LifecycleStore):
             pytest.skip("The store keeps no lives.")
         one, two = stored(store, "one", "two")
         once = [
-            Adopt(kept=event(one, other=two.id)),
-            Adopt(kept=event(one, other=make_id("nowhere")), number=2),
+            ImportUsage(record=event(one, other=two.id)),
+            ImportUsage(record=event(one, other=make_id("nowhere")), number=2),
         ]
         assert [each.created for each in store.apply(AGENT, once * 2)] == [True, True, False, False]
         told = store.life_events(AGENT, one.id)
         assert [(each.sign, each.by, each.at, each.other) for each in told] == [
-            (Sign.CONFIRM, AGENT, LATER, two.id),
-            (Sign.CONFIRM, AGENT, LATER, None),
+            (LifecycleSignal.CONFIRM, AGENT, LATER, two.id),
+            (LifecycleSignal.CONFIRM, AGENT, LATER, None),
         ]
         assert len({each.number for each in told}) == len(told)
         assert store.get(AGENT, [one.id]) == (one,)
-        assert store.standings(AGENT, [one.id])[0] == store.standings(AGENT, [two.id])[0]
+        assert store.lifecycle_states(AGENT, [one.id])[0] == store.lifecycle_states(AGENT, [two.id])[0]
 
     def test_nothing_is_adopted_of_a_memory_that_is_not_the_agents(self, store: Store) -> None:
-        if not isinstance(store, Learning):
+        if not isinstance(store, FeedbackStore):
             pytest.skip("This store keeps no examples.")
         (mine,) = stored(store, "one")
         (theirs,) = stored(store, "theirs", agent="other")
         with pytest.raises(NotFound):
-            store.apply(AGENT, [Adopt(kept=showing(mine)), Adopt(kept=showing(theirs))])
+            store.apply(AGENT, [ImportUsage(record=showing(mine)), ImportUsage(record=showing(theirs))])
         broken = Example(context="no key", memory_id=mine.id, used=True, parts={})
         with pytest.raises(InvalidInput, match="32"):
-            store.apply(AGENT, [Adopt(kept=broken)])
+            store.apply(AGENT, [ImportUsage(record=broken)])
         assert store.examples(AGENT) == ()
 
     def test_a_purge_takes_what_was_adopted(self, store: Store) -> None:
         if (
-            not isinstance(store, Learning)
-            or not isinstance(store, Validating)
-            or not isinstance(store, Living)
+            not isinstance(store, FeedbackStore)
+            or not isinstance(store, OutcomeStore)
+            or not isinstance(store, LifecycleStore)
         ):
             pytest.skip("The store doesn't keep all of it.")
         (memory,) = stored(store, "one")
         kept = (showing(memory), outcome(memory), event(memory))
-        store.apply(AGENT, [Adopt(kept=each) for each in kept])
+        store.apply(AGENT, [ImportUsage(record=each) for each in kept])
         store.apply(AGENT, [Purge(memory_id=memory.id, at=LATER)])
-        evidence = store.evidence(AGENT)
+        evidence = store.outcome_history(AGENT)
         assert evidence is not None
-        assert (store.examples(AGENT), evidence.attested, store.life_events(AGENT)) == ((), (), ())
+        assert (store.examples(AGENT), evidence.records, store.life_events(AGENT)) == ((), (), ())

@@ -8,23 +8,23 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from germane.errors import InvalidInput, NotFound, NotHeld
-from germane.model.change import Insert, Judge, Purge, Revise, SetStatus
+from germane.errors import InvalidInput, NotFound, NotInWorkingSet
+from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.model.memory import Memory, Status
 from germane.model.working_set import (
     DEFAULT_MAX_TOKENS,
+    AddItem,
     Clear,
-    Enter,
     HeldChange,
-    HeldSet,
-    Leave,
-    Move,
-    MoveKind,
     Pin,
+    RemoveItem,
     Resize,
+    StoredWorkingSet,
     Touch,
+    WorkingSetEvent,
+    WorkingSetEventKind,
 )
-from germane.protocols import Holding, Store
+from germane.protocols import Store, WorkingSetStore
 from germane.testing.fakes import START, make_id, make_memory, make_revision, make_vector
 
 __all__ = ["HoldingContract"]
@@ -38,9 +38,9 @@ def at(minutes: int) -> datetime:
     return START + timedelta(minutes=minutes)
 
 
-def holding(store: Store) -> Holding:
+def holding(store: Store) -> WorkingSetStore:
     """The store as one that keeps working sets, or no test."""
-    if not isinstance(store, Holding):
+    if not isinstance(store, WorkingSetStore):
         pytest.skip("This store keeps no working sets.")
     return store
 
@@ -55,28 +55,30 @@ def stored(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
 def entered(store: Store, *texts: str, agent: str = AGENT) -> list[Memory]:
     """New memories of an agent that its set holds, entered a minute apart."""
     memories = stored(store, *texts, agent=agent)
-    enters = [Enter(memory_id=one.id, at=at(minute)) for minute, one in enumerate(memories)]
+    enters = [AddItem(memory_id=one.id, at=at(minute)) for minute, one in enumerate(memories)]
     holding(store).hold(agent, NAME, enters)
     return memories
 
 
-def contents(held: HeldSet) -> list[str]:
+def contents(held: StoredWorkingSet) -> list[str]:
     """What a set holds, the one touched longest ago first."""
     return [one.memory.content for one in held.items]
 
 
-def kinds(moves: tuple[Move, ...] | None) -> list[tuple[str, str | None]]:
+def kinds(moves: tuple[WorkingSetEvent, ...] | None) -> list[tuple[str, str | None]]:
     """What became of which memory."""
     return [(move.kind.value, move.memory_id) for move in moves or ()]
 
 
 class HoldingContract:
-    """Working sets, which only a store that is `Holding` keeps."""
+    """Working sets, which only a store that is `WorkingSetStore` keeps."""
 
     def test_a_set_that_nobody_made_is_empty(self, store: Store) -> None:
         holds = holding(store)
         for owner in (AGENT, "nobody"):
-            assert holds.held(owner, NAME) == HeldSet(name=NAME, max_tokens=DEFAULT_MAX_TOKENS)
+            assert holds.stored_working_set(owner, NAME) == StoredWorkingSet(
+                name=NAME, max_tokens=DEFAULT_MAX_TOKENS
+            )
             assert (holds.working_sets(owner), holds.moves(owner), holds.moved(owner)) == ((), (), 0)
 
     def test_what_enters_is_held_with_its_times(self, store: Store) -> None:
@@ -86,21 +88,21 @@ class HoldingContract:
             AGENT,
             NAME,
             [
-                Enter(memory_id=one.id, at=at(1)),
-                Enter(memory_id=two.id, at=at(2), pinned=True, recalled=True),
+                AddItem(memory_id=one.id, at=at(1)),
+                AddItem(memory_id=two.id, at=at(2), pinned=True, recalled=True),
             ],
         )
         assert moves is not None
-        assert moves[0] == Move(
+        assert moves[0] == WorkingSetEvent(
             number=1,
             working_set=NAME,
-            kind=MoveKind.ADD,
+            kind=WorkingSetEventKind.ADD,
             memory_id=one.id,
             former_id=None,
             by=AGENT,
             at=at(1),
         )
-        held = holds.held(AGENT, NAME)
+        held = holds.stored_working_set(AGENT, NAME)
         first, second = held.items
         assert (first.memory, first.entered_at, first.touched_at) == (one, at(1), at(1))
         assert (first.touches, first.pinned, first.recalled, first.tokens) == (0, False, False, 1)
@@ -112,20 +114,20 @@ class HoldingContract:
     def test_entering_again_touches_and_never_doubles(self, store: Store) -> None:
         holds = holding(store)
         one, _ = entered(store, "one", "two")
-        again = Enter(memory_id=one.id, at=at(5), pinned=True)
+        again = AddItem(memory_id=one.id, at=at(5), pinned=True)
         assert kinds(holds.hold(AGENT, NAME, [again])) == [("touch", one.id), ("pin", one.id)]
-        held = holds.held(AGENT, NAME)
+        held = holds.stored_working_set(AGENT, NAME)
         assert contents(held) == ["two", "one"]
         last = held.items[-1]
         assert (last.entered_at, last.touched_at, last.touches, last.pinned) == (at(0), at(5), 1, True)
-        holds.hold(AGENT, NAME, [Enter(memory_id=one.id, at=at(6))])
-        assert holds.held(AGENT, NAME).items[-1].pinned
+        holds.hold(AGENT, NAME, [AddItem(memory_id=one.id, at=at(6))])
+        assert holds.stored_working_set(AGENT, NAME).items[-1].pinned
 
     def test_a_clock_that_runs_backwards_moves_no_time_back(self, store: Store) -> None:
         holds = holding(store)
         one, _ = entered(store, "one", "two")
         holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(-60))])
-        held = holds.held(AGENT, NAME)
+        held = holds.stored_working_set(AGENT, NAME)
         assert contents(held) == ["two", "one"]
         assert held.items[-1].touched_at == at(0)
 
@@ -138,17 +140,19 @@ class HoldingContract:
             [
                 Pin(memory_id=one.id, pinned=True, at=at(9)),
                 Pin(memory_id=one.id, pinned=True, at=at(9)),
-                Leave(memory_id=two.id, at=at(9), evicted=True),
+                RemoveItem(memory_id=two.id, at=at(9), evicted=True),
                 Clear(at=at(9), keep_pinned=True),
             ],
         )
         assert kinds(moves) == [("pin", one.id), ("evict", two.id), ("clear", three.id)]
-        assert contents(holds.held(AGENT, NAME)) == ["one"]
+        assert contents(holds.stored_working_set(AGENT, NAME)) == ["one"]
         moves = holds.hold(
-            AGENT, NAME, [Pin(memory_id=one.id, pinned=False, at=at(10)), Leave(memory_id=one.id, at=at(10))]
+            AGENT,
+            NAME,
+            [Pin(memory_id=one.id, pinned=False, at=at(10)), RemoveItem(memory_id=one.id, at=at(10))],
         )
         assert kinds(moves) == [("unpin", one.id), ("remove", one.id)]
-        assert holds.held(AGENT, NAME).items == ()
+        assert holds.stored_working_set(AGENT, NAME).items == ()
         assert store.get(AGENT, [one.id, two.id, three.id]) == (one, two, three)
 
     @pytest.mark.parametrize("change", ["touch", "leave", "pin", "stranger", "unknown", "forgotten", "size"])
@@ -159,47 +163,50 @@ class HoldingContract:
         store.apply(AGENT, [SetStatus(memory_id=gone.id, status=Status.FORGOTTEN, at=at(1))])
         (stranger,) = stored(store, "theirs", agent="other")
         bad: dict[str, tuple[HeldChange, type[Exception]]] = {
-            "touch": (Touch(memory_id=outside.id, at=at(2)), NotHeld),
-            "leave": (Leave(memory_id=outside.id, at=at(2)), NotHeld),
-            "pin": (Pin(memory_id="no id", pinned=True, at=at(2)), NotHeld),
-            "stranger": (Enter(memory_id=stranger.id, at=at(2)), NotFound),
-            "unknown": (Enter(memory_id=make_id("unknown"), at=at(2)), NotFound),
-            "forgotten": (Enter(memory_id=gone.id, at=at(2)), InvalidInput),
+            "touch": (Touch(memory_id=outside.id, at=at(2)), NotInWorkingSet),
+            "leave": (RemoveItem(memory_id=outside.id, at=at(2)), NotInWorkingSet),
+            "pin": (Pin(memory_id="no id", pinned=True, at=at(2)), NotInWorkingSet),
+            "stranger": (AddItem(memory_id=stranger.id, at=at(2)), NotFound),
+            "unknown": (AddItem(memory_id=make_id("unknown"), at=at(2)), NotFound),
+            "forgotten": (AddItem(memory_id=gone.id, at=at(2)), InvalidInput),
             "size": (Resize(max_tokens=-1, at=at(2)), InvalidInput),
         }
-        before, moved = holds.held(AGENT, NAME), holds.moved(AGENT)
+        before, moved = holds.stored_working_set(AGENT, NAME), holds.moved(AGENT)
         with pytest.raises(bad[change][1]):
             holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(2)), bad[change][0]])
-        assert (holds.held(AGENT, NAME), holds.moved(AGENT)) == (before, moved)
+        assert (holds.stored_working_set(AGENT, NAME), holds.moved(AGENT)) == (before, moved)
 
     def test_a_decision_on_what_is_past_is_not_done(self, store: Store) -> None:
         holds = holding(store)
         (one,) = entered(store, "one")
-        seen = holds.held(AGENT, NAME).moved
+        seen = holds.stored_working_set(AGENT, NAME).moved
         assert holds.hold(AGENT, NAME, [Touch(memory_id=one.id, at=at(1))], seen=seen)
-        before = holds.held(AGENT, NAME)
-        assert holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(2))], seen=seen) is None
-        assert holds.held(AGENT, NAME) == before
-        assert holds.hold(AGENT, "another", [Enter(memory_id=one.id, at=at(2))], seen=0)
-        assert holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(2))], seen=before.moved)
+        before = holds.stored_working_set(AGENT, NAME)
+        assert holds.hold(AGENT, NAME, [RemoveItem(memory_id=one.id, at=at(2))], seen=seen) is None
+        assert holds.stored_working_set(AGENT, NAME) == before
+        assert holds.hold(AGENT, "another", [AddItem(memory_id=one.id, at=at(2))], seen=0)
+        assert holds.hold(AGENT, NAME, [RemoveItem(memory_id=one.id, at=at(2))], seen=before.moved)
 
     def test_sets_of_other_names_and_owners_are_apart(self, store: Store) -> None:
         holds = holding(store)
         (mine,) = entered(store, "mine")
         (theirs,) = entered(store, "theirs", agent="other")
-        holds.hold(AGENT, "plan", [Resize(max_tokens=50, at=at(1)), Enter(memory_id=mine.id, at=at(1))])
+        holds.hold(AGENT, "plan", [Resize(max_tokens=50, at=at(1)), AddItem(memory_id=mine.id, at=at(1))])
         holds.hold(AGENT, NAME, [Clear(at=at(2))])
-        assert contents(holds.held(AGENT, NAME)) == []
-        assert contents(holds.held(AGENT, "plan")) == ["mine"]
-        assert contents(holds.held("other", NAME)) == ["theirs"]
-        assert (holds.held(AGENT, "plan").max_tokens, holds.held(AGENT, NAME).max_tokens) == (50, 128_000)
+        assert contents(holds.stored_working_set(AGENT, NAME)) == []
+        assert contents(holds.stored_working_set(AGENT, "plan")) == ["mine"]
+        assert contents(holds.stored_working_set("other", NAME)) == ["theirs"]
+        assert (
+            holds.stored_working_set(AGENT, "plan").max_tokens,
+            holds.stored_working_set(AGENT, NAME).max_tokens,
+        ) == (50, 128_000)
         assert holds.working_sets(AGENT) == (NAME, "plan")
         assert {move.memory_id for move in holds.moves("other")} == {theirs.id}
 
     def test_the_log_is_read_from_any_move_on(self, store: Store) -> None:
         holds = holding(store)
         one, two = entered(store, "one", "two")
-        holds.hold(AGENT, NAME, [Leave(memory_id=one.id, at=at(3))], by="helper")
+        holds.hold(AGENT, NAME, [RemoveItem(memory_id=one.id, at=at(3))], by="helper")
         assert kinds(holds.moves(AGENT, since=1)) == [("add", two.id), ("remove", one.id)]
         assert [move.by for move in holds.moves(AGENT, since=1)] == [AGENT, "helper"]
         assert [move.number for move in holds.moves(AGENT, limit=2)] == [1, 2]
@@ -210,17 +217,20 @@ class HoldingContract:
     def test_what_is_forgotten_leaves_every_set(self, store: Store) -> None:
         holds = holding(store)
         one, two = entered(store, "one", "two")
-        holds.hold(AGENT, "plan", [Enter(memory_id=one.id, at=at(1))])
+        holds.hold(AGENT, "plan", [AddItem(memory_id=one.id, at=at(1))])
         since = holds.moved(AGENT)
         store.apply(AGENT, [SetStatus(memory_id=one.id, status=Status.FORGOTTEN, at=at(4))])
-        assert (contents(holds.held(AGENT, NAME)), contents(holds.held(AGENT, "plan"))) == (["two"], [])
+        assert (
+            contents(holds.stored_working_set(AGENT, NAME)),
+            contents(holds.stored_working_set(AGENT, "plan")),
+        ) == (["two"], [])
         gone = holds.moves(AGENT, since=since)
         assert [(move.working_set, move.kind, move.memory_id, move.at) for move in gone] == [
-            (NAME, MoveKind.FORGET, one.id, at(4)),
-            ("plan", MoveKind.FORGET, one.id, at(4)),
+            (NAME, WorkingSetEventKind.FORGET, one.id, at(4)),
+            ("plan", WorkingSetEventKind.FORGET, one.id, at(4)),
         ]
         store.apply(AGENT, [SetStatus(memory_id=one.id, status=Status.ACTIVE, at=at(5))])
-        assert contents(holds.held(AGENT, NAME)) == ["two"]
+        assert contents(holds.stored_working_set(AGENT, NAME)) == ["two"]
         assert kinds(holds.moves(AGENT, since=holds.moved(AGENT))) == []
         assert store.get(AGENT, [two.id]) == (two,)
 
@@ -228,21 +238,25 @@ class HoldingContract:
         holds = holding(store)
         one, _ = entered(store, "one", "two")
         store.apply(AGENT, [Purge(memory_id=one.id, at=at(4))])
-        assert contents(holds.held(AGENT, NAME)) == ["two"]
+        assert contents(holds.stored_working_set(AGENT, NAME)) == ["two"]
         assert kinds(holds.moves(AGENT))[-1] == ("purge", one.id)
 
     def test_a_revision_takes_the_place_of_what_it_revises(self, store: Store) -> None:
         holds = holding(store)
         one, _ = entered(store, "one", "two")
         holds.hold(AGENT, NAME, [Pin(memory_id=one.id, pinned=True, at=at(2))])
-        before = holds.held(AGENT, NAME).items[0]
+        before = holds.stored_working_set(AGENT, NAME).items[0]
         new = make_revision(one, "one and a half")
         store.apply(AGENT, [Revise(memory=new)])
-        held = holds.held(AGENT, NAME)
+        held = holds.stored_working_set(AGENT, NAME)
         assert contents(held) == ["one and a half", "two"]
         assert held.items[0] == before.evolve(memory=new, tokens=4)
         (*_, move) = holds.moves(AGENT)
-        assert (move.kind, move.memory_id, move.former_id) == (MoveKind.REVISE, one.id, one.version_id)
+        assert (move.kind, move.memory_id, move.former_id) == (
+            WorkingSetEventKind.REVISE,
+            one.id,
+            one.version_id,
+        )
         assert held.moved == move.number
 
     def test_an_old_version_enters_as_the_one_that_stands(self, store: Store) -> None:
@@ -250,24 +264,24 @@ class HoldingContract:
         (one,) = stored(store, "one")
         new = make_revision(one, "one and a half")
         store.apply(AGENT, [Revise(memory=new)])
-        assert kinds(holds.hold(AGENT, NAME, [Enter(memory_id=one.id, at=at(1))])) == [("add", new.id)]
-        assert contents(holds.held(AGENT, NAME)) == ["one and a half"]
+        assert kinds(holds.hold(AGENT, NAME, [AddItem(memory_id=one.id, at=at(1))])) == [("add", new.id)]
+        assert contents(holds.stored_working_set(AGENT, NAME)) == ["one and a half"]
 
     def test_a_held_memory_is_seen_as_it_is_stored_now(self, store: Store) -> None:
         holds = holding(store)
         one, _ = entered(store, "one", "two")
-        assert holds.held(AGENT, NAME).items[0].memory.access_count == 0
-        store.apply(AGENT, [Judge(memory_id=one.id, context="0a" * 16, used=True, at=at(3))])
+        assert holds.stored_working_set(AGENT, NAME).items[0].memory.access_count == 0
+        store.apply(AGENT, [RecordUse(memory_id=one.id, context="0a" * 16, used=True, at=at(3))])
         stored(store, "unrelated")
-        held = holds.held(AGENT, NAME)
+        held = holds.stored_working_set(AGENT, NAME)
         assert held.items[0].memory == store.get(AGENT, [one.id])[0]
         assert held.items[0].memory.access_count == 1
 
     def test_reading_changes_nothing(self, store: Store) -> None:
         holds = holding(store)
         entered(store, "one", "two")
-        before = (holds.held(AGENT, NAME), holds.moved(AGENT))
-        assert (holds.held(AGENT, NAME), holds.moved(AGENT)) == before
+        before = (holds.stored_working_set(AGENT, NAME), holds.moved(AGENT))
+        assert (holds.stored_working_set(AGENT, NAME), holds.moved(AGENT)) == before
         assert holds.hold(AGENT, NAME, []) == ()
         assert holds.moved(AGENT) == before[1]
 
@@ -277,16 +291,16 @@ class HoldingContract:
 
         def work(memory: Memory) -> None:
             for minute in range(5):
-                holds.hold(AGENT, NAME, [Enter(memory_id=memory.id, at=at(minute))])
-                assert memory.id in {one.memory.id for one in holds.held(AGENT, NAME).items}
+                holds.hold(AGENT, NAME, [AddItem(memory_id=memory.id, at=at(minute))])
+                assert memory.id in {one.memory.id for one in holds.stored_working_set(AGENT, NAME).items}
             if memory in memories[::2]:
-                holds.hold(AGENT, NAME, [Leave(memory_id=memory.id, at=at(6))])
+                holds.hold(AGENT, NAME, [RemoveItem(memory_id=memory.id, at=at(6))])
 
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(work, memories))
         moves = holds.moves(AGENT)
         assert [move.number for move in moves] == list(range(1, 111))
-        left = {one.memory.id: one for one in holds.held(AGENT, NAME).items}
+        left = {one.memory.id: one for one in holds.stored_working_set(AGENT, NAME).items}
         assert left.keys() == {memory.id for memory in memories[1::2]}
         last = {move.memory_id: move.number for move in moves}
         assert {one.order for one in left.values()} == {last[memory_id] for memory_id in left}

@@ -61,12 +61,12 @@ def translated(messages: Iterable[Message], provider: Provider) -> tuple[Message
     for message in messages:
         if message.provider in (provider, Provider.PLAIN):
             kept.append(message)
-        elif (said := _said(message)) is not None:
+        elif (said := _spoken_part(message)) is not None:
             kept.append(said)
     return without_orphans(kept)
 
 
-def _said(message: Message) -> Message | None:
+def _spoken_part(message: Message) -> Message | None:
     spoken = [part for part in content_of(message.parts) if not _is_traffic(part, message)]
     recalled = bool(spoken) and all(isinstance(part, TextPart) and part.recalled for part in spoken)
     text = content_in_words(spoken)

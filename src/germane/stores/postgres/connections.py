@@ -17,7 +17,7 @@ from germane.errors import InvalidInput, StoreError, StoreUnavailable
 from germane.forks import Gate
 from germane.stores.postgres.connection import PostgresConnection, Raw
 from germane.stores.postgres.failures import (
-    Again,
+    TransientFailure,
     is_lost,
     is_transient,
     note_commit,
@@ -29,7 +29,7 @@ from germane.stores.postgres.pool import LEAVE, SECONDS_BETWEEN_SWEEPS, Pool, ne
 from germane.stores.postgres.servers import Listening, Replica, bytes_spread, is_distributed, notice
 from germane.stores.relational.tables import Connection, Purged, Why
 
-__all__ = ["Connections", "Durability"]
+__all__ = ["Durability", "PostgresConnections"]
 
 Durability = Literal["full", "relaxed"]
 
@@ -47,13 +47,13 @@ _ENTER_TO_READ: Final = b"SELECT enter(%s::text, %s::text, false)"
 _ENTER_TO_WRITE: Final = b"SELECT enter(%s::text, %s::text, true)"
 
 
-class Connections:
+class PostgresConnections:
     """Transactions on one database, for any number of threads; ten connections at most.
 
-    A transaction that failed by no fault of its own raises `Again`: the way to the server broke, the server
-    went down, or two transactions got into each other's way. Nothing of it is stored then, and `retrying`
-    repeats the work. When the way breaks so that nobody knows whether a transaction was committed, the
-    server is asked: each that writes leaves a token, which stands there if and only if the rest does.
+    A transaction that failed by no fault of its own raises `TransientFailure`: the way to the server broke,
+    the server went down, or two transactions got into each other's way. Nothing of it is stored then, and
+    `retrying` repeats the work. When the way breaks so that nobody knows whether a transaction was committed,
+    the server is asked: each that writes leaves a token, which stands there if and only if the rest does.
     With a `replica` reads go to that standby, once it has what this process has written and seen.
     """
 
@@ -252,7 +252,7 @@ class Connections:
 
     def _again_if_transient(self, error: psycopg.Error, raw: Raw) -> None:
         if is_transient(error, raw):
-            raise Again(translation(error, self.location)) from error
+            raise TransientFailure(translation(error, self.location)) from error
 
     def _sweep_is_due(self) -> bool:
         now = time.monotonic()
@@ -281,7 +281,7 @@ class Connections:
             # The driver takes statements for prepared that were behind the one that failed.
             connection.abandon()
             if transient:
-                raise Again(translation(error, self.location)) from error
+                raise TransientFailure(translation(error, self.location)) from error
             raise
         finally:
             if connection.is_ahead:

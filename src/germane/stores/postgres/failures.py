@@ -22,7 +22,7 @@ from germane.stores.relational.tables import storable
 
 __all__ = [
     "ATTEMPTS",
-    "Again",
+    "TransientFailure",
     "is_final",
     "is_lost",
     "is_transient",
@@ -154,7 +154,7 @@ def unreachable(error: psycopg.Error, location: str) -> GermaneError:
     if code in _LOST:
         return StoreUnavailable(f"The store {location}: the server is starting or stopping. Try again soon.")
     if code is None:
-        return StoreUnavailable(f"The store {location}: {_NOT_THERE} ({_said(error)})")
+        return StoreUnavailable(f"The store {location}: {_NOT_THERE} ({_server_message(error)})")
     return _by_code(code, error, location)
 
 
@@ -164,7 +164,7 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
     if code in _LOST or _is_the_drivers(error):
         return StoreUnavailable(
             f"The store {location}: the connection to the server was lost, and nothing was half written. "
-            f"Try again. ({_said(error)})"
+            f"Try again. ({_server_message(error)})"
         )
     if code in _CHOSEN:
         return StoreBusy(
@@ -178,8 +178,10 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
             "Remove it: text.replace('\\x00', '')."
         )
     if isinstance(error, psycopg.DataError):
-        return InvalidInput(f"The store {location} can't keep a value: {_said(error)}. Nothing was stored.")
-    return StoreError(f"The store {location} failed: {_said(error)}. Nothing was half written.")
+        return InvalidInput(
+            f"The store {location} can't keep a value: {_server_message(error)}. Nothing was stored."
+        )
+    return StoreError(f"The store {location} failed: {_server_message(error)}. Nothing was half written.")
 
 
 def _code_of(error: psycopg.Error) -> str | None:
@@ -191,7 +193,7 @@ def _code_of(error: psycopg.Error) -> str | None:
 
 
 def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
-    said = _said(error)
+    said = _server_message(error)
     if code in _BUSY:
         return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {said})")
     if code in _UNAVAILABLE:
@@ -202,7 +204,7 @@ def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
     return StoreError(f"The store {location} failed: {said} ({code}). Nothing was half written.")
 
 
-def _said(error: psycopg.Error) -> str:
+def _server_message(error: psycopg.Error) -> str:
     """What the server said, on one line. Its details are left out: they quote what was to be stored."""
     return " ".join((error.diag.message_primary or str(error)).split())
 
@@ -217,7 +219,7 @@ _FIRST_PAUSE: Final = 0.01
 Store = TypeVar("Store", bound=type)
 
 
-class Again(Exception):
+class TransientFailure(Exception):
     """A transaction failed by no fault of its own, nothing of it is stored, and it may succeed if repeated.
 
     It never leaves a store: `error` is what to raise when it can't be repeated.
@@ -243,7 +245,8 @@ def note_commit() -> None:
 
 
 def retrying(store: Store) -> Store:
-    """Let opening a store and every public method of it be repeated when a transaction in it raises `Again`.
+    """Let opening a store and every public method of it be repeated when a transaction in it raises
+    `TransientFailure`.
 
     A method is repeated from its beginning, at most ATTEMPTS times in all and with growing pauses, so
     it must not change what it was given. One that has committed something before isn't.
@@ -262,7 +265,7 @@ def _repeated(method: Callable[..., Any]) -> Callable[..., Any]:
         for _ in range(ATTEMPTS - 1):
             try:
                 return method(*args, **kwargs)
-            except Again as again:
+            except TransientFailure as again:
                 if _commits.count != before:
                     raise again.error from again.__cause__
             # Those who met would meet again if they waited equally long.
@@ -270,7 +273,7 @@ def _repeated(method: Callable[..., Any]) -> Callable[..., Any]:
             pause *= 3
         try:
             return method(*args, **kwargs)
-        except Again as again:
+        except TransientFailure as again:
             raise again.error from again.__cause__
 
     return repeated

@@ -18,8 +18,8 @@ from germane.model.ledger import DatabaseStatus, Erasure, Tell, VectorIndex
 from germane.model.text import REMOVED
 from germane.stores.postgres import servers, store
 from germane.stores.postgres.connection import Raw
-from germane.stores.postgres.connections import Connections
-from germane.stores.postgres.failures import Again, retrying
+from germane.stores.postgres.connections import PostgresConnections
+from germane.stores.postgres.failures import TransientFailure, retrying
 from germane.stores.postgres.pool import location_of
 from germane.stores.postgres.store import VERSION, PostgresStore, checked_version, grant, migrate
 from germane.stores.relational.settings import stored_embedding
@@ -29,10 +29,10 @@ __all__ = [
     "STATISTICS",
     "STATISTICS_LEFT",
     "PostgresOperations",
+    "analyzed_parents",
     "clear_statistics",
     "due",
     "erase",
-    "kept_parents",
     "remains",
     "statistics_file",
     "switch_log",
@@ -207,8 +207,8 @@ class PostgresOperations:
             return servers.distribute(raw, location_of(self._address), tell)
 
     @contextmanager
-    def _opened(self, *, read_only: bool = False) -> Iterator[Connections]:
-        connections = Connections(self._address, read_only=read_only)
+    def _opened(self, *, read_only: bool = False) -> Iterator[PostgresConnections]:
+        connections = PostgresConnections(self._address, read_only=read_only)
         try:
             yield connections
         finally:
@@ -221,7 +221,7 @@ class PostgresOperations:
 
         def watch() -> None:
             # Whatever keeps from looking keeps nothing from being built.
-            with suppress(GermaneError, Again), self._opened(read_only=True) as connections:
+            with suppress(GermaneError, TransientFailure), self._opened(read_only=True) as connections:
                 while not done.wait(_SECONDS_BETWEEN_LOOKS):
                     with connections.reading() as connection:
                         found = connection.raw.execute(_PROGRESS, (process,)).fetchone()
@@ -364,7 +364,7 @@ def erase(raw: Raw, tell: Tell, *, patience: float) -> Erasure:
     """
     notes = [_Note(*row) for row in raw.execute(_NOTED).fetchall()]
     raw.execute(_LOCK_WAIT)
-    work = _Work(raw, tell, patience, _steps(raw, notes))
+    work = _ErasureRun(raw, tell, patience, _steps(raw, notes))
     if notes:
         work.wait_for_old([each.noted for each in notes])
     for _, some in groupby(notes, key=lambda each: each.part):
@@ -393,7 +393,7 @@ def _erasable_tables(raw: Raw, notes: Sequence[_Note]) -> tuple[str, ...]:
 
 
 @dataclass(slots=True)
-class _Work:
+class _ErasureRun:
     """One call's work. `done` are the tables that are written anew, `left` what couldn't be done."""
 
     raw: Raw
@@ -431,7 +431,7 @@ class _Work:
 
     def _renew_statistics(self, tables: Sequence[str]) -> None:
         """Leave nothing in the planner's statistics either, where values of the tables are quoted."""
-        parents = kept_parents(self.raw, tables)
+        parents = analyzed_parents(self.raw, tables)
         for parent in parents:
             self._patiently(f"ANALYZE {parent}", parent)
         self.left += clear_statistics(self.raw, [*tables, *parents])
@@ -475,7 +475,7 @@ class _Work:
 
 # The statistics keep some of the values of each column, those of a parent too where somebody analyzed it. Of
 # a table without rows they aren't renewed.
-_KEPT: Final = b"""
+_STORED: Final = b"""
 SELECT DISTINCT parents.oid::regclass::text
 FROM pg_inherits JOIN pg_class AS parents ON parents.oid = inhparent
     JOIN pg_stats ON tablename = parents.relname AND schemaname = parents.relnamespace::regnamespace::text
@@ -531,9 +531,9 @@ _ALWAYS: Final = (
 )
 
 
-def kept_parents(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
+def analyzed_parents(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:
     """The parents of these partitions of which somebody made statistics, which quote all partitions."""
-    return tuple(parent for (parent,) in raw.execute(_KEPT, (list(tables),)).fetchall())
+    return tuple(parent for (parent,) in raw.execute(_STORED, (list(tables),)).fetchall())
 
 
 def clear_statistics(raw: Raw, tables: Sequence[str]) -> tuple[str, ...]:

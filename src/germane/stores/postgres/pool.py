@@ -430,7 +430,7 @@ SECONDS_BETWEEN_SWEEPS: Final = 60.0
 LEAVE: Final = b"INSERT INTO commits (token) VALUES (%s::uuid)"
 
 _STAYS: Final = "10 minutes"  # As in `sweep_commits`.
-_LONGEST_ASKED: Final = 300.0  # Seconds; well within what tokens stay.
+_LONGEST_QUERY: Final = 300.0  # Seconds; well within what tokens stay.
 
 _SWEEP: Final = b"SELECT sweep_commits()"
 
@@ -448,7 +448,7 @@ def was_committed(pool: Pool, token: str, *, timeout: float) -> bool:
 
     Raises the driver's error where the server can't be asked within `timeout` seconds.
     """
-    deadline = time.monotonic() + min(timeout, _LONGEST_ASKED)
+    deadline = time.monotonic() + min(timeout, _LONGEST_QUERY)
     while True:
         raw = pool.begin(b"BEGIN")
         try:

@@ -20,7 +20,7 @@ from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows
 from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
-from germane.stores.postgres.connections import Connections
+from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.failures import retrying
 from germane.stores.postgres.servers import distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache, ResidentCache
@@ -75,7 +75,7 @@ class PostgresStore(RelationalStore):
         replace_embedding: bool = False,
         replica: str | None = None,
     ) -> None:
-        self._server = Connections(
+        self._server = PostgresConnections(
             address, durability=durability, timeout=timeout, read_only=read_only, replica=replica
         )
         super().__init__(self._server, embedding=embedding)
@@ -142,7 +142,7 @@ FROM pg_attribute WHERE attrelid = to_regclass('migrations') AND attnum > 0 AND 
 """
 
 
-def prepare(connections: Connections) -> None:
+def prepare(connections: PostgresConnections) -> None:
     """Create the schema in a database without one, or apply the migrations that an older one lacks.
 
     Many processes may do this at once. A newer schema is used as it is where its migrations say that
@@ -168,7 +168,7 @@ def prepare(connections: Connections) -> None:
 
 
 def migrate(
-    connections: Connections, *, partitions: int = 0, steps: Sequence[Migration] = _STEPS
+    connections: PostgresConnections, *, partitions: int = 0, steps: Sequence[Migration] = _STEPS
 ) -> tuple[str, ...]:
     """Do what `prepare` does by these steps, and return the names of those that were applied.
 
@@ -190,7 +190,7 @@ def migrate(
     return tuple(each.name for each in applied)
 
 
-def grant(connections: Connections, role: str) -> None:
+def grant(connections: PostgresConnections, role: str) -> None:
     """Let a role do what applications do, and nothing else. Raises StoreUnavailable without such a role."""
     with connections.alone(session=False) as connection, connections.transaction(connection) as raw:
         require_one_server(raw, connections.location, "hold such a role to its policies")
@@ -238,7 +238,10 @@ def _raw(connection: Connection) -> Raw:
 
 
 def _applied(
-    connections: Connections, connection: PostgresConnection, partitions: int, steps: Sequence[Migration]
+    connections: PostgresConnections,
+    connection: PostgresConnection,
+    partitions: int,
+    steps: Sequence[Migration],
 ) -> Sequence[Migration]:
     """Make the schema where there is none, else apply the next migration; what was done, if anything."""
     with connections.transaction(connection) as raw:
@@ -414,7 +417,7 @@ _WIDEST: Final = 1000
 # After so many questions an agent is kept whole in this process, with at most so many memories. Loading 1,000
 # takes as long as five questions that are answered without.
 _OFTEN: Final = 2
-_MOST_KEPT: Final = 20_000
+_MOST_CACHED: Final = 20_000
 
 
 class ServedCache(AgentCache):
@@ -434,7 +437,7 @@ class ServedCache(AgentCache):
     @property
     def is_worth_keeping(self) -> bool:
         """Whether the agent is asked about often enough, and small enough, to be kept here whole."""
-        return self._asked >= _OFTEN and self.columns.used <= _MOST_KEPT
+        return self._asked >= _OFTEN and self.columns.used <= _MOST_CACHED
 
     def postings(self, connection: Connection, hashes: Sequence[int]) -> Postings:
         """The postings of these terms, found by the server's index, with the counts of all."""
@@ -488,8 +491,8 @@ class ServedCosines:
     def __init__(self, connection: Connection, cache: ServedCache, vector: Vector) -> None:
         self._connection = connection
         self._cache = cache
-        self._asked = np.asarray(vector, dtype=np.float32)
-        self._fetched = VectorRows(self._asked.size)
+        self._query = np.asarray(vector, dtype=np.float32)
+        self._fetched = VectorRows(self._query.size)
         self._here: set[int] = set()
 
     def nearest(self, admitted: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:
@@ -504,7 +507,7 @@ class ServedCosines:
     def cosines(self, ordinals: NDArray[np.int64]) -> NDArray[np.float64]:
         """The cosine of each memory; NaN for one without a vector."""
         self._fetch(ordinals)
-        return self._fetched.compare(self._asked).cosines(ordinals)
+        return self._fetched.compare(self._query).cosines(ordinals)
 
     def rough(self, count: int) -> NDArray[np.float64]:
         """The cosine of each of the first `count` memories, but for rounding; NaN for want of a vector."""
@@ -516,12 +519,12 @@ class ServedCosines:
     def mixed(self, ordinals: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """The cosine with the weighted sum of the vectors in each row of memories, -1 for none."""
         self._fetch(ordinals[ordinals >= 0])
-        return self._fetched.compare(self._asked).mixed(ordinals, weights)
+        return self._fetched.compare(self._query).mixed(ordinals, weights)
 
     @cached_property
     def similarities(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Every memory with a vector, and its cosine but for rounding."""
-        values = {"agent": self._cache.agent, "asked": _literal(self._asked)}
+        values = {"agent": self._cache.agent, "asked": _literal(self._query)}
         nums, products = self._connection.run("similarities", values).fetchone()
         ordinals = self._cache.columns.ordinals(np.frombuffer(nums or b"", dtype=">i8").astype(np.int64))
         return ordinals, np.frombuffer(products or b"", dtype=">f4").astype(np.float64)
@@ -569,8 +572,8 @@ class IndexedCosines(ServedCosines):
         if width > self._width:
             self._width = max(width, _NARROWEST)
             self._connection.run("set_search_width", {"width": str(self._width)})
-            text = marked("nearest_by_index", agent=self._cache.agent, dimension=self._asked.size)
-            values = {"asked": _literal(self._asked), "limit": self._width}
+            text = marked("nearest_by_index", agent=self._cache.agent, dimension=self._query.size)
+            values = {"asked": _literal(self._query), "limit": self._width}
             rows = self._connection.run_text(text, values).fetchall()
             nums = np.array([num for num, _ in rows], dtype=np.int64)
             products = np.array([product for _, product in rows], dtype=np.float64)

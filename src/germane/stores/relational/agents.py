@@ -15,7 +15,7 @@ from germane.model.space import Leave, SpaceInfo
 from germane.model.text import is_removed, removed_name, space_of
 from germane.spaces import decide
 from germane.stores.relational.settings import (
-    Someone,
+    ListedAgent,
     all_of_them,
     everyone,
     store_embedding,
@@ -29,7 +29,7 @@ __all__ = [
     "BATCHES",
     "PARTS",
     "AgentCopy",
-    "Carried",
+    "IdMap",
     "begin",
     "copy_agent",
     "digest_of",
@@ -105,10 +105,10 @@ def copy_agent(
     """
     theirs, ours = numbers
     with source.reading(name) as out:
-        given = Carried.of(out, name, theirs)
+        given = IdMap.of(out, name, theirs)
         rows, digest = digest_of(out, given, tables)
         with target.writing(name) as into:
-            present = Carried.of(into, name, ours)
+            present = IdMap.of(into, name, ours)
             if not _has_none(into, present, tables):
                 if digest_of(into, present, tables)[1] != digest:
                     raise _differs(name, target.location)
@@ -125,7 +125,7 @@ def copy_agent(
     return AgentCopy(agent=name, rows=rows, sha256=digest, was_there=not rows)
 
 
-def _has_none(connection: Connection, numbers: Carried, tables: Sequence[str]) -> bool:
+def _has_none(connection: Connection, numbers: IdMap, tables: Sequence[str]) -> bool:
     if "memories" in tables:
         return is_empty(connection, numbers.agent)
     return not any(next(taken_out(connection, numbers, table), None) for table in tables)
@@ -145,7 +145,7 @@ def _differs(name: str, location: str) -> InvalidInput:
 # same digest.
 
 _ROWS_AT_ONCE: Final = 1000
-_TALK_SHIFT: Final = 32
+_CONVERSATION_SHIFT: Final = 32
 
 # What a column holds where that isn't a value of its own.
 _OWNER, _AGENT, _SET, _CONVERSATION, _MESSAGE, _MEMORY, _MEMORY_OF_ANY = (
@@ -213,29 +213,29 @@ class _Conversation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Carried:
+class IdMap:
     """The numbers of one store for one agent, by the names of things, and back."""
 
     agent: int
     agents: Mapping[str, int]
     sets: dict[str, int] = field(default_factory=dict)
-    talks: dict[str, int] = field(default_factory=dict)
+    conversations: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, connection: Connection, name: str, agents: Mapping[str, int]) -> Carried:
+    def of(cls, connection: Connection, name: str, agents: Mapping[str, int]) -> IdMap:
         """Those that a store has given; `agents` are its agents by name."""
         number = agents[name]
         return cls(
             agent=number,
             agents=agents,
             sets={each.name: each.working_set for each in _sets(connection, number)},
-            talks={each.session: each.conversation for each in _conversations(connection, number)},
+            conversations={each.session: each.conversation for each in _conversations(connection, number)},
         )
 
 
 def begin(
-    source: Connection, given: Carried, target: Connection, agents: Mapping[str, int], name: str
-) -> Carried:
+    source: Connection, given: IdMap, target: Connection, agents: Mapping[str, int], name: str
+) -> IdMap:
     """Give an agent its sets, conversations and counters in another store, and return the numbers there."""
     agent = {"agent": agents[name]}
     sets, talks = _sets(source, given.agent), _conversations(source, given.agent)
@@ -243,22 +243,22 @@ def begin(
         target.run("add_working_set", {**agent, "set_name": each.name, "max_tokens": each.max_tokens})
     for talk in talks:
         target.run("add_conversation", {"agent": name, "session": talk.session})
-    numbers = Carried.of(target, name, agents)
+    numbers = IdMap.of(target, name, agents)
     for each in sets:
         target.run("advance_set", {**agent, "working_set": numbers.sets[each.name], "number": each.moved})
     for talk in talks:
-        here = {"conversation": numbers.talks[talk.session]}
+        here = {"conversation": numbers.conversations[talk.session]}
         target.run("advance_conversation", {**talk._asdict(), **agent, **here})
     target.run("carry_state", {**agent, **_state(source, given.agent)._asdict()})
     return numbers
 
 
-def taken_out(connection: Connection, numbers: Carried, table: str) -> Iterator[tuple[Any, ...]]:
+def taken_out(connection: Connection, numbers: IdMap, table: str) -> Iterator[tuple[Any, ...]]:
     """The agent's rows of a table in their order, with names where the store has numbers."""
     names = _Names(
         agents={number: name for name, number in numbers.agents.items()},
         sets={number: name for name, number in numbers.sets.items()},
-        talks={number: name for name, number in numbers.talks.items()},
+        conversations={number: name for name, number in numbers.conversations.items()},
     )
     held = _held(table)
     rows = connection.run(f"carried_{table}", {"agent": numbers.agent, "space": numbers.agent})
@@ -270,7 +270,7 @@ def taken_out(connection: Connection, numbers: Carried, table: str) -> Iterator[
             )
 
 
-def put_in(connection: Connection, numbers: Carried, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
+def put_in(connection: Connection, numbers: IdMap, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
     """Store rows that `taken_out` gave, and return how many."""
     held = _held(table)
     count, rest = 0, iter(rows)
@@ -289,7 +289,7 @@ def put_in(connection: Connection, numbers: Carried, table: str, rows: Iterable[
     return count
 
 
-def digest_of(connection: Connection, numbers: Carried, tables: Sequence[str]) -> tuple[int, str]:
+def digest_of(connection: Connection, numbers: IdMap, tables: Sequence[str]) -> tuple[int, str]:
     """How many rows an agent has in these tables, and the SHA-256 of all that they say that isn't derived."""
     count, digest = 0, hashlib.sha256()
     if "memories" in tables:
@@ -334,7 +334,7 @@ def _conversations(connection: Connection, agent: int) -> list[_Conversation]:
     return list(map(_Conversation._make, connection.run("carried_conversations", {"agent": agent})))
 
 
-def _frames(connection: Connection, numbers: Carried) -> list[Any]:
+def _frames(connection: Connection, numbers: IdMap) -> list[Any]:
     """The sets and the conversations themselves, without their numbers."""
     sets = [(each.name, each.max_tokens, each.moved) for each in _sets(connection, numbers.agent)]
     talks = _conversations(connection, numbers.agent)
@@ -345,7 +345,7 @@ def _frames(connection: Connection, numbers: Carried) -> list[Any]:
 class _Names:
     agents: Mapping[int, str]
     sets: Mapping[int, str]
-    talks: Mapping[int, str]
+    conversations: Mapping[int, str]
 
     def named(self, what: str, value: int) -> Any:
         """What a number stands for."""
@@ -356,14 +356,14 @@ class _Names:
         if what == _SET:
             return self.sets[value]
         if what == _CONVERSATION:
-            return self.talks[value]
+            return self.conversations[value]
         if what == _MESSAGE:
-            return self.talks[value >> _TALK_SHIFT], value & ((1 << _TALK_SHIFT) - 1)
+            return self.conversations[value >> _CONVERSATION_SHIFT], value & ((1 << _CONVERSATION_SHIFT) - 1)
         within = value & ((1 << AGENT_SHIFT) - 1)
         return (self.agents[value >> AGENT_SHIFT], within) if what == _MEMORY_OF_ANY else within
 
 
-def _numbered(numbers: Carried, what: str, value: Any) -> int:
+def _numbered(numbers: IdMap, what: str, value: Any) -> int:
     """The number that this store gives to what a value names."""
     if what == _OWNER:
         return numbers.agent
@@ -372,10 +372,10 @@ def _numbered(numbers: Carried, what: str, value: Any) -> int:
     if what == _SET:
         return numbers.sets[value]
     if what == _CONVERSATION:
-        return numbers.talks[value]
+        return numbers.conversations[value]
     if what == _MESSAGE:
         session, number = value
-        return (numbers.talks[session] << _TALK_SHIFT) + int(number)
+        return (numbers.conversations[session] << _CONVERSATION_SHIFT) + int(number)
     owner, within = numbers.agent, value
     if what == _MEMORY_OF_ANY:
         name, within = value
@@ -393,7 +393,7 @@ def listed(connections: Connections) -> tuple[AgentFigures, ...]:
     Names can be seen by all. Where policies keep the rest from who asks, the figures are None.
     """
     with connections.reading() as connection:
-        agents = list(map(Someone._make, connection.run("agents")))
+        agents = list(map(ListedAgent._make, connection.run("agents")))
         return tuple(
             _figures(connection, each.agent, each.name, hidden=each.seq is None)
             for each in agents

@@ -18,22 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.model.memory import Memory, Vector
-from germane.model.query import Filter, Found, Order, Slice
+from germane.model.query import Filter, Order, SearchResult, Slice
 from germane.retrieval.bm25 import Postings, Sessions
 from germane.retrieval.tokenizer import Forward
-from germane.retrieval.vectors import Compared, VectorRows
+from germane.retrieval.vectors import VectorComparison, VectorRows
 from germane.stores.relational.signals import Columns, Cosines, filtered, places_for
 from germane.stores.relational.tables import Connection, numbered_memory, span
 
 if TYPE_CHECKING:
-    from germane.stores.relational.conversation_cache import Talk
+    from germane.stores.relational.conversation_cache import ConversationCache
 
 __all__ = [
     "MOST_CACHE_BYTES",
     "ROWS_AT_ONCE",
     "AgentCache",
     "Caches",
-    "KeptTalks",
+    "ConversationCaches",
     "ResidentCache",
     "as_array",
 ]
@@ -75,7 +75,7 @@ class AgentCache(ABC):
         self._record_bytes = 0
         self._sessions: dict[Filter, Sessions | None] = {}
         self._firsts: dict[tuple[Slice, Filter], NDArray[np.int64]] = {}
-        self._found: dict[Hashable, tuple[Found, int]] = {}
+        self._found: dict[Hashable, tuple[SearchResult, int]] = {}
 
     @property
     def nbytes(self) -> int:
@@ -111,12 +111,12 @@ class AgentCache(ABC):
         self._firsts = {}
         self._found = {}
 
-    def known(self, asked: Hashable) -> Found | None:
+    def known(self, asked: Hashable) -> SearchResult | None:
         """What was kept of a search for this since the last change, if anything was."""
         known = self._found.get(asked)
         return None if known is None else known[0]
 
-    def keep(self, asked: Hashable, found: Found) -> None:
+    def keep(self, asked: Hashable, found: SearchResult) -> None:
         """Keep what a search found until the next change: an agent at one task asks the same many times."""
         count = sum(map(len, found.slices))
         if count > _MOST_FOUND:
@@ -298,11 +298,11 @@ class ResidentCache(AgentCache):
         """The agent's whole index."""
         return self._postings
 
-    def compared(self, connection: Connection, vector: Vector) -> Compared:
+    def compared(self, connection: Connection, vector: Vector) -> VectorComparison:
         """How near the agent's vectors are to this one; they are loaded when they are first asked for."""
         vectors = self._vectors
         if vectors is None:
-            vectors = self._vectors = VectorRows(vector.size, room=self.columns.used)
+            vectors = self._vectors = VectorRows(vector.size, capacity=self.columns.used)
             rows = connection.run("cache_vectors", span(self.agent))
             while some := rows.fetchmany(ROWS_AT_ONCE):
                 self._put_vectors(some)
@@ -423,38 +423,40 @@ class Caches:
 #
 # What is kept of each stands in `talk`.
 
-_MOST_TALK_BYTES: Final = 256 << 20
+_MOST_CONVERSATION_BYTES: Final = 256 << 20
 
 
-class KeptTalks:
+class ConversationCaches:
     """The conversations that a process keeps in memory, the least used leave first."""
 
     def __init__(self) -> None:
-        self._talks: OrderedDict[tuple[str, str], Talk] = OrderedDict()
+        self._by_conversation: OrderedDict[tuple[str, str], ConversationCache] = OrderedDict()
         self._guard = Lock()
 
-    def of(self, agent: str, session: str, make: Callable[[str, str], Talk]) -> Talk:
+    def of(
+        self, agent: str, session: str, make: Callable[[str, str], ConversationCache]
+    ) -> ConversationCache:
         """What is kept of a conversation, if only an empty beginning that `make` made."""
         with self._guard:
-            talk = self._talks.setdefault((agent, session), make(agent, session))
-            self._talks.move_to_end((agent, session))
-            total = sum(each.nbytes for each in self._talks.values())
-            while total > _MOST_TALK_BYTES and len(self._talks) > 1:
-                _, dropped = self._talks.popitem(last=False)
+            talk = self._by_conversation.setdefault((agent, session), make(agent, session))
+            self._by_conversation.move_to_end((agent, session))
+            total = sum(each.nbytes for each in self._by_conversation.values())
+            while total > _MOST_CONVERSATION_BYTES and len(self._by_conversation) > 1:
+                _, dropped = self._by_conversation.popitem(last=False)
                 total -= dropped.nbytes
             return talk
 
     def has(self, agent: str, session: str) -> bool:
         """Whether anything is kept of a conversation."""
         with self._guard:
-            return (agent, session) in self._talks
+            return (agent, session) in self._by_conversation
 
     def drop(self, agent: str, session: str) -> None:
         """Keep nothing of a conversation."""
         with self._guard:
-            self._talks.pop((agent, session), None)
+            self._by_conversation.pop((agent, session), None)
 
     def clear(self) -> None:
         """Keep nothing."""
         with self._guard:
-            self._talks.clear()
+            self._by_conversation.clear()

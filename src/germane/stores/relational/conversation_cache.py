@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from germane.errors import InvalidInput, NotSaid
+from germane.errors import InvalidInput, MessageNotFound
 from germane.model.conversation import (
     Append,
     ConversationChange,
@@ -47,11 +47,11 @@ from germane.stores.sql.tables import MessageRow
 
 __all__ = [
     "WORDS_READ",
+    "ConversationCache",
+    "ConversationIndex",
+    "ConversationRow",
+    "ConversationWriter",
     "Record",
-    "Saying",
-    "Spoken",
-    "Talk",
-    "TalkIndex",
     "indexed_words",
     "is_indexed",
     "message_of",
@@ -72,25 +72,25 @@ _ROLES: Final = {each.value: each for each in Role}
 _PROVIDERS: Final = {each.value: each for each in Provider}
 
 
-class Spoken(NamedTuple):
+class ConversationRow(NamedTuple):
     """A conversation's row; numbers of 0 where it hasn't begun."""
 
     agent: int = 0
     conversation: int = 0
-    said: int = 0
+    messages: int = 0
     revision: int = 0
     opened: str | None = None
     language: str = "english"
 
 
-def spoken(connection: Connection, agent: str, session: str) -> Spoken:
+def spoken(connection: Connection, agent: str, session: str) -> ConversationRow:
     """What is stored of a conversation itself."""
     values = {"agent": agent, "session": session}
     row = connection.run("conversation", values).fetchone()
-    return Spoken._make(row) if row else Spoken()
+    return ConversationRow._make(row) if row else ConversationRow()
 
 
-def spread(known: Spoken, *, above: int = 0) -> dict[str, int]:
+def spread(known: ConversationRow, *, above: int = 0) -> dict[str, int]:
     """The placeholders for the messages of a conversation after the number `above`."""
     first = known.conversation << _SHIFT
     return {"agent": known.agent, "above": first + above, "below": first + (1 << _SHIFT)}
@@ -101,7 +101,7 @@ def number_of(num: int) -> int:
     return num & _MASK
 
 
-def num_of(known: Spoken, number: int) -> int:
+def num_of(known: ConversationRow, number: int) -> int:
     """The num of the message that has this number within its conversation."""
     return (known.conversation << _SHIFT) + number
 
@@ -125,10 +125,10 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     )
 
 
-class Saying:
+class ConversationWriter:
     """One transaction's work on one conversation, of which `known` is what is stored of itself."""
 
-    def __init__(self, connection: Connection, agent: str, session: str, known: Spoken) -> None:
+    def __init__(self, connection: Connection, agent: str, session: str, known: ConversationRow) -> None:
         self._connection = connection
         self._agent = agent
         self._session = session
@@ -142,7 +142,7 @@ class Saying:
         for change in changes:
             moved += self._apply(change)
         if not self._gone:
-            said, revision, opened = self._known.said, self._known.revision, self._known.opened
+            said, revision, opened = self._known.messages, self._known.revision, self._known.opened
             values = {**self._values, "said": said, "revision": revision, "opened": opened}
             self._run("advance_conversation", values)
         return tuple(moved)
@@ -176,7 +176,7 @@ class Saying:
         )
 
     def _append(self, change: Append) -> list[Message]:
-        if self._known.said + len(change.messages) > _MASK:
+        if self._known.messages + len(change.messages) > _MASK:
             raise InvalidInput(f"Conversation {self._session!r} is full. Go on in another session.")
         made: list[Message] = []
         hidden: dict[str, bool] = {}
@@ -186,8 +186,8 @@ class Saying:
                 group = self._known.opened
             if group is not None and group not in hidden:
                 hidden[group] = self._enters(group)
-            said = self._known.said + 1
-            self._known = self._known._replace(said=said)
+            said = self._known.messages + 1
+            self._known = self._known._replace(messages=said)
             made.append(
                 message.evolve(
                     agent=self._agent,
@@ -221,11 +221,11 @@ class Saying:
         raw = try_id_bytes(message_id)
         row = raw and self._run("message", {"agent": self._agent, "id": raw}).fetchone()
         if not row:
-            raise NotSaid("message", message_id, self._session)
+            raise MessageNotFound("message", message_id, self._session)
         *columns, _ = row
         stored = MessageRow._make(columns)
         if stored.conversation != self._known.conversation:
-            raise NotSaid("message", message_id, self._session)
+            raise MessageNotFound("message", message_id, self._session)
         self._run("remove_message", {"agent": self._known.agent, "num": stored.num})
         self._reopen()
         return [message_of(stored, self._agent, self._session)]
@@ -234,7 +234,7 @@ class Saying:
         if change.group is not None:
             return self._remove_group(change.group)
         if not self._known.conversation:
-            raise NotSaid("conversation", self._session, self._session)
+            raise MessageNotFound("conversation", self._session, self._session)
         rows = self._run("messages_since", spread(self._known)).fetchall()
         self._run("remove_conversation", self._values)
         self._gone = True
@@ -243,7 +243,7 @@ class Saying:
     def _of_group(self, group: str) -> list[Message]:
         rows = self._run("messages_of_group", {**self._values, "group_name": group}).fetchall()
         if not rows:
-            raise NotSaid("group", group, self._session)
+            raise MessageNotFound("group", group, self._session)
         return [message_of(row, self._agent, self._session) for row in rows]
 
     def _reopen(self) -> None:
@@ -285,20 +285,20 @@ _OVERHEAD = 800
 _FEW = 20
 
 
-class Talk:
+class ConversationCache:
     """One conversation as of one snapshot; hold `lock` from before the transaction as long as it is used."""
 
     def __init__(self, agent: str, session: str) -> None:
         self.lock = RLock()
         self._agent = agent
         self._session = session
-        self._known = Spoken()
+        self._known = ConversationRow()
         self._messages: dict[int, Message] = {}
         self._sizes: dict[int, int] = {}
         self._bytes = 0
         self._all: Messages | None = None
         self._visible: Messages | None = None
-        self._index: TalkIndex | None = None
+        self._index: ConversationIndex | None = None
         self._made: dict[int, Record] = {}
 
     @property
@@ -306,24 +306,24 @@ class Talk:
         """About how much memory this takes."""
         return 2 * self._bytes if self._index else self._bytes
 
-    def catch_up(self, connection: Connection, known: Spoken) -> None:
+    def catch_up(self, connection: Connection, known: ConversationRow) -> None:
         """Become as the snapshot is."""
         before = self._known
-        if (before.conversation, before.said, before.revision) == (
+        if (before.conversation, before.messages, before.revision) == (
             known.conversation,
-            known.said,
+            known.messages,
             known.revision,
         ):
             return
         if before.conversation != known.conversation:
             self._messages, self._sizes, self._bytes = {}, {}, 0
-            self._index, self._made, before = None, {}, Spoken()
+            self._index, self._made, before = None, {}, ConversationRow()
         self._all = self._visible = None
-        self._known = Spoken()
+        self._known = ConversationRow()
         if before.revision != known.revision:
             self._drop_changed(connection, known)
         new = []
-        for row in connection.run("messages_since", spread(known, above=before.said)):
+        for row in connection.run("messages_since", spread(known, above=before.messages)):
             spoken = MessageRow._make(row)
             message = message_of(spoken, self._agent, self._session)
             new.append(message)
@@ -332,7 +332,7 @@ class Talk:
             self._bytes += size
         if self._index is not None:
             many = len(new) > _FEW
-            stored = self._stored(connection, known, self._index, above=before.said) if many else {}
+            stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
             made = self._index.add(new, stored)
             # Of a few it isn't known whether they are stored; they are, unless an older version said them.
             self._made |= made if many else {}
@@ -348,7 +348,7 @@ class Talk:
     def match(self, connection: Connection, terms: Sequence[str], language: str) -> GroupScores:
         """How well each visible group matches the terms."""
         if self._index is None or self._index.language != language:
-            index = TalkIndex(language)
+            index = ConversationIndex(language)
             self._made = index.add(self.messages(hidden=False), self._stored(connection, self._known, index))
             self._index = index
         return self._index.match(terms)
@@ -359,14 +359,14 @@ class Talk:
         return {number: self._made.pop(number) for number in numbers}
 
     def _stored(
-        self, connection: Connection, known: Spoken, index: TalkIndex, *, above: int = 0
+        self, connection: Connection, known: ConversationRow, index: ConversationIndex, *, above: int = 0
     ) -> dict[int, Record]:
         """The stored records of the messages after a number."""
         values = {**spread(known, above=above), "rules": rules_of(index.language)}
         rows = connection.run("message_lex", values)
         return {number_of(num): Record(*record) for num, *record in rows}
 
-    def _drop_changed(self, connection: Connection, known: Spoken) -> None:
+    def _drop_changed(self, connection: Connection, known: ConversationRow) -> None:
         """Forget what was removed, and note what was hidden or put back."""
         rows = connection.run("messages_left", spread(known))
         left = {number_of(num): bool(hidden) for num, hidden in rows}
@@ -394,7 +394,7 @@ _HASH_MASK: Final = np.uint64(0xFFFFFFFF)
 _FREQUENCY_MASK: Final = np.uint64(0xFF)
 
 
-class TalkIndex:
+class ConversationIndex:
     """The index of a conversation in one language; what is hidden has no part in its statistics."""
 
     def __init__(self, language: str) -> None:

@@ -17,12 +17,12 @@ from germane.model.conversation import (
     PurgeMessages,
     SetAnchor,
 )
-from germane.stores.relational.cache import KeptTalks
+from germane.stores.relational.cache import ConversationCaches
 from germane.stores.relational.conversation_cache import (
+    ConversationCache,
+    ConversationRow,
+    ConversationWriter,
     Record,
-    Saying,
-    Spoken,
-    Talk,
     message_of,
     num_of,
     number_of,
@@ -33,7 +33,7 @@ from germane.stores.relational.conversation_cache import (
 from germane.stores.relational.tables import Connection, Connections, moment, try_id_bytes
 from germane.stores.sql.tables import MessageRow
 
-__all__ = ["SaidIn"]
+__all__ = ["ConversationTables"]
 
 _LONGEST_NAME: Final = 1000
 _MOST_READ_APART: Final = 100
@@ -46,12 +46,12 @@ _STORED_AT_ONCE: Final = 5000
 """As many as one question stores, in one transaction, so that neither it nor other writers wait for long."""
 
 
-class SaidIn:
+class ConversationTables:
     """The conversations of one store, by these connections, each as `Conversations` says."""
 
-    def __init__(self, connections: Connections, talks: KeptTalks) -> None:
+    def __init__(self, connections: Connections, conversations: ConversationCaches) -> None:
         self._connections = connections
-        self._talks = talks
+        self._conversation_caches = conversations
 
     def converse(
         self, agent: str, session: str, changes: Sequence[ConversationChange]
@@ -70,22 +70,22 @@ class SaidIn:
                 connection.run("add_agent", {"name": agent})
                 connection.run("add_conversation", {"agent": agent, "session": session})
                 known = spoken(connection, agent, session)
-            moved = Saying(connection, agent, session, known).apply(changes)
+            moved = ConversationWriter(connection, agent, session, known).apply(changes)
             if purges:
                 self._connections.note_purge(connection, "conversations")
         if purges:
-            self._talks.drop(agent, session)
+            self._conversation_caches.drop(agent, session)
             self._connections.erase()
         return moved
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; those of hidden groups if asked."""
-        with self._talk(agent, session) as (talk, *_):
+        with self._conversation(agent, session) as (talk, *_):
             return talk.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
         """What a window of the last `count` groups shows; None where reading all is as good."""
-        if self._talks.has(agent, session) or count > _MOST_READ_APART:
+        if self._conversation_caches.has(agent, session) or count > _MOST_READ_APART:
             return None
         with self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
@@ -119,7 +119,7 @@ class SaidIn:
         Records that had to be made for it, because an older version or other rules stored the messages, are
         stored for who asks next, where that can be done.
         """
-        with self._talk(agent, session) as (talk, connection, known):
+        with self._conversation(agent, session) as (talk, connection, known):
             found = talk.match(connection, terms, known.language)
             made = talk.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
@@ -149,7 +149,7 @@ class SaidIn:
             for session, count, hidden, first, last in rows
         )
 
-    def _store_made(self, agent: str, known: Spoken, made: Mapping[int, Record]) -> None:
+    def _store_made(self, agent: str, known: ConversationRow, made: Mapping[int, Record]) -> None:
         """Store records of messages that are still there."""
         with self._connections.writing(agent) as connection:
             left = {number_of(num) for num, _ in connection.run("messages_left", spread(known))}
@@ -162,8 +162,10 @@ class SaidIn:
                 connection.many("insert_message_lex", rows)
 
     @contextmanager
-    def _talk(self, agent: str, session: str) -> Iterator[tuple[Talk, Connection, Spoken]]:
-        talk = self._talks.of(agent, session, Talk)
+    def _conversation(
+        self, agent: str, session: str
+    ) -> Iterator[tuple[ConversationCache, Connection, ConversationRow]]:
+        talk = self._conversation_caches.of(agent, session, ConversationCache)
         with talk.lock, self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
             talk.catch_up(connection, known)

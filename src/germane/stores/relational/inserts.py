@@ -22,7 +22,7 @@ from germane.stores.sql.tables import LexRow
 
 __all__ = [
     "New",
-    "Version",
+    "VersionRow",
     "chain_of",
     "check_continues",
     "explain_taken_id",
@@ -159,7 +159,7 @@ def seen_again(stored: Memory, insert: Insert) -> Memory:
 # What asks and what looks at the answer stand apart, so that several things can be asked at once.
 
 
-class Version(NamedTuple):
+class VersionRow(NamedTuple):
     """A version of a memory; `id` is that of its row."""
 
     num: int
@@ -173,9 +173,9 @@ def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
     return connection.run("versions", {"agent": agent, **named(memory_id)})
 
 
-def chain_of(asked: Rows, memory_id: str, name: str) -> list[Version]:
+def chain_of(asked: Rows, memory_id: str, name: str) -> list[VersionRow]:
     """The versions that were asked for, in their order. Raises NotFound."""
-    chain = list(map(Version._make, asked))
+    chain = list(map(VersionRow._make, asked))
     if not chain:
         raise NotFound(memory_id, name)
     return chain

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.lifecycle import status_at
-from germane.model.context import Emptiness, Reason
-from germane.model.ledger import Alteration, Altered, Assembly, LedgerEntry
+from germane.model.context import EmptyReason, Reason
+from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.memory import Level, Outcome, Scope, Stage, Status
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of
@@ -31,17 +31,17 @@ from germane.stores.relational.tables import (
 from germane.stores.sql.tables import AgentRow
 from germane.stores.sqlite.connections import SqliteConnection
 
-__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerIn", "asked_json", "copy_past", "fields_of", "last_of"]
+__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "copy_past", "fields_of", "last_of", "query_json"]
 
 MOST_ASSEMBLIES: Final = 2000
 """Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
 
 _WHAT: Final = {
-    "insert": Altered.ADDED,
-    "supersede": Altered.REVISED,
-    "vector": Altered.EMBEDDED,
-    "see": Altered.SEEN,
-    "reindex": Altered.REINDEXED,
+    "insert": MemoryChangeKind.ADDED,
+    "supersede": MemoryChangeKind.REVISED,
+    "vector": MemoryChangeKind.EMBEDDED,
+    "see": MemoryChangeKind.SEEN,
+    "reindex": MemoryChangeKind.REINDEXED,
 }
 
 
@@ -58,7 +58,7 @@ class _AssemblyRow(NamedTuple):
     asked: str
 
 
-class LedgerIn:
+class LedgerTables:
     """What `germane.stores.relational.capabilities.Recordings` offers, done with a store's connections."""
 
     def __init__(self, connections: Connections) -> None:
@@ -109,18 +109,18 @@ class LedgerIn:
             row = connection.run("point", {"agent": agent}).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
-    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[Alteration, ...]:
+    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
         """What happened since a point to memories that were there then, and which were added."""
         with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             values = {"agent": number, "seq": point["seq"], "last": last_of(number, point)}
             found = [
-                Alteration(what=_what(what, status), memory_id=raw and ref_of(raw, version, superseded_by))
+                MemoryChange(what=_what(what, status), memory_id=raw and ref_of(raw, version, superseded_by))
                 for what, raw, version, superseded_by, status in connection.run("altered", values)
                 if raw is not None or what == "reindex"
             ]
             (gone,) = connection.run("count_purged", values).fetchone()
-            return (*found, *(Alteration(what=Altered.PURGED) for _ in range(gone)))
+            return (*found, *(MemoryChange(what=MemoryChangeKind.PURGED) for _ in range(gone)))
 
 
 def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
@@ -132,7 +132,7 @@ def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
         "sha256": None if assembly.sha256 is None else bytes.fromhex(assembly.sha256),
         "tokens": assembly.tokens,
         "candidates": assembly.candidates,
-        "asked": asked_json(assembly),
+        "asked": query_json(assembly),
     }
     try:
         connection.run("insert_assembly", row)
@@ -202,9 +202,9 @@ def _entry(row: tuple[Any, ...]) -> LedgerEntry:
     )
 
 
-def _what(what: str, status: str | None) -> Altered:
+def _what(what: str, status: str | None) -> MemoryChangeKind:
     if what == "status":
-        return Altered.FORGOTTEN if status == "forgotten" else Altered.MOVED
+        return MemoryChangeKind.FORGOTTEN if status == "forgotten" else MemoryChangeKind.MOVED
     return _WHAT[what]
 
 
@@ -216,7 +216,7 @@ def _number(connection: Connection, agent: str) -> int:
 # Recorded assemblies as JSON: what a row holds besides its columns, the same in every database.
 
 
-def asked_json(assembly: Assembly) -> str:
+def query_json(assembly: Assembly) -> str:
     """What was asked and by what it was made, as JSON."""
     return json.dumps(
         {
@@ -231,7 +231,7 @@ def asked_json(assembly: Assembly) -> str:
             "makers": dict(assembly.makers),
             "unkept": list(assembly.unkept),
             "notes": list(assembly.notes),
-            "emptiness": assembly.emptiness,
+            "empty_reason": assembly.empty_reason,
             "given_budget": assembly.given_budget,
             "options": _options(assembly.options),
             "settled": assembly.settled,
@@ -244,9 +244,9 @@ def asked_json(assembly: Assembly) -> str:
 
 
 def fields_of(asked: str) -> dict[str, Any]:
-    """The fields of an Assembly that `asked_json` has written."""
+    """The fields of an Assembly that `query_json` has written."""
     found: dict[str, Any] = json.loads(asked)
-    emptiness = found["emptiness"]
+    reason = found["empty_reason"]
     return {
         **found,
         "where": _filter(found["where"]),
@@ -254,7 +254,7 @@ def fields_of(asked: str) -> dict[str, Any]:
         "spaces": tuple(found["spaces"]),
         "unkept": tuple(found["unkept"]),
         "notes": tuple(found["notes"]),
-        "emptiness": None if emptiness is None else Emptiness(emptiness),
+        "empty_reason": None if reason is None else EmptyReason(reason),
     }
 
 

@@ -14,10 +14,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
-from germane.lifecycle import CONTRADICTED, next_standing, stage_of, status_at, step
-from germane.model.change import Adopt, Attest, Live
-from germane.model.learning import Attested, Evidence, Example, LearningState
-from germane.model.memory import Cause, LifeEvent, Memory, Sign, Stage, Standing, Status, sign_of_outcome
+from germane.lifecycle import CONTRADICTED, next_state, stage_of, status_at, step
+from germane.model.change import ApplySignal, ImportUsage, RecordOutcome
+from germane.model.learning import Example, LearningStatus, OutcomeHistory, OutcomeRecord
+from germane.model.memory import (
+    Cause,
+    LifecycleEvent,
+    LifecycleSignal,
+    LifecycleState,
+    Memory,
+    Stage,
+    Status,
+    sign_of_outcome,
+)
 from germane.stores.relational.tables import (
     Connection,
     Connections,
@@ -33,53 +42,53 @@ from germane.stores.sql.tables import AgentRow
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from germane.model.change import Judge
+    from germane.model.change import RecordUse
 
 __all__ = [
-    "MOST_JUDGED",
     "MOST_OUTCOMES",
-    "LivedIn",
-    "Told",
-    "adopt",
-    "attest",
+    "MOST_USES",
+    "LifecycleTables",
+    "OutcomeEffect",
+    "apply_signal",
     "evidence_of",
     "examples_of",
     "gone_from_sets",
-    "judge",
+    "import_usage",
     "keep_counts",
     "keep_outcome",
     "keep_showing",
     "key_of",
-    "live",
-    "lived_by",
+    "record_outcome",
+    "record_use",
+    "reset_learning",
     "revised_in_sets",
     "set_learning",
     "sets_holding",
     "sign_of_repetition",
+    "signal_of_outcome",
     "stamp_of",
-    "unlearn",
 ]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
-class LivedIn:
+class LifecycleTables:
     """The lives of the memories of one store, by these connections, each as `Lives` says."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def standings(self, agent: str, ids: Sequence[str]) -> tuple[Standing | None, ...]:
+    def lifecycle_states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
         """How memories stand, in the order asked; None where there is no such memory."""
         with self._connections.reading(agent) as connection:
             number = _number(connection, agent)
             nums = [connection.run("num", {"agent": number, **named(each)}) for each in ids]
-            return tuple(_standing(connection, number, each.fetchone()) for each in nums)
+            return tuple(_state_row(connection, number, each.fetchone()) for each in nums)
 
     def life_events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
-    ) -> tuple[LifeEvent, ...]:
+    ) -> tuple[LifecycleEvent, ...]:
         """What happened to a memory, or to every memory, after the event `since`, in order."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
@@ -95,16 +104,16 @@ class LivedIn:
             return tuple(_event(row) for row in connection.run("life_events", values))
 
 
-def live(
+def apply_signal(
     connection: Connection,
     agent: int,
     num: int,
     memory: Memory,
-    change: Live,
+    change: ApplySignal,
     *,
     by: str,
     other: int | None,
-) -> Standing:
+) -> LifecycleState:
     """Let a sign take effect on a memory: its stage, its counts, its status, and the log.
 
     Raises InvalidInput where its lifecycle has no such move.
@@ -120,7 +129,7 @@ def live(
     if moved and status is Status.FORGOTTEN:
         gone_from_sets(connection, agent, num, "forget", at=change.at)
     confidence = memory.confidence
-    if change.sign is Sign.CONTRADICT:
+    if change.sign is LifecycleSignal.CONTRADICT:
         confidence = max(0.0, round(confidence - CONTRADICTED, _DIGITS))
     values = {"agent": agent, "num": num}
     staged = {"stage": after.stage.value, "status": status.value, "confidence": confidence}
@@ -141,48 +150,54 @@ def live(
     return after
 
 
-def lived_by(
-    connection: Connection, agent: int, num: int, memory: Memory, *, change: Attest, told: Told
-) -> Live | None:
+def signal_of_outcome(
+    connection: Connection,
+    agent: int,
+    num: int,
+    memory: Memory,
+    *,
+    change: RecordOutcome,
+    told: OutcomeEffect,
+) -> ApplySignal | None:
     """What an attested outcome does to the memory that stands for the one named; None for nothing.
 
     A procedure that is out of use counts no outcomes.
     """
-    lived = Live(
+    lived = ApplySignal(
         memory_id=memory.id,
         lifecycle=change.lifecycle,
-        sign=told.sign or Sign.SETTLE,
+        sign=told.sign or LifecycleSignal.SETTLE,
         cause=Cause.OUTCOME,
         at=change.at,
         instead_of=told.former,
     )
     before = _before(connection, agent, num, memory, change.lifecycle)
-    after = next_standing(
+    after = next_state(
         change.lifecycle, before, lived.sign, memory=memory, at=change.at, instead_of=told.former
     )
     return None if after is None else lived
 
 
-def keep_counts(connection: Connection, agent: int, num: int, standing: Standing) -> None:
+def keep_counts(connection: Connection, agent: int, num: int, state: LifecycleState) -> None:
     """Store what is counted of a memory."""
-    renewed = standing.renewed_at and microseconds(standing.renewed_at, name="renewed_at")
-    counts = {name: getattr(standing, name) for name in _COUNTS}
+    renewed = state.renewed_at and microseconds(state.renewed_at, name="renewed_at")
+    counts = {name: getattr(state, name) for name in _COUNTS}
     connection.run("set_life", {"agent": agent, "num": num, **counts, "renewed_at": renewed})
 
 
-def sign_of_repetition(lifecycle: str, memory: Memory) -> Sign | None:
+def sign_of_repetition(lifecycle: str, memory: Memory) -> LifecycleSignal | None:
     """What it means to a stored memory that somebody says it anew; None where it means nothing."""
     stage = stage_of(lifecycle, memory)
-    for sign in (Sign.RESTORE, Sign.CONFIRM):
-        standing = Standing(stage=stage)
-        if next_standing(lifecycle, standing, sign, memory=memory, at=memory.updated_at) is not None:
+    for sign in (LifecycleSignal.RESTORE, LifecycleSignal.CONFIRM):
+        standing = LifecycleState(stage=stage)
+        if next_state(lifecycle, standing, sign, memory=memory, at=memory.updated_at) is not None:
             return sign
     return None
 
 
-def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> Standing:
-    found = _standing(connection, agent, (num,))
-    standing = found or Standing(stage=None)
+def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> LifecycleState:
+    found = _state_row(connection, agent, (num,))
+    standing = found or LifecycleState(stage=None)
     return replace(standing, stage=stage_of(lifecycle, memory))
 
 
@@ -191,14 +206,14 @@ def _number(connection: Connection, agent: str) -> int:
     return AgentRow._make(row).agent if row else 0
 
 
-def _standing(connection: Connection, agent: int, num: tuple[int] | None) -> Standing | None:
+def _state_row(connection: Connection, agent: int, num: tuple[int] | None) -> LifecycleState | None:
     if num is None:
         return None
     row = connection.run("standing", {"agent": agent, "num": num[0]}).fetchone()
     if row is None:
         return None
     stage, *counts, renewed_at = row
-    return Standing(
+    return LifecycleState(
         stage=None if stage is None else Stage(stage),
         **{name: count or 0 for name, count in zip(_COUNTS, counts, strict=True)},
         renewed_at=None if renewed_at is None else moment(renewed_at),
@@ -212,13 +227,13 @@ def _versions(connection: Connection, agent: int, name: str, memory_id: str) -> 
     return nums
 
 
-def _event(row: tuple[Any, ...]) -> LifeEvent:
+def _event(row: tuple[Any, ...]) -> LifecycleEvent:
     number, raw, version, sign, before, after, cause, by, other, at = row
-    return LifeEvent(
+    return LifecycleEvent(
         number=number,
         memory_id=id_text(raw),
         version=version,
-        sign=Sign(sign),
+        sign=LifecycleSignal(sign),
         before=Stage(before),
         after=Stage(after),
         cause=Cause(cause),
@@ -232,7 +247,7 @@ def _event(row: tuple[Any, ...]) -> LifeEvent:
 #
 # No text is kept: hashes, numbers and the parts of scores.
 
-MOST_JUDGED: Final = 5000
+MOST_USES: Final = 5000
 """Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
 
 _NO_PARTS: Final = "{}"
@@ -244,7 +259,7 @@ _AGENT_BITS: Final = 40
 """Nobody is told anything so many times that it would reach into the agent's number."""
 
 
-def judge(connection: Connection, agent: int, num: int, change: Judge) -> bool:
+def record_use(connection: Connection, agent: int, num: int, change: RecordUse) -> bool:
     """Store one judgement; returns whether it tells of a use that wasn't known.
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
@@ -262,7 +277,7 @@ def keep_showing(connection: Connection, agent: int, num: int, showing: Example,
 
     It is told by so many numbers `later` than the latest; further apart than what is kept, none matters.
     """
-    new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_JUDGED))
+    new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_USES))
     return new
 
 
@@ -293,7 +308,7 @@ def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
     )
 
 
-def unlearn(connection: Connection, agent: int) -> int:
+def reset_learning(connection: Connection, agent: int) -> int:
     """Remove the agent's examples and return how many there were; that uses were counted stays known."""
     (count,) = connection.run("count_examples", {"agent": agent}).fetchone()
     connection.run("remove_unused", {"agent": agent})
@@ -316,18 +331,18 @@ def key_of(context: str) -> bytes:
     return key
 
 
-def _state_of(connection: Connection, agent: int) -> LearningState:
+def _state_of(connection: Connection, agent: int) -> LearningStatus:
     """Whether an agent learns; one that isn't known doesn't."""
     row = connection.run("learning", {"agent": agent}).fetchone()
     learns, judged = row or (False, 0)
-    return LearningState(on=bool(learns), stamp=stamp_of(agent, judged))
+    return LearningStatus(on=bool(learns), stamp=stamp_of(agent, judged))
 
 
 def _keep(
     connection: Connection,
     agent: int,
     num: int,
-    told: Judge | Example,
+    told: RecordUse | Example,
     parts: Mapping[str, float] | None,
     *,
     later: int = 1,
@@ -343,7 +358,7 @@ def _keep(
         return False, False
     connection.run("count_judgement", {"agent": agent, "by": later})
     connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
-    connection.run("remove_old_judgements", {"agent": agent, "most": MOST_JUDGED})
+    connection.run("remove_old_judgements", {"agent": agent, "most": MOST_USES})
     return True, counts
 
 
@@ -365,12 +380,12 @@ MOST_OUTCOMES: Final = 5000
 """Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
 
 
-class Told(NamedTuple):
+class OutcomeEffect(NamedTuple):
     """What an outcome told: whether it is news, and what it and the one before it count in a life."""
 
     news: bool
-    sign: Sign | None = None
-    former: Sign | None = None
+    sign: LifecycleSignal | None = None
+    former: LifecycleSignal | None = None
 
     @property
     def counts(self) -> bool:
@@ -378,27 +393,27 @@ class Told(NamedTuple):
         return self.sign is not self.former
 
 
-def attest(connection: Connection, agent: int, num: int, change: Attest) -> Told:
+def record_outcome(connection: Connection, agent: int, num: int, change: RecordOutcome) -> OutcomeEffect:
     """Store one outcome; returns what it told.
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
     """
     known = _known(connection, agent, num, change)
     if known == (change.worth, change.weight):
-        return Told(news=False)
+        return OutcomeEffect(news=False)
     _outcome_keep(connection, agent, num, change)
     worth, weight = known or (0.5, 0.0)
-    return Told(
+    return OutcomeEffect(
         news=True,
         sign=sign_of_outcome(change.lifecycle, worth=change.worth, weight=change.weight),
         former=sign_of_outcome(change.lifecycle, worth=worth, weight=weight),
     )
 
 
-def keep_outcome(connection: Connection, agent: int, num: int, outcome: Attested) -> bool:
+def keep_outcome(connection: Connection, agent: int, num: int, outcome: OutcomeRecord) -> bool:
     """Store what another store was told of a memory in a context, unless something is known of it here.
 
-    Returns whether it is new. Raises as `attest` does.
+    Returns whether it is new. Raises as `record_outcome` does.
     """
     if _known(connection, agent, num, outcome) is not None:
         return False
@@ -406,17 +421,17 @@ def keep_outcome(connection: Connection, agent: int, num: int, outcome: Attested
     return True
 
 
-def evidence_of(connection: Connection, agent: int, known: int | None) -> Evidence | None:
+def evidence_of(connection: Connection, agent: int, known: int | None) -> OutcomeHistory | None:
     """What is attested for an agent, unless its stamp is the one that is known."""
     row = connection.run("attested", {"agent": agent}).fetchone()
     stamp = stamp_of(agent, row[0]) if row else 0
     if stamp == known:
         return None
     rows = connection.run("outcomes", {"agent": agent})
-    return Evidence(
+    return OutcomeHistory(
         stamp=stamp,
-        attested=tuple(
-            Attested(
+        records=tuple(
+            OutcomeRecord(
                 context=context.hex(), memory_id=ref_of(*version), worth=worth, weight=weight, at=moment(at)
             )
             for context, *version, worth, weight, at in rows
@@ -425,7 +440,7 @@ def evidence_of(connection: Connection, agent: int, known: int | None) -> Eviden
 
 
 def _known(
-    connection: Connection, agent: int, num: int, told: Attest | Attested
+    connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord
 ) -> tuple[float, float] | None:
     """The worth and the weight that are kept for a memory and a context."""
     if not (0 <= told.worth <= 1 and 0 < told.weight <= 1):
@@ -441,7 +456,7 @@ def _known(
     return float(worth), float(weight)
 
 
-def _outcome_keep(connection: Connection, agent: int, num: int, told: Attest | Attested) -> None:
+def _outcome_keep(connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord) -> None:
     values = {"agent": agent, "num": num, "context": key_of(told.context)}
     at = microseconds(told.at, name="at")
     connection.run("count_outcome", {"agent": agent})
@@ -454,17 +469,17 @@ def _outcome_keep(connection: Connection, agent: int, num: int, told: Attest | A
 # Nothing is counted by it: what was counted came with the memory.
 
 
-def adopt(connection: Connection, agent: int, num: int, change: Adopt) -> bool:
+def import_usage(connection: Connection, agent: int, num: int, change: ImportUsage) -> bool:
     """Keep it unless it is known, and return whether it is new. Raises InvalidInput for what is no key."""
-    kept = change.kept
+    kept = change.record
     if isinstance(kept, Example):
         return keep_showing(connection, agent, num, kept, later=change.number)
-    if isinstance(kept, Attested):
+    if isinstance(kept, OutcomeRecord):
         return keep_outcome(connection, agent, num, kept)
     return _keep_event(connection, agent, num, kept, number=change.number)
 
 
-def _keep_event(connection: Connection, agent: int, num: int, event: LifeEvent, *, number: int) -> bool:
+def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEvent, *, number: int) -> bool:
     values = {
         "agent": agent,
         "num": num,
@@ -503,13 +518,13 @@ def revised_in_sets(
     with_it = _numbers(holding)
     if not with_it:
         return
-    from germane.model.working_set import MoveKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.relational.working_sets import Moving  # noqa: PLC0415 - Most memories are in no set.
+    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
+    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = Moving(connection, agent, by=agent)
+    moving = WorkingSetWriter(connection, agent, by=agent)
     memory_id = moving.id_of(new)
     for working_set in with_it:
-        moving.note(working_set, MoveKind.REVISE, memory_id, at=at, former=former)
+        moving.note(working_set, WorkingSetEventKind.REVISE, memory_id, at=at, former=former)
         moving.run("replace_held", working_set=working_set, num=old, new=new)
     moving.finish()
 
@@ -521,13 +536,13 @@ def gone_from_sets(
     with_it = _numbers(holding or sets_holding(connection, agent, num))
     if not with_it:
         return
-    from germane.model.working_set import MoveKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.relational.working_sets import Moving  # noqa: PLC0415 - Most memories are in no set.
+    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
+    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = Moving(connection, agent, by=agent)
+    moving = WorkingSetWriter(connection, agent, by=agent)
     raw = moving.id_of(num)
     for working_set in with_it:
-        moving.note(working_set, MoveKind(kind), raw, at=at)
+        moving.note(working_set, WorkingSetEventKind(kind), raw, at=at)
         moving.run("remove_held", working_set=working_set, num=num)
     moving.finish()
 

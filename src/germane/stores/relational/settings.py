@@ -15,7 +15,7 @@ from germane.stores.relational.tables import Connection, Connections, Rows, id_t
 from germane.stores.sql.tables import AgentRow, LexRow
 
 __all__ = [
-    "Someone",
+    "ListedAgent",
     "all_of_them",
     "check_agent",
     "check_embedding",
@@ -182,7 +182,7 @@ def set_setting(connection: Connection, name: str, value: str) -> None:
 # All agents of a store, for what is about every one of them.
 
 
-class Someone(NamedTuple):
+class ListedAgent(NamedTuple):
     """An agent's number, the number of its latest change, its name, and the language of its words."""
 
     agent: int
@@ -191,7 +191,7 @@ class Someone(NamedTuple):
     language: str
 
 
-def everyone(connection: Connection, location: str) -> tuple[Someone, ...]:
+def everyone(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
     """Every agent, in the order in which they first wrote; none whose removal has begun.
 
     Raises StoreUnavailable as `all_of_them` does.
@@ -199,13 +199,13 @@ def everyone(connection: Connection, location: str) -> tuple[Someone, ...]:
     return tuple(each for each in all_of_them(connection, location) if not is_removed(each.name))
 
 
-def all_of_them(connection: Connection, location: str) -> tuple[Someone, ...]:
+def all_of_them(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
     """The same with those whose removal has begun.
 
     Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
     would have been done to none.
     """
-    found = tuple(map(Someone._make, connection.run("agents")))
+    found = tuple(map(ListedAgent._make, connection.run("agents")))
     if any(each.seq is None for each in found):
         raise StoreUnavailable(
             f"The user of {location} may see one agent at a time, and this is about all of them. Use the "

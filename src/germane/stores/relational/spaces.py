@@ -12,7 +12,7 @@ from typing import Any
 
 from germane.errors import InvalidInput, UnknownSpace
 from germane.model.change import Purge
-from germane.model.space import Disband, Happening, Member, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.space import Disband, Member, Right, Role, SpaceAct, SpaceEvent, SpaceEventKind, SpaceInfo
 from germane.spaces import admit, decide, space_of, tenant_of
 from germane.stores.relational.tables import (
     Connection,
@@ -24,21 +24,21 @@ from germane.stores.relational.tables import (
     moment,
     row_id,
 )
-from germane.stores.relational.writes import Writing
+from germane.stores.relational.writes import WriteTransaction
 
 __all__ = [
-    "Entrance",
     "EventLog",
-    "KeptSpace",
-    "SharedIn",
+    "MemberConnections",
+    "SpaceRow",
+    "SpaceTables",
     "events_of",
     "keep_members",
-    "kept_space",
     "required_space",
+    "space_row",
 ]
 
 
-class SharedIn:
+class SpaceTables:
     """The spaces of one store, by these connections, each as `Spaces` says."""
 
     def __init__(self, connections: Connections) -> None:
@@ -47,7 +47,7 @@ class SharedIn:
     def settle_space(self, space: str, act: SpaceAct) -> SpaceInfo | None:
         """Do one act to a space in one transaction, if its rules allow it."""
         with self._connections.writing(tenant_of(space)) as connection:
-            known = kept_space(connection, space)
+            known = space_row(connection, space)
             decided = decide(space, known.info if known else None, act)
             if decided.space is not None:
                 keep_members(connection, known.info if known else None, decided.space)
@@ -66,7 +66,7 @@ class SharedIn:
     def space(self, name: str) -> SpaceInfo | None:
         """A space as it is now; None where there is none of the name."""
         with self._connections.reading(tenant_of(name)) as connection:
-            known = kept_space(connection, name)
+            known = space_row(connection, name)
         return known.info if known else None
 
     def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
@@ -86,7 +86,7 @@ class SharedIn:
             admit(known.info, agent, Right.READ)
             return events_of(connection, known, since=since, limit=limit)
 
-    def happened(self, space: str) -> int:
+    def latest_event(self, space: str) -> int:
         """The number of a space's latest event; 0 where there never was one."""
         with self._connections.reading(tenant_of(space)) as connection:
             return _latest(connection, space)
@@ -97,25 +97,25 @@ def _latest(connection: Connection, space: str) -> int:
     return int(row[0]) if row else 0
 
 
-def _end(connection: Connection, space: KeptSpace, act: Disband) -> None:
+def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
     """Leave nothing of a space but its name and the number of its latest event."""
     tenant = tenant_of(space.info.name)
     seq, _ = connection.run("written", {"agent": space.number}).fetchone()
     ids = connection.run("one_of_each_chain", {"agent": space.number}).fetchall()
-    writing = Writing(connection, space.number, tenant, seq, None)
+    writing = WriteTransaction(connection, space.number, tenant, seq, None)
     writing.apply([Purge(memory_id=id_text(raw), at=act.at) for (raw,) in ids])
     connection.run("remove_working_sets", {"agent": space.number})
     connection.run("remove_events", {"space": space.number})
     connection.run("remove_members", {"space": space.number})
     # Whoever follows it sees that something happened, looks, and finds that it is gone.
-    values = {"space": space.number, "happened": space.happened + 1}
+    values = {"space": space.number, "happened": space.latest_event + 1}
     connection.run("set_happened", values)
 
 
 # Lets a member in to a space's memories: every transaction asks the rules first, and tells what it did.
 
 
-class Entrance(Connections):
+class MemberConnections(Connections):
     """The connections of a store, as a member of a space uses them.
 
     The right is looked up in the transaction that it is for. So whoever left can't write or read any
@@ -164,7 +164,7 @@ class Entrance(Connections):
     def close(self) -> None:
         """Nothing: the connections belong to the store that was opened."""
 
-    def _admitted(self, connection: Connection, right: Right) -> KeptSpace:
+    def _admitted(self, connection: Connection, right: Right) -> SpaceRow:
         space = required_space(connection, self._space)
         admit(space.info, self._agent, right)
         return space
@@ -174,20 +174,20 @@ class Entrance(Connections):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptSpace:
+class SpaceRow:
     """A space with the number that stands for it, and the number of its latest event.
 
     `seq` and `moved` say how far its memories and working sets have come, where it is the agent entered.
     """
 
     number: int
-    happened: int
+    latest_event: int
     info: SpaceInfo
     seq: int = 0
     moved: int = 0
 
 
-def kept_space(connection: Connection, name: str) -> KeptSpace | None:
+def space_row(connection: Connection, name: str) -> SpaceRow | None:
     """The space of that name; None where there is none, or none any more."""
     asked = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
     row, rows = asked[0].fetchone(), asked[1].fetchall()
@@ -201,12 +201,12 @@ def kept_space(connection: Connection, name: str) -> KeptSpace | None:
         members=tuple(_member(each) for each in rows),
         joined=joined,
     )
-    return KeptSpace(number=number, happened=happened, info=info, seq=seq or 0, moved=moved or 0)
+    return SpaceRow(number=number, latest_event=happened, info=info, seq=seq or 0, moved=moved or 0)
 
 
-def required_space(connection: Connection, name: str) -> KeptSpace:
+def required_space(connection: Connection, name: str) -> SpaceRow:
     """The space of that name. Raises UnknownSpace."""
-    known = kept_space(connection, name)
+    known = space_row(connection, name)
     if known is None:
         raise UnknownSpace(name)
     return known
@@ -256,11 +256,11 @@ def _values(member: Member) -> dict[str, str | int]:
 
 # What a change of a memory is told as; the others change nothing that a member could see. That a
 # version was superseded is told by the one that came in its place.
-_TOLD_BY_STATUS = {
-    "active": Happening.RESTORE,
-    "superseded": Happening.RESTORE,
-    "archived": Happening.ARCHIVE,
-    "forgotten": Happening.FORGET,
+_EVENT_BY_STATUS = {
+    "active": SpaceEventKind.RESTORE,
+    "superseded": SpaceEventKind.RESTORE,
+    "archived": SpaceEventKind.ARCHIVE,
+    "forgotten": SpaceEventKind.FORGET,
 }
 # Moves of working sets that aren't told: a touch changes nothing that a set holds, and the others
 # follow from what became of the memory, which is told.
@@ -270,19 +270,19 @@ _UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
 class EventLog:
     """The events of one transaction in one space, all by one agent."""
 
-    def __init__(self, connection: Connection, space: KeptSpace, *, by: str) -> None:
+    def __init__(self, connection: Connection, space: SpaceRow, *, by: str) -> None:
         self._connection = connection
         self._space = space.number
-        self._happened = space.happened
+        self._latest_event = space.latest_event
         self._by = by
         self._seq, self._moved = space.seq, space.moved
         self._purged: set[bytes | None] = set()
 
-    def note(self, what: Happening, **of: Any) -> None:
+    def note(self, what: SpaceEventKind, **of: Any) -> None:
         """Add an event, with what it is of: `num`, `id` and `former`, a `member`, `held_in`, a time `at`."""
-        self._happened += 1
+        self._latest_event += 1
         absent = dict.fromkeys(("num", "id", "former", "member", "held_in", "at"))
-        values = {"space": self._space, "number": self._happened, "what": what, "by": self._by}
+        values = {"space": self._space, "number": self._latest_event, "what": what, "by": self._by}
         self._connection.run("insert_event", {**absent, **values, **of})
 
     def note_written(self) -> None:
@@ -293,41 +293,41 @@ class EventLog:
             self._note_change(*row)
         for what, raw, held_in, at in moves.fetchall():
             if what not in _UNTOLD_MOVES:
-                self.note(Happening(what), id=raw, held_in=held_in, at=at)
+                self.note(SpaceEventKind(what), id=raw, held_in=held_in, at=at)
 
     def finish(self) -> None:
         """Note how far the log goes, by which others see that something happened."""
-        values = {"space": self._space, "happened": self._happened}
+        values = {"space": self._space, "happened": self._latest_event}
         self._connection.run("set_happened", values)
 
     def _note_change(self, num: int, what: str, raw: bytes | None, version: int | None, status: str) -> None:
         if what == "purge":
-            memory_id = self._told_id(num)
+            memory_id = self._public_id(num)
             # The versions of a memory go together.
             if memory_id is None or memory_id not in self._purged:
                 self._purged.add(memory_id)
-                self.note(Happening.PURGE, num=num, id=memory_id)
+                self.note(SpaceEventKind.PURGE, num=num, id=memory_id)
         elif raw is None:
             # It came and was purged in this very transaction: nobody ever saw it.
             return
         elif what == "insert":
             former = row_id(id_text(raw), version - 1) if version and version > 1 else None
-            what_new = Happening.REMEMBER if former is None else Happening.REVISE
+            what_new = SpaceEventKind.REMEMBER if former is None else SpaceEventKind.REVISE
             self.note(what_new, num=num, id=raw, former=former)
         elif what == "see" and status != "superseded":
             # What happens to a former version is part of the revision, which is told.
-            self.note(Happening.REPEAT, num=num, id=raw)
+            self.note(SpaceEventKind.REPEAT, num=num, id=raw)
         elif what == "status":
-            self.note(_TOLD_BY_STATUS[status], num=num, id=raw)
+            self.note(_EVENT_BY_STATUS[status], num=num, id=raw)
 
-    def _told_id(self, num: int) -> bytes | None:
+    def _public_id(self, num: int) -> bytes | None:
         values = {"space": self._space, "num": num}
         row = self._connection.run("told_id", values).fetchone()
         return None if row is None else bytes(row[0])
 
 
 def events_of(
-    connection: Connection, space: KeptSpace, *, since: int, limit: int | None
+    connection: Connection, space: SpaceRow, *, since: int, limit: int | None
 ) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order."""
     values = {"space": space.number, "since": since, "limit": -1 if limit is None else limit}
@@ -338,7 +338,7 @@ def _event(row: tuple[Any, ...]) -> SpaceEvent:
     number, what, by, raw, former, member, held_in, at = row
     return SpaceEvent(
         number=number,
-        what=Happening(what),
+        what=SpaceEventKind(what),
         by=by,
         memory_id=None if raw is None else id_text(raw),
         former_id=None if former is None else former_ref(raw, former),

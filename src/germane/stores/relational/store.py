@@ -13,16 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound
-from germane.model.learning import Evidence, Example, LearningState, Seen
+from germane.model.learning import Example, LearningStatus, OutcomeHistory, Seen
 from germane.model.ledger import EmbeddingIdentity, Finding, StoreStats
 from germane.model.memory import Memory
-from germane.model.query import Candidate, Filter, Found, Order, Query, Slate, Slice
+from germane.model.query import Candidate, CandidateTable, Filter, Order, Query, SearchResult, Slice
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import stemmer, term_hash
 from germane.retrieval.vectors import VectorRows
-from germane.stores.relational.cache import AgentCache, Caches, KeptTalks, ResidentCache
-from germane.stores.relational.capabilities import Conversations, Lives, Recordings, Spaces, WorkingSets
-from germane.stores.relational.lifecycle import evidence_of, examples_of, set_learning, stamp_of, unlearn
+from germane.stores.relational.cache import AgentCache, Caches, ConversationCaches, ResidentCache
+from germane.stores.relational.capabilities import (
+    Conversations,
+    LifecycleQueries,
+    Recordings,
+    Spaces,
+    WorkingSets,
+)
+from germane.stores.relational.lifecycle import (
+    evidence_of,
+    examples_of,
+    reset_learning,
+    set_learning,
+    stamp_of,
+)
 from germane.stores.relational.settings import (
     check_agent,
     check_embedding,
@@ -74,7 +86,7 @@ class _Agent(NamedTuple):
     number: int = 0
     seq: int = 0
     language: str | None = None
-    learning: LearningState = LearningState(on=False, stamp=0)
+    learning: LearningStatus = LearningStatus(on=False, stamp=0)
     embedding: EmbeddingIdentity | None = None
     stamp: tuple[int, ...] = ()
 
@@ -90,7 +102,7 @@ class _Count(NamedTuple):
     newest: int
 
 
-class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC):
+class RelationalStore(WorkingSets, Spaces, Conversations, LifecycleQueries, Recordings, ABC):
     """A `Store` in tables, with every capability that a store can have. Threads may share it.
 
     Each database gives it connections, and says for itself what is abstract here.
@@ -100,7 +112,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         super().__init__(connections)
         self._embedding = embedding
         self._caches = Caches(self._new_cache)
-        self._talks = KeptTalks()
+        self._conversation_caches = ConversationCaches()
 
     def doing(self, work: Callable[[Connections], Done]) -> Done:
         """Do a piece of work on its tables, for what copies and maintains them.
@@ -130,7 +142,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
                 if known.embedding is None:
                     store_embedding(connection, self._embedding)
             language = known.language or _ENGLISH
-            applied = writes.Writing(
+            applied = writes.WriteTransaction(
                 connection,
                 known.number,
                 agent,
@@ -153,9 +165,9 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         with self._connections.reading(agent) as connection:
             known = connection.run("agent", {"name": agent})
             # The first is asked for with the agent, before any answer is looked at.
-            first = [_asked(connection, agent, each) for each in ids[:1]]
+            first = [_version_rows(connection, agent, each) for each in ids[:1]]
             self._known(known)
-            rest = (_asked(connection, agent, each) for each in ids[1:])
+            rest = (_version_rows(connection, agent, each) for each in ids[1:])
             asked = zip(ids, chain(first, rest), strict=True)
             return tuple(_memory(connection, agent, name, each) for name, each in asked)
 
@@ -187,7 +199,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             found = dict(numbered_memory(row, agent) for row in rows)
         return tuple(found[num] for num in nums)
 
-    def search(self, agent: str, query: Query) -> Found:
+    def search(self, agent: str, query: Query) -> SearchResult:
         """The candidates for a query, from one snapshot of the store.
 
         Raises EmbedderMismatch for a vector when another model has made the stored ones by now, and
@@ -266,7 +278,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         with self._connections.reading(agent) as connection:
             return self._agent(connection, agent).language or _ENGLISH
 
-    def settle_learning(self, agent: str, on: bool | None) -> LearningState:
+    def settle_learning(self, agent: str, on: bool | None) -> LearningStatus:
         """Switch an agent's learning on or off; with None leave it. Returns how it is now."""
         if on is not None:
             with self._connections.writing(agent) as connection:
@@ -279,12 +291,12 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
         with self._connections.reading(agent) as connection:
             return examples_of(connection, self._agent(connection, agent).number)
 
-    def unlearn(self, agent: str) -> int:
+    def reset_learning(self, agent: str) -> int:
         """Remove all examples of an agent, and return how many there were; uses stay counted."""
         with self._connections.writing(agent) as connection:
-            return unlearn(connection, self._agent(connection, agent).number)
+            return reset_learning(connection, self._agent(connection, agent).number)
 
-    def evidence(self, agent: str, *, known: int | None = None) -> Evidence | None:
+    def outcome_history(self, agent: str, *, known: int | None = None) -> OutcomeHistory | None:
         """How work turned out with the agent's memories: at most 5,000 outcomes, the oldest leave."""
         with self._connections.reading(agent) as connection:
             return evidence_of(connection, self._agent(connection, agent).number, known)
@@ -315,8 +327,8 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
     def close(self) -> None:
         """Release what the store holds. Closing twice is fine."""
         self._connections.close()
-        self._forget_held()
-        self._talks.clear()
+        self._drop_cached()
+        self._conversation_caches.clear()
         self._caches.clear()
 
     def _new_cache(self, agent: str) -> AgentCache:
@@ -352,7 +364,7 @@ class RelationalStore(WorkingSets, Spaces, Conversations, Lives, Recordings, ABC
             number=known.agent,
             seq=known.seq,
             language=known.language,
-            learning=LearningState(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
+            learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
             embedding=embedding,
             stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
         )
@@ -367,7 +379,7 @@ def _check_name(agent: str) -> None:
         raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
 
 
-def _asked(connection: Connection, agent: str, memory_id: str) -> Rows | None:
+def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | None:
     values = named(memory_id)
     if values["id"] is None:
         return None
@@ -409,8 +421,8 @@ def search(
     query: Query,
     *,
     embedding: EmbeddingIdentity | None,
-    learning: LearningState,
-) -> Found:
+    learning: LearningStatus,
+) -> SearchResult:
     """What the agent's cache, caught up with the connection's snapshot, has for a query."""
     asked = (query, None if query.vector is None else query.vector.tobytes(), embedding)
     # What was kept holds whatever is picked of it by now.
@@ -427,13 +439,13 @@ def _searched(
     cache: AgentCache,
     query: Query,
     embedding: EmbeddingIdentity | None,
-    learning: LearningState,
-) -> Found:
+    learning: LearningStatus,
+) -> SearchResult:
     admitted = cache.admitted(connection, query.filter)
     compared = _compared(connection, cache, query, embedding)
     signals, bounds = _signals(connection, cache, query, compared)
     chosen = [_choose(connection, cache, each, each.where or query.filter, signals) for each in query.slices]
-    found = Found(
+    found = SearchResult(
         slices=(),
         lexical_bound=bounds.get("lexical", 0.0),
         window_bound=bounds.get("window_lexical", 0.0),
@@ -518,8 +530,8 @@ def _picked(
     chosen: Sequence[NDArray[np.int64]],
     *,
     signals: Sequence[Signal],
-    found: Found,
-) -> Slate | None:
+    found: SearchResult,
+) -> CandidateTable | None:
     """The candidates that the query picks; None where it wants them all, or that can't be asked of it."""
     if query.pick is None or not signals or any(part.order is not None for part in query.slices):
         return None
@@ -539,7 +551,7 @@ def _picked(
         return None
     wanted: list[int] = ordinals[places].tolist()
     records = cache.records(connection, wanted)
-    return Slate(
+    return CandidateTable(
         tuple(map(records.__getitem__, wanted)), {name: column[places] for name, column in columns.items()}
     )
 
@@ -561,7 +573,7 @@ def _gathered(
     for each in chosen:
         places = np.searchsorted(together, each)
         columns = {name: column[places] for name, column in values.items()}
-        slices.append(Slate(tuple(map(records.__getitem__, each.tolist())), columns))
+        slices.append(CandidateTable(tuple(map(records.__getitem__, each.tolist())), columns))
     return tuple(slices)
 
 

@@ -16,22 +16,22 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from germane.errors import InvalidInput, NotFound, NotHeld
+from germane.errors import InvalidInput, NotFound, NotInWorkingSet
 from germane.model.memory import Memory, Status
 from germane.model.working_set import (
     DEFAULT_MAX_TOKENS,
+    AddItem,
     Clear,
-    Enter,
     Features,
-    Held,
     HeldChange,
-    HeldSet,
-    Leave,
-    Move,
-    MoveKind,
     Pin,
+    RemoveItem,
     Resize,
+    StoredWorkingSet,
     Touch,
+    WorkingSetEvent,
+    WorkingSetEventKind,
+    WorkingSetItem,
 )
 from germane.stores.relational.tables import (
     Connection,
@@ -45,7 +45,7 @@ from germane.stores.relational.tables import (
     numbered_memory,
 )
 
-__all__ = ["KEPT_TOUCHES", "HeldIn", "Kept", "Moving", "Noted"]
+__all__ = ["MOST_TOUCHES", "CachedWorkingSet", "WorkingSetEventRow", "WorkingSetTables", "WorkingSetWriter"]
 
 _LONGEST_NAME: Final = 1000
 _MOST_SETS: Final = 64
@@ -57,22 +57,22 @@ _MANY_MOVES: Final = 1000
 _ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
-class HeldIn:
+class WorkingSetTables:
     """The working sets of one store, as these connections may use them, each as `WorkingSets` says.
 
     `kept` is what the process keeps of them; hold `guard` while it is looked at.
     """
 
     def __init__(
-        self, connections: Connections, kept: OrderedDict[tuple[str, str], Kept], guard: Lock
+        self, connections: Connections, kept: OrderedDict[tuple[str, str], CachedWorkingSet], guard: Lock
     ) -> None:
         self._connections = connections
-        self._kept = kept
+        self._cached = kept
         self._guard = guard
 
     def hold(
         self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
-    ) -> tuple[Move, ...] | None:
+    ) -> tuple[WorkingSetEvent, ...] | None:
         """Apply all changes to a set in one transaction, in order, or none of them; returns the moves."""
         for text in (owner, by or owner, name):
             _check_name(text)
@@ -84,18 +84,20 @@ class HeldIn:
                 return ()
             if not (state.working_set and actor.agent):
                 state, actor = _begun(connection, (owner, by or owner), name)
-            moving = Moving(connection, state.agent, by=actor.agent, owner=owner, before=state.moved)
+            moving = WorkingSetWriter(
+                connection, state.agent, by=actor.agent, owner=owner, before=state.moved
+            )
             moving.apply(state.working_set, name, changes)
             moving.finish()
             return tuple(_move(name, by or owner, each) for each in moving.noted)
 
-    def held(self, owner: str, name: str) -> HeldSet:
+    def stored_working_set(self, owner: str, name: str) -> StoredWorkingSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
         with self._guard:
-            kept = self._kept.setdefault((owner, name), Kept(owner, name))
-            self._kept.move_to_end((owner, name))
-            if len(self._kept) > _MOST_SETS:
-                self._kept.popitem(last=False)
+            kept = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
+            self._cached.move_to_end((owner, name))
+            if len(self._cached) > _MOST_SETS:
+                self._cached.popitem(last=False)
         with kept.lock, self._connections.reading(owner) as connection:
             return kept.caught_up(connection)
 
@@ -105,7 +107,7 @@ class HeldIn:
             agent = _state(connection, owner, "").agent
             return tuple(name for (name,) in connection.run("working_sets", {"agent": agent}))
 
-    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[Move, ...]:
+    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
         """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
@@ -153,7 +155,7 @@ class _HeldRow(NamedTuple):
     recalled: int
 
 
-class Kept:
+class CachedWorkingSet:
     """One set as of one move and one change of its owner. Hold `lock` while it catches up."""
 
     def __init__(self, owner: str, name: str) -> None:
@@ -161,27 +163,27 @@ class Kept:
         self._owner = owner
         self._name = name
         self._state = _State()
-        self._entries: dict[int, Held] = {}
-        self._set = HeldSet(name=name)
+        self._entries: dict[int, WorkingSetItem] = {}
+        self._set = StoredWorkingSet(name=name)
 
-    def caught_up(self, connection: Connection) -> HeldSet:
+    def caught_up(self, connection: Connection) -> StoredWorkingSet:
         """The set as the snapshot has it."""
         state = _state(connection, self._owner, self._name)
         if state.agent != self._state.agent:
             # One who was removed and comes again has another number, and nothing of before.
-            self._state, self._entries, self._set = _State(), {}, HeldSet(name=self._name)
+            self._state, self._entries, self._set = _State(), {}, StoredWorkingSet(name=self._name)
         known = self._state
         if (state.seq, state.set_moved) == (known.seq, known.set_moved):
             return self._set
         # Half caught up is of no use to anybody; after an error the next read begins from nothing.
         entries, self._entries, self._state = self._entries, {}, _State()
-        few_moves = known.working_set and state.moved - known.moved <= min(_MANY_MOVES, KEPT_TOUCHES)
+        few_moves = known.working_set and state.moved - known.moved <= min(_MANY_MOVES, MOST_TOUCHES)
         if few_moves and state.seq - known.seq <= _MANY_MOVES + len(entries):
             altered = self._follow(connection, state, known, entries)
         else:
             altered = self._load(connection, state, entries)
         if altered or state.set_moved != known.set_moved:
-            self._set = HeldSet(
+            self._set = StoredWorkingSet(
                 name=self._name,
                 max_tokens=state.max_tokens,
                 moved=state.set_moved,
@@ -190,15 +192,17 @@ class Kept:
         self._entries, self._state = entries, state
         return self._set
 
-    def _load(self, connection: Connection, state: _State, entries: dict[int, Held]) -> bool:
+    def _load(self, connection: Connection, state: _State, entries: dict[int, WorkingSetItem]) -> bool:
         entries.clear()
         values = {"agent": state.agent, "working_set": state.working_set}
         rows = list(map(_HeldRow._make, connection.run("held_rows", values)))
         memories = self._records(connection, state.agent, [row.num for row in rows])
-        entries.update((row.num, _held(row, memories[row.num])) for row in rows)
+        entries.update((row.num, _item_of(row, memories[row.num])) for row in rows)
         return True
 
-    def _follow(self, connection: Connection, state: _State, known: _State, entries: dict[int, Held]) -> bool:
+    def _follow(
+        self, connection: Connection, state: _State, known: _State, entries: dict[int, WorkingSetItem]
+    ) -> bool:
         """Bring the entries up to date by the two logs; returns whether a record of theirs was altered."""
         altered: set[int] = set()
         if state.seq != known.seq:
@@ -220,7 +224,7 @@ class Kept:
         here = altered & entries.keys()
         wanted = [row.num for row in rows if row.num not in memories or row.num in altered]
         memories |= self._records(connection, state.agent, [*here, *wanted])
-        entries.update((row.num, _held(row, memories[row.num])) for row in rows)
+        entries.update((row.num, _item_of(row, memories[row.num])) for row in rows)
         for num in here:
             entries[num] = entries[num].evolve(
                 memory=memories[num], tokens=memories[num].renditions.full.tokens
@@ -235,12 +239,12 @@ class Kept:
         return dict(numbered_memory(row, self._owner) for row in rows)
 
 
-def _order(held: Held) -> int:
+def _order(held: WorkingSetItem) -> int:
     return held.order
 
 
-def _held(row: _HeldRow, memory: Memory) -> Held:
-    return Held(
+def _item_of(row: _HeldRow, memory: Memory) -> WorkingSetItem:
+    return WorkingSetItem(
         memory=memory,
         entered_at=moment(row.entered_at),
         touched_at=moment(row.touched_at),
@@ -284,19 +288,21 @@ def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_
     return _states(connection, owners, name)
 
 
-def _moves(connection: Connection, agent: int, *, since: int, limit: int | None) -> tuple[Move, ...]:
+def _moves(
+    connection: Connection, agent: int, *, since: int, limit: int | None
+) -> tuple[WorkingSetEvent, ...]:
     values = {"agent": agent, "since": since, "limit": -1 if limit is None else limit}
     return tuple(
-        _move(name, by, Noted(number, what, raw, former, at))
+        _move(name, by, WorkingSetEventRow(number, what, raw, former, at))
         for number, name, what, raw, former, by, at in connection.run("moves", values)
     )
 
 
-def _move(name: str, by: str, noted: Noted) -> Move:
-    return Move(
+def _move(name: str, by: str, noted: WorkingSetEventRow) -> WorkingSetEvent:
+    return WorkingSetEvent(
         number=noted.number,
         working_set=name,
-        kind=MoveKind(noted.what),
+        kind=WorkingSetEventKind(noted.what),
         memory_id=None if noted.id is None else id_text(noted.id),
         former_id=None if noted.id is None or noted.former is None else former_ref(noted.id, noted.former),
         by=by,
@@ -315,13 +321,13 @@ def _check_name(name: str) -> None:
 #
 # The log holds ids, numbers and times, and no text.
 
-KEPT_TOUCHES: Final = 10_000
+MOST_TOUCHES: Final = 10_000
 """Touches older than this many moves are dropped from the log; everything else stays in it."""
 
 _PRUNED_AT_ONCE: Final = 1000
 
 
-class Noted(NamedTuple):
+class WorkingSetEventRow(NamedTuple):
     """A move as it stands in the log; `at` in microseconds."""
 
     number: int
@@ -332,7 +338,7 @@ class Noted(NamedTuple):
 
 
 @dataclass(slots=True)
-class Moving:
+class WorkingSetWriter:
     """One transaction's moves in one owner's working sets; `finish` ends it."""
 
     connection: Connection
@@ -341,7 +347,7 @@ class Moving:
     owner: str = ""
     before: int = -1
     """The number of the owner's latest move, if it is known."""
-    noted: list[Noted] = field(init=False, default_factory=list)
+    noted: list[WorkingSetEventRow] = field(init=False, default_factory=list)
     touched_sets: dict[int, int] = field(init=False, default_factory=dict)
     number: int = field(init=False)
 
@@ -351,11 +357,11 @@ class Moving:
         self.number = self.before
 
     def apply(self, working_set: int, name: str, changes: Sequence[HeldChange]) -> None:
-        """Do all changes to a set in order. Raises NotFound, NotHeld or InvalidInput."""
+        """Do all changes to a set in order. Raises NotFound, NotInWorkingSet or InvalidInput."""
         for change in changes:
-            if isinstance(change, Enter):
+            if isinstance(change, AddItem):
                 self._enter(working_set, change)
-            elif isinstance(change, Touch | Leave | Pin):
+            elif isinstance(change, Touch | RemoveItem | Pin):
                 self._move_one(working_set, name, change)
             elif isinstance(change, Clear):
                 self._clear(working_set, change)
@@ -369,7 +375,7 @@ class Moving:
     def note(
         self,
         working_set: int,
-        kind: MoveKind,
+        kind: WorkingSetEventKind,
         raw: bytes | None,
         *,
         at: datetime,
@@ -380,7 +386,7 @@ class Moving:
         when = microseconds(at, name="at")
         row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
         self.connection.run("insert_move", row)
-        self.noted.append(Noted(self.number, kind.value, raw, former, when))
+        self.noted.append(WorkingSetEventRow(self.number, kind.value, raw, former, when))
         self.touched_sets[working_set] = self.number
         return self.number
 
@@ -392,8 +398,8 @@ class Moving:
         for working_set, number in self.touched_sets.items():
             self.run("advance_set", working_set=working_set, number=number)
         if self.number // _PRUNED_AT_ONCE > self.before // _PRUNED_AT_ONCE:
-            below = self.number - KEPT_TOUCHES
-            above = self.before - KEPT_TOUCHES - 2 * _PRUNED_AT_ONCE
+            below = self.number - MOST_TOUCHES
+            above = self.before - MOST_TOUCHES - 2 * _PRUNED_AT_ONCE
             self.run("prune_touches", above=above, below=below)
 
     def run(self, query: str, **values: Any) -> Rows:
@@ -405,7 +411,7 @@ class Moving:
         raw: bytes = self.run("memory_to_hold", num=num).fetchone()[0]
         return raw
 
-    def _enter(self, working_set: int, change: Enter) -> None:
+    def _enter(self, working_set: int, change: AddItem) -> None:
         num = self._current(change.memory_id)
         if num is None:
             raise NotFound(change.memory_id, self.owner)
@@ -414,7 +420,9 @@ class Moving:
         if status == Status.FORGOTTEN:
             raise InvalidInput(f"Memory {id_text(raw)!r} is forgotten; restore it before you hold it.")
         known = entry.fetchone()
-        place = self.note(working_set, MoveKind.TOUCH if known else MoveKind.ADD, raw, at=change.at)
+        place = self.note(
+            working_set, WorkingSetEventKind.TOUCH if known else WorkingSetEventKind.ADD, raw, at=change.at
+        )
         values = {
             "working_set": working_set,
             "num": num,
@@ -425,7 +433,7 @@ class Moving:
         }
         _, is_pinned = known or (num, False)
         if known and change.pinned and not is_pinned:
-            self.note(working_set, MoveKind.PIN, raw, at=change.at)
+            self.note(working_set, WorkingSetEventKind.PIN, raw, at=change.at)
         self.run("touch_held" if known else "insert_held", **values)
 
     def _current(self, memory_id: str) -> int | None:
@@ -434,34 +442,39 @@ class Moving:
         row = values["id"] and self.run("num", **values).fetchone()
         return row[0] if row else None
 
-    def _move_one(self, working_set: int, name: str, change: Touch | Leave | Pin) -> None:
+    def _move_one(self, working_set: int, name: str, change: Touch | RemoveItem | Pin) -> None:
         num = self._current(change.memory_id)
         if num is None:
-            raise NotHeld(change.memory_id, name, self.owner)
+            raise NotInWorkingSet(change.memory_id, name, self.owner)
         entry = self.run("held_entry", working_set=working_set, num=num)
         asked = self.run("memory_to_hold", num=num)
         known = entry.fetchone()
         if not known:
-            raise NotHeld(change.memory_id, name, self.owner)
+            raise NotInWorkingSet(change.memory_id, name, self.owner)
         num, pinned = known
         raw: bytes = asked.fetchone()[0]
         if isinstance(change, Touch):
-            place = self.note(working_set, MoveKind.TOUCH, raw, at=change.at)
+            place = self.note(working_set, WorkingSetEventKind.TOUCH, raw, at=change.at)
             at = microseconds(change.at, name="at")
             values = {"place": place, "at": at, "pinned": 0, "recalled": 0}
             self.run("touch_held", working_set=working_set, num=num, **values)
-        elif isinstance(change, Leave):
-            kind = MoveKind.EVICT if change.evicted else MoveKind.REMOVE
+        elif isinstance(change, RemoveItem):
+            kind = WorkingSetEventKind.EVICT if change.evicted else WorkingSetEventKind.REMOVE
             self.note(working_set, kind, raw, at=change.at)
             self.run("remove_held", working_set=working_set, num=num)
         elif bool(pinned) is not change.pinned:
-            self.note(working_set, MoveKind.PIN if change.pinned else MoveKind.UNPIN, raw, at=change.at)
+            self.note(
+                working_set,
+                WorkingSetEventKind.PIN if change.pinned else WorkingSetEventKind.UNPIN,
+                raw,
+                at=change.at,
+            )
             self.run("pin_held", working_set=working_set, num=num, pinned=int(change.pinned))
 
     def _clear(self, working_set: int, change: Clear) -> None:
         for num, raw, pinned in self.run("held_entries", working_set=working_set).fetchall():
             if not (pinned and change.keep_pinned):
-                self.note(working_set, MoveKind.CLEAR, raw, at=change.at)
+                self.note(working_set, WorkingSetEventKind.CLEAR, raw, at=change.at)
                 self.run("remove_held", working_set=working_set, num=num)
 
     def _resize(self, working_set: int, change: Resize) -> None:
@@ -469,5 +482,5 @@ class Moving:
             raise InvalidInput(
                 f"max_tokens={change.max_tokens} is negative; a working set holds 0 tokens or more."
             )
-        self.note(working_set, MoveKind.RESIZE, None, at=change.at)
+        self.note(working_set, WorkingSetEventKind.RESIZE, None, at=change.at)
         self.run("resize_set", working_set=working_set, max_tokens=change.max_tokens)

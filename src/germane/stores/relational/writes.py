@@ -11,15 +11,15 @@ from typing import Any
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.model.change import (
-    Adopt,
     Applied,
-    Attest,
+    ApplySignal,
     Change,
+    ImportUsage,
     Insert,
-    Judge,
-    Live,
     Merge,
     Purge,
+    RecordOutcome,
+    RecordUse,
     Revise,
     Reword,
     SetStatus,
@@ -27,10 +27,10 @@ from germane.model.change import (
     version_of,
 )
 from germane.model.ledger import EmbeddingIdentity
-from germane.model.memory import Cause, Memory, Sign, Stage, Status, split_id
+from germane.model.memory import Cause, LifecycleSignal, Memory, Stage, Status, split_id
 from germane.stores.relational.inserts import (
     New,
-    Version,
+    VersionRow,
     chain_of,
     check_continues,
     is_same,
@@ -43,16 +43,16 @@ from germane.stores.relational.inserts import (
     versions,
 )
 from germane.stores.relational.lifecycle import (
-    adopt,
-    attest,
+    apply_signal,
     gone_from_sets,
-    judge,
+    import_usage,
     keep_counts,
-    live,
-    lived_by,
+    record_outcome,
+    record_use,
     revised_in_sets,
     sets_holding,
     sign_of_repetition,
+    signal_of_outcome,
 )
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
@@ -66,7 +66,7 @@ from germane.stores.relational.tables import (
     texts_row,
 )
 
-__all__ = ["Writing", "purges"]
+__all__ = ["WriteTransaction", "purges"]
 
 _Followed = tuple[int, int, Memory, Rows]
 """A version that a later one replaces, the number and the memory of that one, and the sets that hold it."""
@@ -78,7 +78,7 @@ def purges(changes: Sequence[Change]) -> bool:
 
 
 @dataclass(slots=True)
-class Writing:
+class WriteTransaction:
     """One transaction's work for one agent: the change number moves with every change."""
 
     connection: Connection
@@ -113,10 +113,10 @@ class Writing:
             SetStatus: self._set_status,
             SetVector: self._set_vector,
             Purge: self._purge,
-            Judge: self._judge,
-            Attest: self._attest,
-            Adopt: self._adopt,
-            Live: self._live,
+            RecordUse: self._record_use,
+            RecordOutcome: self._record_outcome,
+            ImportUsage: self._import_usage,
+            ApplySignal: self._apply_signal,
             Merge: self._merge,
             Reword: self._reword,
         }
@@ -157,8 +157,8 @@ class Writing:
         for former, num, memory, holding in followed:
             self._follow_in_sets(former, num, memory, holding, at=memory.updated_at)
         for num, each in new:
-            if each.standing is not None:
-                keep_counts(self.connection, self.agent, num, each.standing)
+            if each.lifecycle_state is not None:
+                keep_counts(self.connection, self.agent, num, each.lifecycle_state)
         for num in sorted(seen):
             self._see(num, now[num])
         for place, num, each in again:
@@ -170,7 +170,7 @@ class Writing:
         memory = insert.memory
         if memory.version == 1 or memory.superseded_by is not None:
             return insert
-        for former in map(Version._make, versions(self.connection, self.agent, memory.id).fetchall()):
+        for former in map(VersionRow._make, versions(self.connection, self.agent, memory.id).fetchall()):
             if former.is_head and former.number < memory.version:
                 if self._load(former.num).status is Status.FORGOTTEN:
                     memory = memory.evolve(status=Status.FORGOTTEN)
@@ -205,8 +205,8 @@ class Writing:
         sign = sign_of_repetition(insert.lifecycle, memory)
         if sign is None:
             return None
-        return self._live(
-            Live(
+        return self._apply_signal(
+            ApplySignal(
                 memory_id=memory.id,
                 lifecycle=insert.lifecycle,
                 sign=sign,
@@ -279,7 +279,7 @@ class Writing:
             length = self._run("length", {"agent": self.agent, "num": num})
             holding = sets_holding(self.connection, self.agent, num)
             # What was merged into it says the same. The list grows while it is gone through.
-            chain += [Version._make(row) for row in merged]
+            chain += [VersionRow._make(row) for row in merged]
             found = length.fetchone()
             self.terms -= found[0] if found else 0
             self.memories -= 1
@@ -292,22 +292,22 @@ class Writing:
         self._run("count_outcome", {"agent": self.agent})
         return Applied(memory=None, purged=len(chain))
 
-    def _judge(self, change: Judge) -> Applied:
+    def _record_use(self, change: RecordUse) -> Applied:
         num = self._num(change.memory_id)
-        counted = judge(self.connection, self.agent, num, change)
+        counted = record_use(self.connection, self.agent, num, change)
         if counted:
             self._note(num, "see")
         return Applied(memory=self._load(num), created=counted)
 
-    def _adopt(self, change: Adopt) -> Applied:
-        num = self._num(version_of(change.kept))
-        return Applied(created=adopt(self.connection, self.agent, num, change), memory=self._load(num))
+    def _import_usage(self, change: ImportUsage) -> Applied:
+        num = self._num(version_of(change.record))
+        return Applied(created=import_usage(self.connection, self.agent, num, change), memory=self._load(num))
 
-    def _live(self, change: Live) -> Applied:
+    def _apply_signal(self, change: ApplySignal) -> Applied:
         num = self._num(change.memory_id)
         other = None if change.other is None else self._num(change.other)
         before = self._load(num)
-        after = live(
+        after = apply_signal(
             self.connection, self.agent, num, before, change, by=self.by or self.name, other=other
         ).stage
         now = self._load(num)
@@ -325,11 +325,11 @@ class Writing:
         if num == into:
             raise InvalidInput(f"Memory {change.into!r} can't be merged into itself. Name another one.")
         for one, sign, other in (
-            (change.memory_id, Sign.SUPERSEDE, change.into),
-            (change.into, Sign.CONFIRM, change.memory_id),
+            (change.memory_id, LifecycleSignal.SUPERSEDE, change.into),
+            (change.into, LifecycleSignal.CONFIRM, change.memory_id),
         ):
-            self._live(
-                Live(
+            self._apply_signal(
+                ApplySignal(
                     memory_id=one,
                     lifecycle=change.lifecycle,
                     sign=sign,
@@ -350,17 +350,19 @@ class Writing:
         self._note(num, "see")
         return Applied(memory=self._load(num))
 
-    def _attest(self, change: Attest) -> Applied:
+    def _record_outcome(self, change: RecordOutcome) -> Applied:
         num = self._num(change.memory_id)
-        told = attest(self.connection, self.agent, num, change)
+        told = record_outcome(self.connection, self.agent, num, change)
         # What an outcome counts, it counts in the life of the latest version.
         heads = (
             [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
         )
         for head in heads:
-            lived = lived_by(self.connection, self.agent, head, self._load(head), change=change, told=told)
+            lived = signal_of_outcome(
+                self.connection, self.agent, head, self._load(head), change=change, told=told
+            )
             if lived is not None:
-                self._live(lived)
+                self._apply_signal(lived)
         return Applied(memory=self._load(num), created=told.news)
 
     def _store(self, new: Sequence[New]) -> None:
@@ -395,7 +397,7 @@ class Writing:
             raise NotFound(memory_id, self.name)
         return int(found[0])
 
-    def _chain(self, memory_id: str) -> list[Version]:
+    def _chain(self, memory_id: str) -> list[VersionRow]:
         return chain_of(versions(self.connection, self.agent, memory_id), memory_id, self.name)
 
     def _note(self, num: int, what: str) -> None:
@@ -414,7 +416,7 @@ class Writing:
                 "Apply it to its own agent."
             )
 
-    def _check_head(self, memory_id: str, chain: Sequence[Version]) -> None:
+    def _check_head(self, memory_id: str, chain: Sequence[VersionRow]) -> None:
         # A memory without a head was merged into another one, which stands for it.
         last = chain[-1]
         _, version = split_id(memory_id)

@@ -18,9 +18,15 @@ from germane.errors import InvalidInput, StoreBusy, StoreUnavailable
 from germane.forks import Gate, check_unforked, renewed
 from germane.stores.relational.tables import Dialect, Why
 from germane.stores.sql import queries
-from germane.stores.sqlite.locking import Presence, Turns, is_busy, pause_before_asking_again, translated
+from germane.stores.sqlite.locking import (
+    FileIdentity,
+    WriterQueue,
+    is_busy,
+    pause_before_asking_again,
+    translated,
+)
 
-__all__ = ["MEMORY", "Connections", "Durability", "SqliteConnection"]
+__all__ = ["MEMORY", "Durability", "SqliteConnection", "SqliteConnections"]
 
 Durability = Literal["full", "relaxed"]
 
@@ -46,7 +52,7 @@ _FIRST_READ = "SELECT count(*) FROM sqlite_schema"
 _REWRITTEN_IN_MEMORY = 256 << 20
 
 
-class Connections:
+class SqliteConnections:
     """Opens what is needed and keeps it: any number of readers, one writer.
 
     Every transaction ends with its `with` block: committed, or rolled back when the block raised. Once the
@@ -69,8 +75,8 @@ class Connections:
         self.gate = Gate(self.location, let_go=self._let_go, file=not self.in_memory)
         self._guard = Lock()
         self._memory_lock = RLock()
-        self._presence = Presence(self.location)
-        self._turns = Turns()
+        self._presence = FileIdentity(self.location)
+        self._turns = WriterQueue()
         self._readers: list[SqliteConnection] = []
         self._writer: SqliteConnection | None = None
 
@@ -244,7 +250,7 @@ class Connections:
         try:
             self._presence.opened()
             self._use_log(connection)
-            # From here on no waiting inside SQLite: its busy handler is unfair, so `Turns` waits.
+            # From here on no waiting inside SQLite: its busy handler is unfair, so `WriterQueue` waits.
             connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
             connection.close()
@@ -330,7 +336,7 @@ def _connect(target: str, *, timeout: float, settings: tuple[str, ...]) -> Sqlit
 
 @contextmanager
 def _transaction(
-    connection: SqliteConnection, begin: str, *, turns: Turns | None = None, deadline: float = 0.0
+    connection: SqliteConnection, begin: str, *, turns: WriterQueue | None = None, deadline: float = 0.0
 ) -> Iterator[None]:
     if turns is None:
         connection.execute(begin)

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 from germane.errors import GermaneError, InvalidInput, StoreBusy, StoreError, StoreUnavailable, shown
 from germane.stores.relational.tables import storable
 
-__all__ = ["Presence", "Turns", "is_busy", "pause_before_asking_again", "translated"]
+__all__ = ["FileIdentity", "WriterQueue", "is_busy", "pause_before_asking_again", "translated"]
 
 _FRESH_PAUSE = 0.001
 _AGED_PAUSE = 0.0001
@@ -39,7 +39,7 @@ def pause_before_asking_again(waited: float) -> float:
     return _FRESH_PAUSE - (_FRESH_PAUSE - _AGED_PAUSE) * waited / _AGED_AFTER
 
 
-class Turns:
+class WriterQueue:
     """Hands the right to write from thread to thread in the order of asking."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ _Inode: TypeAlias = tuple[int, int]
 _CAN_GO: Final = os.name != "nt"
 
 
-class Presence:
+class FileIdentity:
     """Which file stood at a path when it was opened, and which log beside it.
 
     A system lets go of an open file's name and keeps its bytes until it is closed, so that SQLite would

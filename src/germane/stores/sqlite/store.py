@@ -16,7 +16,7 @@ from germane.stores.relational.settings import set_setting, settle, stored_embed
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import Connection, Purged
 from germane.stores.sql import Migration, migrations, refuse_older, statements
-from germane.stores.sqlite.connections import Connections, Durability, SqliteConnection
+from germane.stores.sqlite.connections import Durability, SqliteConnection, SqliteConnections
 from germane.stores.sqlite.locking import translated
 
 __all__ = [
@@ -37,7 +37,8 @@ __all__ = [
 
 @gated
 class SqliteStore(RelationalStore):
-    """A `Store` in one file, `Checkable`, `Multilingual`, `Learning`, `Holding`, `Sharing` and `Conversing`.
+    """A `Store` in one file, `Checkable`, `MultilingualStore`, `FeedbackStore`, `WorkingSetStore`,
+    `SpaceStore` and `ConversationStore`.
 
     Threads and processes may share it.
 
@@ -189,8 +190,8 @@ class SqliteOperations:
         return Erasure(tables=(), left=_BEYOND)
 
     @contextmanager
-    def _opened(self, *, read_only: bool = False) -> Iterator[Connections]:
-        connections = Connections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
+    def _opened(self, *, read_only: bool = False) -> Iterator[SqliteConnections]:
+        connections = SqliteConnections(self._path, durability="full", timeout=_TIMEOUT, read_only=read_only)
         try:
             yield connections
         finally:
@@ -207,7 +208,7 @@ _STEPS = migrations("sqlite")
 VERSION = _STEPS[-1].number
 
 
-def prepare(connections: Connections, steps: Sequence[Migration] = _STEPS) -> None:
+def prepare(connections: SqliteConnections, steps: Sequence[Migration] = _STEPS) -> None:
     """Create the schema in a new file by all steps, or apply the steps that an older one lacks.
 
     Several processes may do this at once. Raises StoreUnavailable for a database of another
@@ -244,7 +245,7 @@ def version_of(connection: SqliteConnection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _install(connections: Connections, steps: Sequence[Migration]) -> None:
+def _install(connections: SqliteConnections, steps: Sequence[Migration]) -> None:
     with connections.writing() as connection:
         # Another process may have been first.
         check_ours(connection, connections.location, steps[-1].number)
@@ -282,7 +283,7 @@ OWED: Final = "owes_erasure"
 """The setting of a file that has to be rewritten."""
 
 
-class ErasingConnections(Connections):
+class ErasingConnections(SqliteConnections):
     """Connections to a file in which nothing is left of what was purged."""
 
     def note_purge(
@@ -342,7 +343,7 @@ def settle_log(connections: ErasingConnections) -> None:
         )
 
 
-def _owes(connections: Connections) -> bool:
+def _owes(connections: SqliteConnections) -> bool:
     with connections.reading() as connection:
         return OWED in dict(connection.run("settings").fetchall())
 
