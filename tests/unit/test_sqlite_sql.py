@@ -173,4 +173,4 @@ def test_a_column_of_a_memory_is_named_in_few_files() -> None:
     folder = Path(sql.__path__[0]).parent
     files = [each for each in folder.rglob("*") if each.suffix in (".py", ".sql")]
     naming = {each.name for each in files if "seen_count" in each.read_text(encoding="utf-8")}
-    assert naming == {"schema.sql", "tables.py", "rows.py", "memories.sql", "sameness.py"}
+    assert naming == {"schema.sql", "tables.py", "inserts.py", "memories.sql"}
