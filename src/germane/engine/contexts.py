@@ -1,6 +1,6 @@
 """The methods of the engine that make contexts and requests, and tell how well these do.
 
-No policy: each verb has its own room.
+Each method calls one operation of `germane.operations`, which holds the rules.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ __all__ = [
     "Talking",
 ]
 
-# The verb that keeps a context as long as it serves.
-#
-# No policy: each verb has its own room.
+# The method that keeps a context while it is current.
 
 
 class Refreshing(Surface):
@@ -281,9 +279,7 @@ class Reading(Refreshing):
         return operations.scoped.assemble(self._session, query, **asked)
 
 
-# The verbs that make the whole request to a model, and a conversation shorter.
-#
-# No policy: each verb has its own room.
+# The methods that make the whole request to a model, and shorten a conversation.
 
 
 class Shortening(Surface):
@@ -399,9 +395,7 @@ class Requesting(Surface):
         return operations.request.Remembering(of=sessions, memory=memory, cold=cold, where=admits, **asked)
 
 
-# The verbs that tell how well contexts do: the ledger of them, what answers draw on, and figures over time.
-#
-# No policy: each verb has its own room.
+# The methods that measure contexts: the ledger, what answers draw on, and metrics over time.
 
 
 class Accounting(Surface):
@@ -441,9 +435,7 @@ class Accounting(Surface):
         return operations.ledger.metrics(self._session, since=since)
 
 
-# The verb that gives an agent its working sets.
-#
-# No policy: each verb has its own room.
+# The method that gives an agent its working sets.
 
 
 class Holding(Surface):
@@ -468,9 +460,7 @@ class Holding(Surface):
         return self._session.agent
 
 
-# The verbs that give an agent its conversations.
-#
-# No policy: each verb has its own room.
+# The methods that give an agent its conversations.
 
 
 class Talking(Surface):
