@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: demo test lint types bench docs clean ci
+.PHONY: demo test lint types house bench docs clean ci
 .DEFAULT_GOAL := test
 
 $(STAMP): pyproject.toml constraints.txt
@@ -24,6 +24,9 @@ lint: $(STAMP) ## Format, lint and types.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+house: $(STAMP) ## The package's totals beside their limits.
+	PYTHONPATH=tests $(BIN)/python -m house.totals
 
 bench: $(STAMP) ## Speed, side by side with peers; nothing is asserted.
 	$(BIN)/python bench/engine.py

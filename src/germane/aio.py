@@ -1,4 +1,4 @@
-"""The same surface with await: each verb of the engine, run on a worker thread.
+"""The asynchronous API: each method of the engine, run on a worker thread.
 
 There is no second implementation: the synchronous core is the only one, and SQLite's work never blocks
 the event loop.

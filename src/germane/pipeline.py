@@ -2,7 +2,7 @@
 
 Pure: what gathering found, a plan, a budget, a counter and a moment in; a context out.
 
-    gather (verbs)  ->  rank  ->  allocate  ->  fit  ->  render  ->  count  ->  Context
+    gather (operations)  ->  rank  ->  allocate  ->  fit  ->  render  ->  count  ->  Context
 
 The last step is what makes the promise: the rendered text is counted whole, and where it is
 longer than its parts were thought to be, it is fitted anew into that much less.

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from germane import Filter, InvalidInput, Level, Memory, TimeRange, TraceNote
 from germane.cli import options
-from germane.cli.options import Call, arg, command, fields_of, id_of, moment_of, opt
+from germane.cli.options import Call, Into, arg, command, enter, fields_of, id_of, moment_of, opt
 from germane.cli.output import label_of, print_table, print_text, to_json, warn, why_empty
-from germane.cli.working_sets import Into, enter
 from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 

@@ -23,11 +23,21 @@ import typer
 import germane
 from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
 from germane.cli.commands import COMMANDS
-from germane.cli.output import print_json, print_text
+from germane.cli.output import print_json, print_text, to_json
 from germane.stores.location import exists, location_of
 
 if TYPE_CHECKING:
-    from germane import Assembly, Embedder, Engine, Memory, Space
+    from germane import (
+        AddResult,
+        Assembly,
+        Embedder,
+        Engine,
+        Eviction,
+        Memory,
+        RecallResult,
+        Space,
+        WorkingSet,
+    )
     from germane.stores.location import Following
 
 # From what stands on a command line to an engine, a moment, an id.
@@ -488,3 +498,52 @@ def function_of(name: str) -> Callable[..., Any]:
     run.__doc__ = "\n\n".join(filter(None, [COMMANDS[name].says, inspect.cleandoc(function.__doc__ or "")]))
     vars(run)["__signature__"] = Signature([*own, *added])
     return run
+
+
+SHOWN_OF_ID = 8
+
+Into = Annotated[
+    str | None, opt("--into SET", "Let a working set take in what was found, as far as it fits.")
+]
+
+
+def figures_of(held: WorkingSet) -> dict[str, Any]:
+    """A set as JSON without its entries."""
+    items, most = held.items(), held.max_tokens
+    tokens = sum(one.tokens for one in items)
+    return {
+        "name": held.name,
+        "owner": held.owner,
+        "max_tokens": most,
+        "tokens": tokens,
+        "utilization": round(tokens / most, 6) if most else 0.0,
+        "count": len(items),
+    }
+
+
+def enter(held: WorkingSet, recalled: RecallResult) -> tuple[dict[str, Any], str]:
+    """Let a set take in what was recalled; what came of it as JSON and as text."""
+    added = held.add_recalled(recalled)
+    now = figures_of(held)
+    left_out = [memory.id for memory in added.left_out]
+    text = told_of(added, "Entered", f", {len(left_out)} found no room" if left_out else "")
+    return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
+
+
+def told_of(added: AddResult, what: str = "Added", more: str = "") -> str:
+    """What adding did, for people."""
+    touched = len(added.items) - len(added.new)
+    return f"{what} {len(added.new)}, touched {touched}{more}. {eviction_line(added.eviction)}"
+
+
+def eviction_line(eviction: Eviction) -> str:
+    """Which memories were evicted, by the ends of their ids."""
+    named = ", ".join(one.item.memory.id[-SHOWN_OF_ID:] for one in eviction.evicted)
+    return f"{named} made room: {eviction.freed:,} tokens. " if named else ""
+
+
+def fill(now: dict[str, Any]) -> str:
+    """How full a set is, by its figures."""
+    tokens, most = now["tokens"], now["max_tokens"]
+    share = f" ({tokens / most:.0%})" if most else ""
+    return f"The set holds {tokens:,} of {most:,} tokens{share}."

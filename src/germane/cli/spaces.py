@@ -12,9 +12,11 @@ from germane.cli.memories import RankerName, memory_line, print_recalled, print_
 from germane.cli.options import (
     Call,
     Follow,
+    Into,
     SinceNumber,
     arg,
     command,
+    enter,
     fields_of,
     follow_each,
     id_of,
@@ -22,7 +24,6 @@ from germane.cli.options import (
     opt,
 )
 from germane.cli.output import print_table, warn
-from germane.cli.working_sets import Into, enter
 from germane.model.context import short_id
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from germane import Decay
 from germane.cli.options import (
+    SHOWN_OF_ID,
     Call,
     Follow,
     Now,
@@ -17,19 +18,21 @@ from germane.cli.options import (
     Target,
     arg,
     command,
+    eviction_line,
+    figures_of,
+    fill,
     follow_each,
     id_of,
     opt,
+    told_of,
 )
 from germane.cli.output import label_of, print_table, print_text, to_json, warn
 from germane.model.memory import split_id
 
 if TYPE_CHECKING:
-    from germane import AddResult, Engine, Eviction, RecallResult, Space, WorkingSet, WorkingSetEvent
+    from germane import Engine, Space, WorkingSet, WorkingSetEvent
 
 # What commands on working sets share: their options, the set that they name, and how they tell of it.
-
-SHOWN_OF_ID = 8
 
 Name = Annotated[str, opt("--set NAME", "Which of the agent's working sets.")]
 Targets = Annotated[
@@ -63,9 +66,6 @@ Relevance = Annotated[
     float, opt("--relevance WEIGHT", "What the question weighs: from 0, nothing, to 1, everything.")
 ]
 SpaceName = Annotated[str | None, opt("--space SPACE", "A set of this space, which its members share.")]
-Into = Annotated[
-    str | None, opt("--into SET", "Let a working set take in what was found, as far as it fits.")
-]
 
 
 @contextmanager
@@ -76,48 +76,6 @@ def opened(
     with call.open(writes=writes, now=now) as engine:
         owner = engine if space is None else engine.space(space)
         yield owner, owner.working_set(name)
-
-
-def figures_of(held: WorkingSet) -> dict[str, Any]:
-    """A set as JSON without its entries."""
-    items, most = held.items(), held.max_tokens
-    tokens = sum(one.tokens for one in items)
-    return {
-        "name": held.name,
-        "owner": held.owner,
-        "max_tokens": most,
-        "tokens": tokens,
-        "utilization": round(tokens / most, 6) if most else 0.0,
-        "count": len(items),
-    }
-
-
-def enter(held: WorkingSet, recalled: RecallResult) -> tuple[dict[str, Any], str]:
-    """Let a set take in what was recalled; what came of it as JSON and as text."""
-    added = held.add_recalled(recalled)
-    now = figures_of(held)
-    left_out = [memory.id for memory in added.left_out]
-    text = told_of(added, "Entered", f", {len(left_out)} found no room" if left_out else "")
-    return {**to_json(added), "left_out": left_out, "set": now}, text + fill(now)
-
-
-def told_of(added: AddResult, what: str = "Added", more: str = "") -> str:
-    """What adding did, for people."""
-    touched = len(added.items) - len(added.new)
-    return f"{what} {len(added.new)}, touched {touched}{more}. {eviction_line(added.eviction)}"
-
-
-def eviction_line(eviction: Eviction) -> str:
-    """Which memories were evicted, by the ends of their ids."""
-    named = ", ".join(one.item.memory.id[-SHOWN_OF_ID:] for one in eviction.evicted)
-    return f"{named} made room: {eviction.freed:,} tokens. " if named else ""
-
-
-def fill(now: dict[str, Any]) -> str:
-    """How full a set is, by its figures."""
-    tokens, most = now["tokens"], now["max_tokens"]
-    share = f" ({tokens / most:.0%})" if most else ""
-    return f"The set holds {tokens:,} of {most:,} tokens{share}."
 
 
 _LABEL = 60

@@ -387,8 +387,8 @@ def _best(
 
 # What to search a conversation for, where the last prompt alone says too little.
 #
-# Pure: no model is asked. What a text's terms are and how rare each is comes in as functions, since that is
-# the other wing's.
+# Pure: no model is asked. The terms of a text and how rare each is come from functions that are passed in,
+# since the index belongs to `germane.retrieval`.
 
 TermsOf: TypeAlias = Callable[[str], Sequence[str]]
 """The distinct terms that a text asks an index for; none for a text that says nothing."""

@@ -98,9 +98,7 @@ def open_engine(
     return Engine(session, embed_in_background=slow)
 
 
-# The verbs by which an agent comes to the memories that it shares with others.
-#
-# No policy: each verb has its own room.
+# The methods that give an agent its shared spaces.
 
 
 class SpaceMethods(Surface):

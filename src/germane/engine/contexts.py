@@ -1,6 +1,6 @@
 """The methods of the engine that make contexts and requests, and tell how well these do.
 
-No policy: each verb has its own room.
+Each method calls one operation of `germane.operations`, which holds the rules.
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ __all__ = [
     "WorkingSetMethods",
 ]
 
-# The verb that keeps a context as long as it serves.
-#
-# No policy: each verb has its own room.
+# The method that keeps a context while it is current.
 
 
 class RefreshMethods(Surface):
@@ -282,9 +280,7 @@ class ReadMethods(RefreshMethods):
         return operations.scoped.assemble(self._session, query, **asked)
 
 
-# The verbs that make the whole request to a model, and a conversation shorter.
-#
-# No policy: each verb has its own room.
+# The methods that make the whole request to a model, and shorten a conversation.
 
 
 class CompactionMethods(Surface):
@@ -402,9 +398,7 @@ class RequestMethods(Surface):
         )
 
 
-# The verbs that tell how well contexts do: the ledger of them, what answers draw on, and figures over time.
-#
-# No policy: each verb has its own room.
+# The methods that measure contexts: the ledger, what answers draw on, and metrics over time.
 
 
 class LedgerMethods(Surface):
@@ -444,9 +438,7 @@ class LedgerMethods(Surface):
         return operations.ledger.metrics(self._session, since=since)
 
 
-# The verb that gives an agent its working sets.
-#
-# No policy: each verb has its own room.
+# The method that gives an agent its working sets.
 
 
 class WorkingSetMethods(Surface):
@@ -471,9 +463,7 @@ class WorkingSetMethods(Surface):
         return self._session.agent
 
 
-# The verbs that give an agent its conversations.
-#
-# No policy: each verb has its own room.
+# The methods that give an agent its conversations.
 
 
 class ConversationMethods(Surface):

@@ -1,6 +1,6 @@
 """The methods of the engine that write memories, move them through their lives, and learn from their use.
 
-No policy: each verb has its own room.
+Each method calls one operation of `germane.operations`, which holds the rules.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["FeedbackMethods", "LifecycleEventMethods", "LifecycleMethods", "Surf
 
 
 class Surface:
-    """Holds what the verbs work on. Each part of the surface adds the verbs of one concern to it.
+    """Holds what the methods work on. Each subclass adds the methods of one topic.
 
     Every public method of a part checks its arguments before it runs (see `germane.operations.inputs`).
     """
@@ -241,9 +241,7 @@ class WriteMethods(Surface):
         return self._embedding.embed_pending(limit=limit, progress=progress)
 
 
-# The verbs by which memories live: confirmed, contradicted, judged, triggered, out of use; and their upkeep.
-#
-# No policy: each verb has its own room, and the rules stand in `germane.lifecycle`.
+# The methods for the lifecycle of memories, and for maintenance. The rules are in `germane.lifecycle`.
 
 
 class LifecycleMethods(Surface):
@@ -335,9 +333,7 @@ class LifecycleEventMethods(Surface):
         return operations.lifecycle.events(self._session, memory_id, since=since, limit=limit)
 
 
-# The verbs by which an agent learns from what was used of what it was shown.
-#
-# No policy: each verb has its own room.
+# The methods by which an agent learns from which of the shown memories were used.
 
 
 class FeedbackMethods(Surface):

@@ -1,4 +1,4 @@
-"""A space as one agent has it: every verb of the engine, on the memories that the members share.
+"""A space as one agent has it: every method of the engine, on the memories that the members share.
 
 No policy: who may do what is decided by `germane.spaces`, in the store's transactions.
 """

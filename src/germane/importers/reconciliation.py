@@ -1,6 +1,6 @@
 """Which stored memory each draft of a source continues, and which are no longer in it.
 
-Pure: it decides, and `syncing` acts.
+Pure: it decides, and `germane.importers.sync` acts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Import of any source: what it is and the reader for it; and export, in place.
 
-An engine is anything with the methods that `report` names.
+An engine is anything with the methods that `germane.importers.report` names.
 """
 
 from __future__ import annotations

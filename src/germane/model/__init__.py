@@ -1,1 +1,1 @@
-"""The vocabulary: frozen values that every other room speaks in."""
+"""Frozen values that all other packages use."""

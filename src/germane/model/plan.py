@@ -77,7 +77,7 @@ class RollOver(StrEnum):
     NONE = "none"  # They stay unused.
     NEXT = "next"  # To the next section in the plan's order.
     PRIORITY = "priority"  # To every section that wants more, by priority.
-    BEST = "best"  # To the best candidates that are left, whatever their section; see `packing.by_value`.
+    BEST = "best"  # To the best candidates that are left, whatever their section; see `packing.fit`.
 
 
 class Style(StrEnum):

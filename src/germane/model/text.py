@@ -1,4 +1,4 @@
-"""Small texts shared by all rooms: columns of a fixed width, dates in words, the fence around memory
+"""Small texts shared by all packages: columns of a fixed width, dates in words, the fence around memory
 text, and the default names of calls.
 """
 

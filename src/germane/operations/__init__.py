@@ -1,8 +1,8 @@
-"""One file for each verb: fetch what the pure rooms need, let them decide, apply what they decided.
+"""What the engine can do: each operation fetches its input, calls pure functions, and applies the result.
 
-The engine says `from germane import verbs` and calls `verbs.recall.recall(...)`: a verb's file, and all
-that it stands on, is loaded when the verb is first called. So a process pays for what it does, and not
-for all that it could do. A new verb that the engine calls stands twice below.
+A module holds the operations on one subject. The engine calls `operations.search.recall(...)`, for
+instance, and the module is imported at its first use, so that a process loads only what it needs. A new
+module that the engine calls is listed twice below.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 if not TYPE_CHECKING:  # A checker that saw this function would let every misspelt name pass.
 
     def __getattr__(name: str) -> object:
-        """The file of a verb, when it is first named; from then on it is an attribute as any other."""
+        """A module of operations, imported when it is first named; later it is an ordinary attribute."""
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return import_module(f"{__name__}.{name}")

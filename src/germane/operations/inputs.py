@@ -1,8 +1,8 @@
 """Checks of arguments and of what an embedder returns: what can't be accepted is refused before
 anything is stored.
 
-Each error names the value, the limit and the remedy. `checking` holds the arguments of a public verb
-against the verb's own annotations; the functions named `checked_…` know the limits of single values.
+Each error names the value, the limit and the remedy. `checking` holds the arguments of a public method
+against its own annotations; the functions named `checked_…` know the limits of single values.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def checked_json(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(held)
 
 
-# Embedding for the verbs: whatever the embedder does wrong becomes one clear error.
+# Embedding for operations: whatever the embedder does wrong becomes one clear error.
 
 
 def is_eager(embedder: Embedder) -> bool:

@@ -427,7 +427,7 @@ class BackgroundEmbedding:
 
 # reembed: another model makes the vectors of a whole store.
 #
-# Unlike the other verbs it isn't one agent's: the vectors of one store are all of one model.
+# Unlike other operations it is not limited to one agent: the vectors of one store are all of one model.
 
 
 @checking

@@ -1,6 +1,6 @@
 """What an operator does to a whole store: status, migrations, indexes, copies, removal of an agent.
 
-Unlike the other verbs they aren't one agent's.
+Unlike other operations these are not limited to one agent.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _unheard(done: int, total: int) -> None:
 
 # copy: everything that a store holds, or what it holds of some agents, to another store.
 #
-# Unlike the other verbs it isn't one agent's.
+# Unlike other operations it is not limited to one agent.
 
 Done = TypeVar("Done")
 
@@ -269,7 +269,7 @@ def _check_apart(source: str | Path, target: str | Path) -> None:
 
 # remove_agent: all that a store holds of one agent, purged.
 #
-# Unlike the other verbs it isn't called by the agent itself.
+# Unlike other operations it isn't called by the agent itself.
 
 _TRIES = 10
 

@@ -1,6 +1,6 @@
 """What a store in tables offers besides memories, each part loaded when it is first used.
 
-The work is done in `talking`, which the first such call loads.
+The work is done in the module of each part, which its first call loads.
 """
 
 from __future__ import annotations
@@ -158,8 +158,7 @@ class Recordings:
 
 # Spaces as the store offers them, and the store as a member of a space uses it.
 #
-# The work is done in `sharing`, which the first such call loads. A space's memories and working sets are
-# those of an agent of its own; `entering` lets members in to them.
+# A space's memories and working sets belong to an agent of its own; `entered` gives members access to them.
 
 
 class Spaces:

@@ -1,6 +1,6 @@
 """Spaces in tables: who is in them, with which rights, and the log of what happens there.
 
-A space's memories and working sets are those of an agent of its own; `entering` lets members in to them.
+A space's memories and working sets belong to an agent of its own; `Entrance` gives members access to them.
 """
 
 from __future__ import annotations
