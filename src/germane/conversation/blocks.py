@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Final
 
 from germane.conversation.layout import (
@@ -16,11 +17,10 @@ from germane.conversation.layout import (
     FULL,
     Arrangement,
     GroupText,
-    MemoryBlock,
     RequestSpec,
     block_cost,
 )
-from germane.conversation.views import HEADING, Tiers, cut_middle
+from germane.conversation.views import HEADING, cut_middle
 from germane.model.conversation import GroupScores
 from germane.model.request import ContextBlock, RequestState, ResultLimit
 
@@ -35,9 +35,7 @@ __all__ = [
     "cost_of",
     "forms_of_current",
     "inactive_form",
-    "lifted",
     "loosened",
-    "memory_block",
     "recall_block",
     "recalled_anew",
     "recalled_on",
@@ -71,39 +69,35 @@ def carried(
 
     Memory that another filter admitted may not.
     """
+    anchors = anchor_blocks(wanted.anchors)
+
+    def is_current(block: ContextBlock) -> bool:
+        if block.before is not None and block.before not in arranged:
+            return False
+        if block.name == MEMORY:
+            return wanted.still_stands(block.shows)
+        if block.name == RECALLED:
+            shown = (each.rsplit(" ", 1) for each in block.shows)
+            return all(
+                group in arranged and arranged.group_text(group).digest == digest for group, digest in shown
+            )
+        return replace(block, before=None) in anchors
+
     if state is None:
         return ()
-    kept = []
-    for block in state.blocks:
-        if block.before is not None and block.before not in arranged:
-            continue
-        if block.name == MEMORY:
-            stands = state.admits == wanted.admits and wanted.still_stands(block.shows)
-        elif block.name == RECALLED:
-            stands = all(_is_unchanged(arranged, *shown.rsplit(" ", 1)) for shown in block.shows)
-        else:
-            stands = any(
-                block == replace(each, before=block.before) for each in anchor_blocks(wanted.anchors)
-            )
-        if stands:
-            kept.append(block)
-    return tuple(kept)
+    same_filter = state.admits == wanted.admits
+    return tuple(
+        block for block in state.blocks if (block.name != MEMORY or same_filter) and is_current(block)
+    )
 
 
-def anchor_blocks(anchors: Mapping[str, str], before: str | None = None) -> list[ContextBlock]:
-    """Each anchor as a block of its own."""
+def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
+    """Each anchor as a block of its own, in no place yet."""
     return [
-        ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}", before=before)
+        ContextBlock(name=f"anchor {name}", text=f"{name.capitalize()}:\n{text}")
         for name, text in anchors.items()
         if text.strip()
     ]
-
-
-def memory_block(remembered: MemoryBlock, before: str | None) -> ContextBlock | None:
-    """Memory as a block; None where there is nothing to show."""
-    if not remembered.text.strip():
-        return None
-    return ContextBlock(name=MEMORY, text=remembered.text, before=before, shows=tuple(remembered.shows))
 
 
 def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: int) -> bool:
@@ -214,10 +208,6 @@ def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
     return GroupScores(scores=spread, bound=found.bound)
 
 
-def _is_unchanged(arranged: Arrangement, group: str, digest: str) -> bool:
-    return group in arranged and arranged.group_text(group).digest == digest
-
-
 def _matching(
     arranged: Arrangement, candidates: Sequence[str], found: GroupScores, free_tokens: int
 ) -> list[str]:
@@ -295,12 +285,12 @@ def forms_of_current(arranged: Arrangement, group: str) -> Iterator[ResultLimit 
             yield ResultLimit(count=count, limit=limit)
 
 
-def inactive_form(arranged: Arrangement, group: str, tiers: Tiers) -> ResultLimit | None:
+def inactive_form(arranged: Arrangement, group: str) -> ResultLimit | None:
     """The form of a group that is over, where all is cut; whole where it has no results or nothing is cut."""
-    whole = arranged.rendered(group)
-    if not whole.results or tiers.inactive is None:
+    whole, limit = arranged.rendered(group), arranged.tiers.inactive
+    if not whole.results or limit is None:
         return None
-    form = ResultLimit(count=whole.results, limit=tiers.inactive)
+    form = ResultLimit(count=whole.results, limit=limit)
     return form if arranged.rendered(group, form).tokens < whole.tokens else None
 
 
@@ -312,22 +302,21 @@ def window_of(
     `current` is the form that the current group has at least. What fits whole is whole; else tool
     results are cut before groups are left out, the oldest first.
     """
-    order, tiers = arranged.order, arranged.tiers
+    order = arranged.order
     if not order:
         return Window(), True
-    last = order[-1]
-    if current is None and _all_whole(arranged, free_tokens):
-        return Window(pins=tuple(pins)), True
-    forms = {last: current or _shorter(arranged, last)}
-    pinned = set(pins) - {last}
-    for group in pinned:
-        forms[group] = inactive_form(arranged, group, tiers)
+    if current is None:
+        # Summed from the latest on: a long conversation is over the limit soon.
+        costs = accumulate(arranged.rendered(group).tokens for group in reversed(order))
+        if all(cost <= free_tokens for cost in costs):
+            return Window(pins=tuple(pins)), True
+    forms = _least_forms(arranged, current, pins)
     used = sum(arranged.rendered(group, form).tokens for group, form in forms.items())
     start = len(order) - 1
     for number in range(len(order) - 2, -1, -1):
         group = order[number]
-        if group not in pinned:
-            form = inactive_form(arranged, group, tiers)
+        if group not in forms:
+            form = inactive_form(arranged, group)
             price = arranged.rendered(group, form).tokens
             if used + price > free_tokens:
                 break
@@ -347,9 +336,7 @@ def window_ceiling(
     """What a window may cost at most for its history to stay under a ceiling; None without one."""
     if ceiling is None or not arranged.order:
         return None
-    last = arranged.order[-1]
-    forms = {group: inactive_form(arranged, group, arranged.tiers) for group in pins}
-    forms[last] = current or _shorter(arranged, last)
+    forms = _least_forms(arranged, current, pins)
     return ceiling + sum(arranged.rendered(group, form).tokens for group, form in forms.items())
 
 
@@ -377,20 +364,20 @@ def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int)
     return Window(start=window.start, forms=forms, pins=window.pins)
 
 
-def _shorter(arranged: Arrangement, group: str) -> ResultLimit | None:
-    """The first form of the current group that costs less than the whole; None where none does."""
-    whole = arranged.rendered(group).tokens
-    forms = (form for form in forms_of_current(arranged, group) if form is not None)
-    return next((form for form in forms if arranged.rendered(group, form).tokens < whole), None)
+def _least_forms(
+    arranged: Arrangement, current: ResultLimit | None, pins: Sequence[str]
+) -> dict[str, ResultLimit | None]:
+    """The forms of the current group and of pinned ones in a window that isn't whole.
 
-
-def _all_whole(arranged: Arrangement, free_tokens: int) -> bool:
-    used = 0
-    for group in reversed(arranged.order):
-        used += arranged.rendered(group).tokens
-        if used > free_tokens:
-            return False
-    return True
+    The current group has the form that is given, or the first that costs less than the whole, if any.
+    """
+    last = arranged.order[-1]
+    whole = arranged.rendered(last).tokens
+    shorter = (
+        form for form in forms_of_current(arranged, last) if arranged.rendered(last, form).tokens < whole
+    )
+    pinned = {group: inactive_form(arranged, group) for group in pins if group != last}
+    return {last: current or next(shorter, None), **pinned}
 
 
 def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: int) -> ResultLimit | None:
@@ -428,8 +415,8 @@ class Case:
 
     arranged: Arrangement
     wanted: RequestSpec
-    fixed: int
-    share: int
+    fixed: int = 0
+    share: int = 0
     bound: int | None = None
 
     @property
@@ -512,16 +499,6 @@ def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[
         case.arranged, unshown, GroupScores(), free_tokens=0, least=min(wanting, most), most=most
     )
     return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
-
-
-def lifted(arranged: Arrangement, blocks: Sequence[ContextBlock], window: Window) -> list[ContextBlock]:
-    """The blocks, those that stood before a group that is gone now above the window."""
-    return [
-        replace(block, before=None)
-        if block.before is not None and arranged.number(block.before) < window.start
-        else block
-        for block in blocks
-    ]
 
 
 def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:

@@ -44,11 +44,11 @@ __all__ = [
     "groups_of",
     "is_always_selected",
     "opens_group",
+    "pick",
     "placed",
     "prompt_of",
     "ranked",
     "required_cost",
-    "selected",
     "window",
     "with_earlier",
 ]
@@ -180,27 +180,66 @@ def window(
     wanted = 0 if groups == NONE else len(candidates) if groups == ALL else groups
     must = candidates[-1:] if wanted else ()
     used = required_cost(messages, must, budget, cost)
-    chosen = list(must)
-    left_out: list[LeftOut] = []
+    earlier = candidates[: len(candidates) - len(must)]
+    chosen, left_out, spent = pick(
+        earlier[::-1],
+        places=wanted - len(must),
+        budget=None if budget is None else budget - used,
+        cost_of=_cost_of(cost),
+        stops=True,
+    )
+    names = {group.id for group in (*must, *chosen)}
+    reasons = [left_out[group.id] for group in earlier if group.id in left_out]
+    return _selected(messages, candidates, names, tokens=used + spent, left_out=reasons)
+
+
+def pick(
+    order: Sequence[Group],
+    *,
+    places: float,
+    budget: int | None,
+    cost_of: Callable[[Group], int],
+    scores: Mapping[str, float] | None = None,
+    least: float = 0.0,
+    tried: float = math.inf,
+    stops: bool = False,
+) -> tuple[list[Group], dict[str, LeftOut], int]:
+    """The first groups of an order that fit, why each other doesn't by its id, and what the former cost.
+
+    At most `places` groups are chosen, of the first `tried`. With `scores`, a group that has none, or less
+    than `least`, is not relevant. A group that exceeds the budget is skipped; with `stops` it ends the
+    choice.
+    """
+    chosen: list[Group] = []
+    left_out: dict[str, LeftOut] = {}
+    spent = 0
     stopped = False
-    for place, group in enumerate(reversed(candidates[: len(candidates) - len(must)]), start=len(must)):
-        if stopped or place >= wanted:
-            reason = Reason.STOPPED if stopped else Reason.LIMIT
-            left_out.append(LeftOut(group=group.id, reason=reason))
-            continue
-        price = sum(map(cost, group)) if cost else 0
-        if budget is not None and used + price > budget:
-            stopped = True
-            left_out.append(
-                LeftOut(
-                    group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=used + price - budget
-                )
-            )
+    for rank, group in enumerate(order):
+        score = None if scores is None else scores.get(group.id)
+        price = short_by = 0
+        reason: Reason | None = None
+        if stopped:
+            reason = Reason.STOPPED
+        elif scores is not None and (score is None or score < least):
+            reason = Reason.NOT_RELEVANT
+        elif rank >= tried or len(chosen) >= places:
+            reason = Reason.LIMIT
         else:
-            used += price
+            price = cost_of(group)
+            if budget is not None and spent + price > budget:
+                reason, short_by, stopped = Reason.OVER_BUDGET, spent + price - budget, stops
+        if reason is None:
             chosen.append(group)
-    names = {group.id for group in chosen}
-    return selected(messages, candidates, names, tokens=used, left_out=left_out[::-1])
+            spent += price
+        else:
+            left_out[group.id] = LeftOut(
+                group=group.id, reason=reason, tokens=price, short_by=short_by, score=score
+            )
+    return chosen, left_out, spent
+
+
+def _cost_of(cost: Cost | None) -> Callable[[Group], int]:
+    return lambda group: sum(map(cost, group)) if cost else 0
 
 
 def with_earlier(selection: Selection, opened: Sequence[str]) -> Selection:
@@ -236,7 +275,7 @@ def required_cost(
     return needed
 
 
-def selected(
+def _selected(
     messages: Sequence[Message],
     candidates: Sequence[Group],
     chosen: AbstractSet[str],
@@ -318,13 +357,21 @@ def ranked(
         opened, {} if ranks_current else scores, recency_scope=recency_scope, depth=depth, weights=weights
     )
     counted = counts_current or ranks_current
-    room = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
+    places = len(others) if groups == ALL else 0 if groups == NONE else groups - counted
     used = required_cost(messages, current, budget, cost)
-    left = None if budget is None else budget - used
-    best, left_out, spent = _best(others, parts, free_tokens=room, budget=left, cost=cost)
+    latest_first = others[::-1]
+    best, left_out, spent = pick(
+        sorted(latest_first, key=lambda group: -parts.get(group.id, 0.0)),
+        places=places,
+        budget=None if budget is None else budget - used,
+        cost_of=_cost_of(cost),
+        scores=parts,
+    )
     chosen = {group.id for group in (*current, *best)}
-    found = selected(messages, candidates, chosen, tokens=used + spent, left_out=left_out)
-    return replace(found, scores=parts)
+    reasons = [left_out[group.id] for group in others if group.id in left_out]
+    return replace(
+        _selected(messages, candidates, chosen, tokens=used + spent, left_out=reasons), scores=parts
+    )
 
 
 def fused(
@@ -352,37 +399,6 @@ def fused(
         {"words": matched, "recency": recent[:depth]}, weights={"words": by_words, "recency": by_recency}
     )
     return {name: each.score for name, each in found.items()}
-
-
-def _best(
-    groups: Sequence[Group],
-    scores: Mapping[str, float],
-    *,
-    free_tokens: int,
-    budget: int | None,
-    cost: Cost | None,
-) -> tuple[list[Group], list[LeftOut], int]:
-    """The groups that win a place, why each other doesn't, in their order, and what the winners cost."""
-    chosen: list[Group] = []
-    left_out: dict[str, LeftOut] = {}
-    spent = 0
-    opened = {group.id: place for place, group in enumerate(groups)}
-    for group in sorted(groups, key=lambda each: (-scores.get(each.id, 0.0), -opened[each.id])):
-        score = scores.get(group.id)
-        if score is None or len(chosen) >= free_tokens:
-            reason = Reason.NOT_RELEVANT if score is None else Reason.LIMIT
-            left_out[group.id] = LeftOut(group=group.id, reason=reason, score=score)
-            continue
-        price = sum(map(cost, group)) if cost else 0
-        if budget is not None and spent + price > budget:
-            short = spent + price - budget
-            left_out[group.id] = LeftOut(
-                group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short, score=score
-            )
-            continue
-        spent += price
-        chosen.append(group)
-    return chosen, [left_out[group.id] for group in groups if group.id in left_out], spent
 
 
 # What to search a conversation for, where the last prompt alone says too little.

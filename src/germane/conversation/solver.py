@@ -16,9 +16,7 @@ from germane.conversation.blocks import (
     cost_of,
     forms_of_current,
     inactive_form,
-    lifted,
     loosened,
-    memory_block,
     recalled_anew,
     recalled_on,
     spare,
@@ -273,15 +271,24 @@ class _Must:
 def solve(arranged: Arrangement, wanted: RequestSpec) -> Solved:
     """The request for what is arranged. Raises RequestTooLarge."""
     head = head_of(arranged, wanted)
+    case = Case(arranged=arranged, wanted=wanted)
     old = carried(arranged, wanted.previous, wanted)
-    anchors = _settled_anchors(arranged, wanted, old)
-    must = _required(arranged, wanted, head, anchors)
-    must, memory, fresh = _memory(arranged, wanted, head, must, old)
+    # An anchor whose text is the same stays where it was, else it stands before the current group.
+    places = {block.name: block.before for block in old}
+    anchors = [
+        replace(block, before=places.get(block.name, arranged.current))
+        for block in anchor_blocks(wanted.anchors)
+    ]
+    must = _required(case, head, anchors)
+    must, memory, fresh = _memory(case, head, must, old)
     beside = [*([memory] if memory is not None else []), *anchors]
     room = _part_limits(wanted, must)
-    fixed = head.tokens + cost_of(arranged, beside)
-    bound = window_ceiling(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins)
-    case = Case(arranged=arranged, wanted=wanted, fixed=fixed, share=room["recalled"], bound=bound)
+    case = replace(
+        case,
+        fixed=head.tokens + cost_of(arranged, beside),
+        share=room["recalled"],
+        bound=window_ceiling(arranged, wanted.shares.history.ceiling, current=must.form, pins=must.pins),
+    )
     recalled = [block for block in old if block.name == RECALLED]
     window = _grown(case, must, recalled)
     if window is None and any(block.spare for block in recalled):
@@ -293,7 +300,13 @@ def solve(arranged: Arrangement, wanted: RequestSpec) -> Solved:
         beside = [*([fresh] if fresh is not None else []), *anchors]
         case = replace(case, fixed=head.tokens + cost_of(arranged, beside))
         window, recalled = _anew(case, must)
-        beside = lifted(arranged, beside, window)
+        # What stood before a group that is gone now stands above the window.
+        beside = [
+            replace(block, before=None)
+            if block.before is not None and arranged.number(block.before) < window.start
+            else block
+            for block in beside
+        ]
     else:
         window, recalled = recalled_on(case, window, recalled)
     if not (kept and case.is_same_question):
@@ -312,18 +325,15 @@ def solve(arranged: Arrangement, wanted: RequestSpec) -> Solved:
     return Solved(head=head, window=window, blocks=blocks, state=state, free_tokens=room, only_grew=kept)
 
 
-def _required(
-    arranged: Arrangement, wanted: RequestSpec, head: Head, anchors: Sequence[ContextBlock], memory: int = 0
-) -> _Must:
+def _required(case: Case, head: Head, anchors: Sequence[ContextBlock], memory: int = 0) -> _Must:
     """What can't be left out, the current group in its loosest form that fits. Raises RequestTooLarge."""
+    arranged, wanted = case.arranged, case.wanted
     current = arranged.current
     pins = tuple(group for group in arranged.order if group in wanted.pins and group != current)
     parts = dict(head.parts)
     parts |= {block.name: block_cost(block, arranged) for block in anchors}
     for group in pins:
-        parts[f"pinned group {group}"] = arranged.rendered(
-            group, inactive_form(arranged, group, wanted.tiers)
-        ).tokens
+        parts[f"pinned group {group}"] = arranged.rendered(group, inactive_form(arranged, group)).tokens
     if memory:
         parts[MEMORY] = memory
     needed = sum(parts.values())
@@ -342,36 +352,22 @@ def _required(
     raise RequestTooLarge(budget=wanted.limit, parts={name: part for name, part in parts.items() if part})
 
 
-def _settled_anchors(
-    arranged: Arrangement, wanted: RequestSpec, old: Sequence[ContextBlock]
-) -> list[ContextBlock]:
-    """The anchors, each where it stood before if its text is the same, else before the current group."""
-    places = {block.name: block.before for block in old}
-    return [
-        replace(block, before=places[block.name]) if block.name in places else block
-        for block in anchor_blocks(wanted.anchors, arranged.current)
-    ]
-
-
 def _memory(
-    arranged: Arrangement, wanted: RequestSpec, head: Head, must: _Must, old: Sequence[ContextBlock]
+    case: Case, head: Head, must: _Must, old: Sequence[ContextBlock]
 ) -> tuple[_Must, ContextBlock | None, ContextBlock | None]:
     """What must stand with memory, what is shown of it, and what would be if no prefix could break.
 
     Raises RequestTooLarge.
     """
-    if wanted.remember is None:
-        return must, None, None
-    kept = next((block for block in old if block.name == MEMORY), None)
-    previous = wanted.previous
-    same = previous is not None and (previous.current, previous.query) == (arranged.current, wanted.query)
-    if kept is not None and same and must.tokens + block_cost(kept, arranged) <= wanted.limit:
+    arranged, wanted = case.arranged, case.wanted
+    kept = next((block for block in old if block.name == MEMORY), None) if wanted.remember else None
+    fits = kept is not None and must.tokens + block_cost(kept, arranged) <= wanted.limit
+    if fits and case.is_same_question:
         return must, kept, kept
-    must, remembered, block = _remembered(arranged, wanted, head, must)
-    if block is None:
-        return must, None, None
-    if kept is None or kept.text == block.text:
-        return must, kept or block, kept or block
+    must, remembered, block = _remembered(case, head, must)
+    if block is None or kept is None or kept.text == block.text:
+        shown = block and (kept or block)
+        return must, shown, shown
     fits = must.tokens + block_cost(kept, arranged) <= wanted.limit and not remembered.required
     first = arranged.number(kept.before) if kept.before is not None else 0
     reread = sum(arranged.rendered(group).tokens for group in arranged.order[first:])
@@ -380,10 +376,9 @@ def _memory(
     return must, block if new else kept, block
 
 
-def _remembered(
-    arranged: Arrangement, wanted: RequestSpec, head: Head, must: _Must
-) -> tuple[_Must, MemoryBlock, ContextBlock | None]:
+def _remembered(case: Case, head: Head, must: _Must) -> tuple[_Must, MemoryBlock, ContextBlock | None]:
     """What memory has to say now, within its share, or within what it requires if that is more."""
+    arranged, wanted = case.arranged, case.wanted
     shares, remember = wanted.shares, wanted.remember
     nothing = MemoryBlock(text="")
     if remember is None:
@@ -396,14 +391,16 @@ def _remembered(
             remembered = remember(max(0, budget))
         except BudgetTooSmall as error:
             # What memory requires is required of the request as well.
-            must = _required(arranged, wanted, head, must.anchors, error.needed + 2 * alone)
+            must = _required(case, head, must.anchors, error.needed + 2 * alone)
             remembered = replace(remember(error.needed), required=True)
-        block = memory_block(remembered, arranged.current)
-        if block is None:
+        if not remembered.text.strip():
             return must, nothing, None
+        block = ContextBlock(
+            name=MEMORY, text=remembered.text, before=arranged.current, shows=tuple(remembered.shows)
+        )
         tokens = block_cost(block, arranged)
         if remembered.required:
-            return _required(arranged, wanted, head, must.anchors, tokens), remembered, block
+            return _required(case, head, must.anchors, tokens), remembered, block
         if must.tokens + tokens <= wanted.limit:
             return must, remembered, block
         budget -= must.tokens + tokens - wanted.limit

@@ -9,6 +9,7 @@ inventing. So the window stays unbroken, and what an earlier exchange has to add
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Final
 import regex
 
 from germane.conversation.formats.parts import content_in_words, in_words, kind_of, names_of_calls
-from germane.conversation.groups import checked_size, groups_of, required_cost, window
+from germane.conversation.groups import checked_size, groups_of, pick, required_cost, window
 from germane.errors import BudgetTooSmall
 from germane.model.context import Reason
 from germane.model.conversation import (
@@ -183,63 +184,39 @@ def recalled(
 ) -> RecalledGroups:
     """The best matches, as many as the limits and the budget allow; one that doesn't fit is passed over."""
     least = limits.least * max([found.bound, *found.scores.values()], default=0)
-    places = (_MOST if budget is None else _SCORED) if limits.most is None else limits.most
-    matched = [place for place, group in enumerate(earlier) if found.scores.get(group.id, 0) > 0]
-    matched.sort(key=lambda place: (-found.scores[earlier[place].id], -place))
-    left_out: dict[int, LeftOut] = {}
-    chosen: list[int] = []
-    base = spent = _price([HEADING], cost)
-    for rank, place in enumerate(matched):
-        group = earlier[place]
-        score = found.scores[group.id]
-        if score < least or rank >= _SCORED or len(chosen) >= places:
-            reason = Reason.NOT_RELEVANT if score < least else Reason.LIMIT
-            left_out[place] = LeftOut(group=group.id, reason=reason, score=score)
-            continue
-        price = _price([HEADING, _block(group, tiers)], cost) - base if budget is not None else 0
-        if budget is not None and spent + price > budget:
-            left_out[place] = _over(group, price, spent + price - budget, score)
-        else:
-            chosen.append(place)
-            spent += price
-    return _fitted(earlier, found, chosen, left_out, budget=budget, cost=cost, tiers=tiers)
+    places = (_MOST if budget is None else math.inf) if limits.most is None else limits.most
+    matched = [group for group in earlier[::-1] if found.scores.get(group.id, 0) > 0]
+    matched.sort(key=lambda group: -found.scores[group.id])
+    base = _price([HEADING], cost)
+    chosen, left_out, _ = pick(
+        matched,
+        places=places,
+        budget=None if budget is None else budget - base,
+        cost_of=lambda group: 0 if budget is None else _price([HEADING, _block(group, tiers)], cost) - base,
+        scores=found.scores,
+        least=least,
+        tried=_SCORED,
+    )
+    order = {group.id: place for place, group in enumerate(earlier)}
+    while True:
+        groups = sorted(chosen, key=lambda group: order[group.id])
+        section = section_of(groups, tiers=tiers)
+        tokens = _price([section], cost) if section else 0
+        if budget is None or tokens <= budget:
+            break
+        # The whole counts more than its parts, so the last one chosen leaves.
+        gone = chosen.pop().id
+        left_out[gone] = LeftOut(
+            group=gone, reason=Reason.OVER_BUDGET, short_by=tokens - budget, score=found.scores[gone]
+        )
+    reasons = tuple(left_out[name] for name in order if name in left_out)
+    return RecalledGroups(groups=tuple(groups), section=section, tokens=tokens, left_out=reasons)
 
 
 def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
     """Groups in words under a heading, each with the id of its first message; results as in a past group."""
     blocks = [_block(group, tiers) for group in groups]
     return "\n".join([HEADING, *blocks]) if blocks else ""
-
-
-def _fitted(
-    earlier: Sequence[Group],
-    found: GroupScores,
-    chosen: list[int],
-    left_out: dict[int, LeftOut],
-    *,
-    budget: int | None,
-    cost: Cost | None,
-    tiers: Tiers | None,
-) -> RecalledGroups:
-    """What was chosen as it is written; the last of it leave where the whole counts more than its parts."""
-    while True:
-        section = section_of([earlier[place] for place in sorted(chosen)], tiers=tiers)
-        tokens = _price([section], cost) if section else 0
-        if budget is None or tokens <= budget:
-            break
-        place = chosen.pop()
-        gone = earlier[place]
-        left_out[place] = _over(gone, 0, tokens - budget, found.scores[gone.id])
-    return RecalledGroups(
-        groups=tuple(earlier[place] for place in sorted(chosen)),
-        section=section,
-        tokens=tokens,
-        left_out=tuple(left_out[place] for place in sorted(left_out)),
-    )
-
-
-def _over(group: Group, price: int, short_by: int, score: float) -> LeftOut:
-    return LeftOut(group=group.id, reason=Reason.OVER_BUDGET, tokens=price, short_by=short_by, score=score)
 
 
 def _block(group: Group, tiers: Tiers | None) -> str:

@@ -36,7 +36,6 @@ __all__ = [
     "named_fields",
     "names_of_calls",
     "object_of",
-    "orphans",
     "provider_of",
     "read_content",
     "refused",
@@ -44,7 +43,7 @@ __all__ = [
     "result_in_words",
     "role_of",
     "to_json",
-    "unanswered",
+    "with_content",
     "without_orphans",
     "write_content",
 ]
@@ -83,8 +82,11 @@ def role_of(fields: Mapping[str, Any], roles: Mapping[str, Role]) -> Role:
     return roles[role]
 
 
-def rest_of(fields: Mapping[str, Any], understood: Collection[str]) -> str:
-    """The fields that nothing else keeps, as a JSON object; empty when there are none."""
+def rest_of(fields: Mapping[str, Any], *understood: object) -> str:
+    """The other fields as a JSON object, for `extra`; empty when there are none.
+
+    `understood` are the names of fields that are stored elsewhere; a value that is no name is ignored.
+    """
     rest = {name: value for name, value in fields.items() if name not in understood}
     return to_json(rest) if rest else ""
 
@@ -118,6 +120,21 @@ def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | 
     return [_written(part, text) for part in parts]
 
 
+def with_content(
+    fields: dict[str, Any], key: str, parts: Sequence[ContentPart], *, native: bool, text: str = "text"
+) -> dict[str, Any]:
+    """The fields with the content under a key, which is added in place.
+
+    A `native` content, one that came from this provider, is written as it came, and not at all where there
+    is none; any other is written in words.
+    """
+    if not native:
+        fields[key] = content_in_words(parts)
+    elif parts:
+        fields[key] = write_content(parts, text=text)
+    return fields
+
+
 def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
     fields = object_of(part, place)
     form = fields.get("type")
@@ -125,8 +142,8 @@ def _part(part: object, place: str, texts: Collection[str]) -> ContentPart:
         raise refused(f"{place}['type']", "the name of a type", form)
     text = fields.get("text")
     if form in texts and isinstance(text, str):
-        rest = rest_of(fields, ("type", "text"))
-        return TextPart(text=text, recalled=is_fenced(text), form=form, extra=rest)
+        extra = rest_of(fields, "type", "text")
+        return TextPart(text=text, recalled=is_fenced(text), form=form, extra=extra)
     return OpaquePart(json=to_json(fields), form=form)
 
 
@@ -269,8 +286,7 @@ def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: M
 
 # Which result answers which call.
 #
-# Providers refuse a request in which a result stands without its call before it. A call without its
-# result is in flight, or its result is lost; both are told here and judged by whoever sends.
+# Providers refuse a request in which a result has no call before it.
 
 
 def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
@@ -288,30 +304,6 @@ def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
         elif parts:
             kept.append(message.evolve(parts=parts))
     return tuple(kept)
-
-
-def orphans(messages: Iterable[Message]) -> tuple[ToolResult, ...]:
-    """The results that `without_orphans` leaves out."""
-    called: Counter[str] = Counter()
-    return tuple(
-        part
-        for message in messages
-        for part in message.parts
-        if not _belongs(part, called) and isinstance(part, ToolResult)
-    )
-
-
-def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls that no result among the messages after them answers, in order."""
-    waiting: dict[str, list[ToolCall]] = {}
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                waiting.setdefault(part.id, []).append(part)
-            elif isinstance(part, ToolResult) and waiting.get(part.call_id):
-                waiting[part.call_id].pop(0)
-    left = {id(call) for calls in waiting.values() for call in calls}
-    return tuple(call for message in messages for call in message.calls if id(call) in left)
 
 
 def _belongs(part: Part, called: Counter[str]) -> bool:
