@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane.conversation.compaction import request_tokens
 from germane.conversation.formats import read_messages, write_messages
 from germane.conversation.groups import grouped, groups_of
 from germane.conversation.layout import FULL, Arrangement, RequestSpec
@@ -17,7 +16,7 @@ from germane.errors import RequestTooLarge
 from germane.model.conversation import GroupScores, Message, Provider, Role, TextPart
 from germane.model.request import Request
 from germane.tokens import CachedCounter, get_counter
-from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations
+from requests_of import PROVIDERS, TOOLS, check_accepted, check_pairs, conversations, request_tokens
 from talks import system
 from transcripts import anthropic_requests, openai_messages, responses_items
 

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import regex
@@ -38,13 +39,12 @@ __all__ = [
     "ANCHOR",
     "IMAGE",
     "PER_MESSAGE",
+    "PRIMING",
     "Compacting",
     "as_json",
     "compacted",
     "cost_by",
     "message_tokens",
-    "priming_tokens",
-    "request_tokens",
     "system_tokens",
     "tools_tokens",
 ]
@@ -245,7 +245,8 @@ IMAGE: Final = 4800
 """What an image counts: the most that either provider charges for one, at full resolution."""
 
 _PER_MESSAGE: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 4}
-_PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
+PRIMING: Final = {Provider.OPENAI: 3, Provider.RESPONSES: 3, Provider.ANTHROPIC: 8}
+"""What a provider puts before the answer, whatever the request is."""
 _PER_NAME: Final = 1
 _PER_PART: Final = 2
 _PER_CALL: Final = 8
@@ -271,30 +272,6 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def request_tokens(
-    provider: Provider,
-    counter: TokenCounter,
-    *,
-    messages: Sequence[Mapping[str, Any]],
-    system: str | Sequence[Mapping[str, Any]] | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
-) -> int:
-    """What a whole request costs, by the counter and without its margin; the sum of its parts below."""
-    beside = priming_tokens(provider) + tools_tokens(tools, provider, counter)
-    total = beside + system_tokens(system, provider, counter)
-    parallel = False
-    for message in messages:
-        if message.get("role") not in _RESULTS:
-            parallel = len(message.get("tool_calls") or ()) > 1
-        total += message_tokens(message, provider, counter, parallel=parallel)
-    return total
-
-
-def priming_tokens(provider: Provider) -> int:
-    """What stands before the answer whatever the request is."""
-    return _PRIMING[provider]
-
-
 def message_tokens(
     message: Mapping[str, Any], provider: Provider, counter: TokenCounter, *, parallel: bool = False
 ) -> int:
@@ -306,7 +283,7 @@ def message_tokens(
     """
     count: _Count = counter.count
     if parallel and provider is Provider.OPENAI and message.get("role") in _RESULTS:
-        count = _escaped(count)
+        count = partial(_count_escaped, count)
     if "role" not in message:
         return _PER_MESSAGE[provider] + _item(message, count)
     total = _PER_MESSAGE[provider] + 1
@@ -338,14 +315,10 @@ def tools_tokens(tools: Sequence[Mapping[str, Any]], provider: Provider, counter
     return _TOOLS[provider] + sum(_PER_TOOL + counter.count(as_json(tool)) for tool in tools)
 
 
-def _escaped(count: _Count) -> _Count:
-    """Counts a text as it stands in JSON of ASCII alone; what is written around it is counted already."""
-
-    def counted(text: str) -> int:
-        escaped = json.dumps(text)[1:-1]
-        return count(text) if escaped == text else max(count(text), count(escaped))
-
-    return counted
+def _count_escaped(count: _Count, text: str) -> int:
+    """The tokens of a text inside JSON of ASCII alone; what is written around it is counted already."""
+    escaped = json.dumps(text)[1:-1]
+    return count(text) if escaped == text else max(count(text), count(escaped))
 
 
 def _content(content: object, count: _Count) -> int:

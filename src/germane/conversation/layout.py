@@ -16,13 +16,7 @@ from hashlib import blake2b
 from threading import RLock
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from germane.conversation.compaction import (
-    as_json,
-    message_tokens,
-    priming_tokens,
-    system_tokens,
-    tools_tokens,
-)
+from germane.conversation.compaction import PRIMING, as_json, message_tokens, system_tokens, tools_tokens
 from germane.conversation.formats import anthropic, openai, translated
 from germane.conversation.formats.parts import content_in_words
 from germane.conversation.groups import is_always_selected
@@ -59,6 +53,7 @@ __all__ = [
     "RequestShares",
     "RequestSpec",
     "block_cost",
+    "block_message",
     "entry_of",
     "head_of",
 ]
@@ -111,19 +106,21 @@ class GroupText:
     digest: str
 
 
+@dataclass(slots=True)
 class _Slot:
     """A message, and the results of its calls by the calls' places in it."""
 
-    __slots__ = ("message", "place", "results")
-
-    def __init__(self, place: int, message: Message) -> None:
-        self.place = place
-        self.message = message
-        self.results: dict[int, tuple[int, ToolResult, Message]] = {}
+    place: int
+    message: Message
+    results: dict[int, tuple[int, ToolResult, Message]] = field(default_factory=dict)
 
 
 class Arrangement:
-    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used."""
+    """The groups of a conversation for one provider and counter; hold `lock` as long as it is used.
+
+    `order` are the groups in the order in which they were opened. `beside` is what the system says where the
+    provider keeps it beside the messages.
+    """
 
     def __init__(self, provider: Provider, counter: TokenCounter, tiers: Tiers) -> None:
         self.lock = renewed(RLock())
@@ -146,19 +143,9 @@ class Arrangement:
         self._source = source
 
     @property
-    def order(self) -> Sequence[str]:
-        """The groups in the order in which they were opened."""
-        return self._order
-
-    @property
     def current(self) -> str | None:
         """The group that was opened last."""
-        return self._order[-1] if self._order else None
-
-    @property
-    def beside(self) -> Sequence[Message]:
-        """What the system says where the provider keeps it beside the messages."""
-        return self._beside
+        return self.order[-1] if self.order else None
 
     def number(self, group: str) -> int:
         """The place of a group in `order`."""
@@ -202,7 +189,7 @@ class Arrangement:
 
     def prompt(self) -> Sequence[Message]:
         """The messages of the last groups, by which it can be told what is asked for."""
-        return [message for group in self._order[-5:] for message in self._members[group]]
+        return [message for group in self.order[-5:] for message in self._members[group]]
 
     def members(self, group: str) -> Sequence[Message]:
         """The messages of a group as they were said."""
@@ -210,11 +197,11 @@ class Arrangement:
 
     def _forget(self) -> None:
         self._source = ()
-        self._order: list[str] = []
+        self.order: list[str] = []
+        self.beside: list[Message] = []
         self._numbers: dict[str, int] = {}
         self._slots: dict[str | None, list[_Slot]] = {}
         self._members: dict[str, list[Message]] = {}
-        self._beside: list[Message] = []
         self._waiting: dict[str, list[tuple[str | None, _Slot, list[int]]]] = {}
         self._made: dict[str | None, dict[ResultLimit | None, RenderedGroup]] = {}
         self._group_texts: dict[tuple[str, bool], GroupText] = {}
@@ -244,11 +231,11 @@ class Arrangement:
 
     def _keep(self, place: int, message: Message, group: str | None) -> None:
         if self._is_beside(message):
-            self._beside.append(message)
+            self.beside.append(message)
             return
         if group is not None and group not in self._numbers:
-            self._numbers[group] = len(self._order)
-            self._order.append(group)
+            self._numbers[group] = len(self.order)
+            self.order.append(group)
         slot = _Slot(place, message)
         self._slots.setdefault(group, []).append(slot)
         self._changed(group)
@@ -287,9 +274,13 @@ class Arrangement:
         results = cut = prompt = 0
         for slot in slots:
             calls = slot.message.calls
-            if any(self._is_unanswerable(call, slot, index) for index, call in enumerate(calls)):
+            if self.provider is Provider.RESPONSES and any(
+                index not in slot.results and call.form not in _ANSWERED_BY
+                for index, call in enumerate(calls)
+            ):
+                # A call of the provider's own tools has a result of its own form, which can't be written.
                 continue
-            made = self._entries(_WRITE[self.provider]([slot.message]), (slot.place, 0))
+            made = [entry_of(each, self, (slot.place, 0)) for each in _WRITE[self.provider]([slot.message])]
             entries += made
             if slot.message.role is Role.USER:
                 prompt += sum(entry.tokens for entry in made)
@@ -307,11 +298,12 @@ class Arrangement:
     def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
             # Its items name their calls, so that each may stay where it was said.
-            return [made for place, each in answers for made in self._entries([each], (place, 1))]
+            return [entry_of(each, self, (place, 1)) for place, each in answers]
         written = [each for _, each in answers]
         if self.provider is Provider.ANTHROPIC and written:
             written = [{"role": "user", "content": [part for each in written for part in each["content"]]}]
-        return self._entries(written, (slot.place, 1), parallel=len(slot.message.calls) > 1)
+        parallel = len(slot.message.calls) > 1
+        return [entry_of(each, self, (slot.place, 1), parallel=parallel) for each in written]
 
     def _answered(
         self, slot: _Slot, index: int, call: ToolCall, form: ResultLimit | None, number: int
@@ -339,18 +331,13 @@ class Arrangement:
         result = ToolResult(call_id=call.id, content=(said,), form=form)
         return Message(role=Role.TOOL, parts=(result,), provider=provider)
 
-    def _is_unanswerable(self, call: ToolCall, slot: _Slot, index: int) -> bool:
-        """Whether a call has no result and none can be written: the provider's own tools have their forms."""
-        in_responses = self.provider is Provider.RESPONSES
-        return in_responses and index not in slot.results and call.form not in _ANSWERED_BY
 
-    def _entries(
-        self, written: Sequence[Mapping[str, Any]], place: tuple[int, int], *, parallel: bool = False
-    ) -> list[RequestEntry]:
-        def tokens_of(each: Mapping[str, Any]) -> int:
-            return message_tokens(each, self.provider, self.counter, parallel=parallel)
-
-        return [RequestEntry(place, as_json(each), tokens_of(each)) for each in written]
+def entry_of(
+    written: Mapping[str, Any], arranged: Arrangement, place: tuple[int, int], *, parallel: bool = False
+) -> RequestEntry:
+    """A message in the provider's layout as it is sent; `parallel` as `message_tokens` takes it."""
+    tokens = message_tokens(written, arranged.provider, arranged.counter, parallel=parallel)
+    return RequestEntry(place, as_json(written), tokens)
 
 
 # What is asked of a request, as one value.
@@ -415,23 +402,17 @@ class RequestSpec:
     query: str = ""
     admits: str = ""
     shares: RequestShares = field(default_factory=RequestShares)
-    tiers: Tiers = field(default_factory=Tiers)
     previous: RequestState | None = None
     opens: bool = False
 
 
 def block_cost(block: ContextBlock, arranged: Arrangement) -> int:
     """What a block costs as the message that it is sent as."""
-    return message_tokens(_message(block), arranged.provider, arranged.counter)
+    return message_tokens(block_message(block), arranged.provider, arranged.counter)
 
 
-def entry_of(block: ContextBlock, arranged: Arrangement) -> tuple[str, int]:
-    """A block as it is sent, and its cost."""
-    return as_json(_message(block)), block_cost(block, arranged)
-
-
-def _message(block: ContextBlock) -> dict[str, Any]:
-    """The user's and not the system's: what was recalled informs and doesn't instruct."""
+def block_message(block: ContextBlock) -> dict[str, Any]:
+    """A block as a message: the user's and not the system's, since what was recalled doesn't instruct."""
     return {"role": "user", "content": fenced(block.text)}
 
 
@@ -468,21 +449,17 @@ def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
         instructions = [each.evolve(form=openai.INSTRUCTIONS, provider=Provider.RESPONSES) for each in given]
         beside = openai.write_instructions([*instructions, *arranged.beside])
     else:
-        entries = [
-            RequestEntry((-1, number), as_json(each), message_tokens(each, provider, counter))
-            for number, each in enumerate(openai.write_chat(given))
-        ]
-    opening: list[RequestEntry] = []
-    if wanted.opens:
-        line = {"role": "user", "content": OPENING}
-        opening = [RequestEntry((-2, 0), as_json(line), message_tokens(line, provider, counter))]
+        written = openai.write_chat(given)
+        entries = [entry_of(each, arranged, (-1, number)) for number, each in enumerate(written)]
+    line = {"role": "user", "content": OPENING}
+    opening = [entry_of(line, arranged, (-2, 0))] if wanted.opens else []
     always = arranged.rendered(None)
     parts = {
         "opening": sum(entry.tokens for entry in opening),
         "tools": tools_tokens(wanted.tools, provider, counter),
         "system": system_tokens(beside, provider, counter) + sum(entry.tokens for entry in entries),
         "messages of no group": always.tokens,
-        "priming": priming_tokens(provider),
+        "priming": PRIMING[provider],
     }
     return Head(
         tools=as_json(list(wanted.tools)),

@@ -33,6 +33,7 @@ from germane.conversation.layout import (
     RequestEntry,
     RequestSpec,
     block_cost,
+    block_message,
     entry_of,
     head_of,
 )
@@ -126,8 +127,8 @@ def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[s
     for number, block in enumerate(solved.blocks):
         before = block.before or (arranged.order[solved.window.start] if groups else None)
         place = arranged.place(before) if before is not None else len(arranged.order)
-        text, tokens = entry_of(block, arranged)
-        found.append(RequestEntry((place, _BEFORE - len(solved.blocks) + number), text, tokens))
+        order = _BEFORE - len(solved.blocks) + number
+        found.append(entry_of(block_message(block), arranged, (place, order)))
     return found
 
 

@@ -48,7 +48,6 @@ __all__ = [
     "anchored",
     "cut_middle",
     "hint_of",
-    "length_by",
     "recalled",
     "section_of",
     "tiered",
@@ -103,16 +102,14 @@ def anchored(
         section=beside.section,
         anchors=anchors,
         query=query or DerivedQuery(),
-        left_out=_left_out(recent, beside),
+        # Why a group was not recalled says more than its age does.
+        left_out=tuple(
+            one
+            for name, one in {each.group: each for each in (*recent.left_out, *beside.left_out)}.items()
+            if name not in {group.id for group in beside.groups}
+        ),
         tokens=recent.tokens + _cost_beside(anchors, cost, beside.section),
     )
-
-
-def _left_out(recent: Selection, beside: RecalledGroups) -> tuple[LeftOut, ...]:
-    """Why each group stands in neither; what was judged for recalling says more than its age."""
-    named = {group.id for group in beside.groups}
-    others = {one.group: one for one in recent.left_out} | {one.group: one for one in beside.left_out}
-    return tuple(one for name, one in others.items() if name not in named)
 
 
 def _required(
@@ -187,12 +184,14 @@ def recalled(
     places = (_MOST if budget is None else math.inf) if limits.most is None else limits.most
     matched = [group for group in earlier[::-1] if found.scores.get(group.id, 0) > 0]
     matched.sort(key=lambda group: -found.scores[group.id])
-    base = _price([HEADING], cost)
+    base = _cost_beside({}, cost, HEADING)
     chosen, left_out, _ = pick(
         matched,
         places=places,
         budget=None if budget is None else budget - base,
-        cost_of=lambda group: 0 if budget is None else _price([HEADING, _block(group, tiers)], cost) - base,
+        cost_of=lambda group: (
+            0 if budget is None else _cost_beside({}, cost, section_of([group], tiers=tiers)) - base
+        ),
         scores=found.scores,
         least=least,
         tried=_SCORED,
@@ -201,7 +200,7 @@ def recalled(
     while True:
         groups = sorted(chosen, key=lambda group: order[group.id])
         section = section_of(groups, tiers=tiers)
-        tokens = _price([section], cost) if section else 0
+        tokens = _cost_beside({}, cost, section)
         if budget is None or tokens <= budget:
             break
         # The whole counts more than its parts, so the last one chosen leaves.
@@ -228,11 +227,6 @@ def _block(group: Group, tiers: Tiers | None) -> str:
         if said:
             lines.append(f"{message.role.value}: " + said.replace("\n", "\n  "))
     return "\n".join(lines)
-
-
-def _price(blocks: Sequence[str], cost: Cost | None) -> int:
-    beside = beside_message({}, "\n".join(blocks))
-    return cost(beside) if cost is not None and beside is not None else 0
 
 
 # Tool results in three tiers: whole where they are in use, shorter later, shortest in what is over.
@@ -316,7 +310,7 @@ def _recent_results(messages: Iterable[Message], active: str | None, recent: int
 def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> ToolResult:
     text = content_in_words(result.content)
     more = [part for part in result.content if isinstance(part, OpaquePart)]
-    measure = length_by(tiers.counter)
+    measure = len if tiers.counter is None else tiers.counter.count
     shown = cut_middle(
         text, limit, lambda gone: hint_of(message, gone, more), head=tiers.head, measure=measure
     )
@@ -345,11 +339,6 @@ _LONGEST_GRAPHEME = 200
 """Characters looked at around a place; longer graphemes exist only to do harm, and may be cut."""
 _CHARACTERS_OF_A_TOKEN = 16
 """No token that is common is longer, so a search for a place need not look further."""
-
-
-def length_by(counter: TokenCounter | None) -> Callable[[str], int]:
-    """What measures a text: the counter's tokens, or characters without one."""
-    return len if counter is None else counter.count
 
 
 def cut_middle(
@@ -384,8 +373,9 @@ def _text_cut(
     room = limit - measure(between(len(text)))
     while room > 0:
         first = int(room * head)
-        start = _grapheme_start(text, _prefix(text, first, measure))
-        end = _grapheme_end(text, max(start, len(text) - _suffix(text, room - first, measure)))
+        start = _grapheme_start(text, _longest(text, first, measure))
+        rest = _longest(text, room - first, measure, from_end=True)
+        end = _grapheme_end(text, max(start, len(text) - rest))
         shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
         # Tokens don't add up where texts meet, so a little less may have to do.
@@ -395,25 +385,14 @@ def _text_cut(
     return None
 
 
-def _prefix(text: str, limit: int, measure: Callable[[str], int]) -> int:
-    """How many characters from the beginning have at most `limit`."""
+def _longest(text: str, limit: int, measure: Callable[[str], int], *, from_end: bool = False) -> int:
+    """How many characters from the beginning, or from the end, measure at most `limit`."""
     if measure is len:
         return min(limit, len(text))
-    return _most(lambda size: measure(text[:size]) <= limit, min(len(text), limit * _CHARACTERS_OF_A_TOKEN))
-
-
-def _suffix(text: str, limit: int, measure: Callable[[str], int]) -> int:
-    if measure is len:
-        return min(limit, len(text))
-    most = min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
-    return _most(lambda size: measure(text[len(text) - size :]) <= limit, most)
-
-
-def _most(fits: Callable[[int], bool], most: int) -> int:
-    low, high = 0, most
+    low, high = 0, min(len(text), limit * _CHARACTERS_OF_A_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if measure(text[len(text) - middle :] if from_end else text[:middle]) <= limit:
             low = middle
         else:
             high = middle - 1

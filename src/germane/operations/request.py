@@ -134,7 +134,6 @@ def request(
             query=remembering.query_key,
             admits=repr(remembering.where or ""),
             shares=shares or RequestShares(),
-            tiers=tiers,
             previous=previous.state if previous is not None and previous.provider is to else None,
         )
         sizes = {"window": spending.window, "reserve": spending.reserve}
