@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import Context
 from germane.model.ledger import MADE_FOR, Assembly
-from germane.model.memory import as_utc
 from germane.model.plan import Overflow
 from germane.model.query import Filter
 from germane.model.working_set import (
@@ -26,7 +25,6 @@ from germane.model.working_set import (
     AgeBasis,
     Clear,
     Eviction,
-    HeldChange,
     Pin,
     RemoveItem,
     Resize,
@@ -47,7 +45,6 @@ from germane.operations.inputs import (
 from germane.operations.scoped import assembly_of, recording_store
 from germane.operations.working_set_items import (
     Policy,
-    WorkingSetHandle,
     WorkingSetView,
     add,
     assemble_working_set,
@@ -86,8 +83,7 @@ def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> W
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
-    now = WorkingSetView(session, session.store, name, by=by)
-    return WorkingSet(WorkingSetHandle(session=session, store=session.store, name=name, by=by, now=now))
+    return WorkingSet(WorkingSetView(session, session.store, name, by=by))
 
 
 class Wrapping:
@@ -129,23 +125,23 @@ class WorkingSet:
     than the whole set is held by its summary. Every change raises StoreError when the store can't do it.
     """
 
-    def __init__(self, side: WorkingSetHandle) -> None:
-        self._side = side
+    def __init__(self, view: WorkingSetView) -> None:
+        self._view = view
 
     @property
     def name(self) -> str:
         """The name of the set."""
-        return self._side.name
+        return self._view.name
 
     @property
     def owner(self) -> str:
         """Whose set it is."""
-        return self._side.session.agent
+        return self._view.session.agent
 
     @property
     def max_tokens(self) -> int:
         """How many tokens it may hold."""
-        return self._side.now.read().max_tokens
+        return self._view.read().max_tokens
 
     @property
     def tokens(self) -> int:
@@ -161,11 +157,11 @@ class WorkingSet:
     @property
     def moved(self) -> int:
         """The number of the owner's latest move, from which `changes` and `follow` can go on."""
-        return self._side.store.moved(self.owner)
+        return self._view.store.moved(self.owner)
 
     def items(self) -> tuple[WorkingSetItem, ...]:
         """The entries, the one touched longest ago first."""
-        return self._side.now.read().items
+        return self._view.read().items
 
     def holds(self, memory: Named) -> bool:
         """Whether it holds a memory."""
@@ -211,7 +207,7 @@ class WorkingSet:
         checked_flag(pinned, name="pinned")
         if isinstance(memories, str):
             raise InvalidInput(f"memories={memories!r} is one id; pass a sequence, such as [{memories!r}].")
-        return add(self._side, memories, pinned=pinned, recalled=False, policy=policy, basis=basis)
+        return add(self._view, memories, pinned=pinned, recalled=False, policy=policy, basis=basis)
 
     def add_recalled(
         self,
@@ -225,29 +221,29 @@ class WorkingSet:
         `Engine.recall(..., into=...)` calls it. The report's `left_out` names those that found no room.
         """
         return add(
-            self._side, memories, pinned=False, recalled=True, policy=policy, basis=basis, fitting=True
+            self._view, memories, pinned=False, recalled=True, policy=policy, basis=basis, fitting=True
         )
 
     def touch(self, memory: Named) -> None:
         """Say that a held memory was used just now: it is the latest from here on. Raises NotInWorkingSet."""
-        self._apply(Touch(memory_id=id_of(memory), at=self._at()))
+        self._view.apply([Touch(memory_id=id_of(memory), at=self._view.now())])
 
     def remove(self, memory: Named) -> None:
         """Take a memory out; it stays stored. Raises NotInWorkingSet."""
-        self._apply(RemoveItem(memory_id=id_of(memory), at=self._at()))
+        self._view.apply([RemoveItem(memory_id=id_of(memory), at=self._view.now())])
 
     def pin(self, memory: Named) -> None:
         """Keep a held memory from being evicted, and its importance as it was set. Raises NotInWorkingSet."""
-        self._apply(Pin(memory_id=id_of(memory), pinned=True, at=self._at()))
+        self._view.apply([Pin(memory_id=id_of(memory), pinned=True, at=self._view.now())])
 
     def unpin(self, memory: Named) -> None:
         """Undo a pin of this set; a memory that was remembered as pinned stays so. Raises NotInWorkingSet."""
-        self._apply(Pin(memory_id=id_of(memory), pinned=False, at=self._at()))
+        self._view.apply([Pin(memory_id=id_of(memory), pinned=False, at=self._view.now())])
 
     def clear(self, *, keep_pinned: bool = False) -> int:
         """Take everything out, or all but what was pinned in this set; how many left. They stay stored."""
         checked_flag(keep_pinned, name="keep_pinned")
-        return len(self._apply(Clear(at=self._at(), keep_pinned=keep_pinned)))
+        return len(self._view.apply([Clear(at=self._view.now(), keep_pinned=keep_pinned)]) or ())
 
     def evict(
         self, tokens: int, *, policy: Policy = "importance", basis: AgeBasis | str = AgeBasis.ENTERED
@@ -258,13 +254,13 @@ class WorkingSet:
         InvalidInput for an unknown policy or basis, or a policy that raises or returns no number; then
         nothing left.
         """
-        return evict_for(self._side, checked_count(tokens, name="tokens"), policy=policy, basis=basis)
+        return evict_for(self._view, checked_count(tokens, name="tokens"), policy=policy, basis=basis)
 
     def resize(self, max_tokens: int) -> None:
         """Let it hold more or less; what is too much then leaves, the least important first."""
         if checked_count(max_tokens, name="max_tokens") != self.max_tokens:
-            self._apply(Resize(max_tokens=max_tokens, at=self._at()))
-            self._side.now.read()
+            self._view.apply([Resize(max_tokens=max_tokens, at=self._view.now())])
+            self._view.read()
 
     def assemble(
         self,
@@ -304,19 +300,19 @@ class WorkingSet:
             relevance=checked_number(relevance, 0, 1, name="relevance"),
         )
         layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
-        if self._side.session.records if record is None else record:
+        if self._view.session.records if record is None else record:
             return assemble_working_set_recorded(
-                self._side, query, strategy=how, layout=layout, max_tokens=max_tokens
+                self._view, query, strategy=how, layout=layout, max_tokens=max_tokens
             )
         plan = working(overflow=overflow, order=order, raw=raw)
-        return assemble_working_set(self._side, query, strategy=how, plan=plan, max_tokens=max_tokens)
+        return assemble_working_set(self._view, query, strategy=how, plan=plan, max_tokens=max_tokens)
 
     def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
         """What became of this set after the move numbered `since`, whoever did it, in order."""
         checked_count(since, name="since")
         # Moves of other sets lie between, so the limit is applied to this one's.
         found = (
-            move for move in self._side.store.moves(self.owner, since=since) if move.working_set == self.name
+            move for move in self._view.store.moves(self.owner, since=since) if move.working_set == self.name
         )
         most = None if limit is None else checked_count(limit, name="limit")
         return tuple(islice(found, most))
@@ -342,7 +338,7 @@ class WorkingSet:
             name=self.name,
             since=start,
             every=every,
-            store=self._side.store,
+            store=self._view.store,
             tenant=self.owner,
         )
 
@@ -366,17 +362,10 @@ class WorkingSet:
         """The number of the owner's latest move, and this set's moves since the one last told."""
         if self.moved <= told:
             return told, ()
-        moves = self._side.store.moves(self.owner, since=told)
+        moves = self._view.store.moves(self.owner, since=told)
         return (moves[-1].number if moves else told), [
             move for move in moves if move.working_set == self.name
         ]
-
-    def _apply(self, change: HeldChange) -> tuple[WorkingSetEvent, ...]:
-        moves = self._side.store.hold(self.owner, self.name, [change], by=self._side.by)
-        return () if moves is None else moves
-
-    def _at(self) -> datetime:
-        return as_utc(self._side.session.clock(), name="clock")
 
 
 # assemble of a working set, and keep a record of it: how it was ordered, and what the set held.
@@ -397,34 +386,34 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def assemble_working_set_recorded(
-    side: WorkingSetHandle, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
+    view: WorkingSetView, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
 ) -> Context:
     """What `assemble_working_set` gives for a plan of this layout, and a record of it in the ledger.
 
     Raises InvalidInput for a store that keeps no ledger, and what `assemble_working_set` raises; then nothing
     is recorded.
     """
-    session = side.session
+    session = view.session
     store = recording_store(session)
     point, start = store.point(session.agent), session.timer()
-    held = side.now.read()
+    held = view.read()
     plan = working(**layout)
     context = assemble_working_set(
-        side, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held
+        view, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held
     )
     seconds = round(session.timer() - start, 6)
-    settled = point == store.point(session.agent) and side.now.read().moved == held.moved
+    settled = point == store.point(session.agent) and view.read().moved == held.moved
     ordered = {name: getattr(strategy, name) for name in _ORDERED_BY}
     options = {
         MADE_FOR: WORKING_SET,
-        "set": side.name,
+        "set": view.name,
         "moved": held.moved,
         "max_tokens": held.max_tokens,
         "strategy": {**ordered, "decay": asdict(strategy.decay)},
         "layout": {name: layout[name] for name in _LAID_OUT_BY},
         _ITEM: _as_columns(held, context),
     }
-    pinned = side.now.pinned(held)
+    pinned = view.pinned(held)
     made = _record(session, context, strategy, point, options, pins=pinned, settled=settled, seconds=seconds)
     store.record(session.agent, made)
     return context
@@ -445,30 +434,30 @@ def reassemble_working_set(
     """
     options = assembly.options
     then = replace(session, clock=lambda: assembly.at)
-    side = _side(then, str(options["set"]))
-    held = _from_columns(side, assembly) if records_working_set(assembly) else side.now.read()
+    view = _view(then, str(options["set"]))
+    held = _from_columns(view, assembly) if records_working_set(assembly) else view.read()
     how = dict(options["strategy"])
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
     plan = working(**options["layout"])
     context = assemble_working_set(
-        side, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
+        view, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
     )
     point = assembly.points[assembly.agent]
-    return context, _record(then, context, strategy, point, options, pins=side.now.pinned(held))
+    return context, _record(then, context, strategy, point, options, pins=view.pinned(held))
 
 
 def moved_since(session: AgentContext, assembly: Assembly) -> Iterator[str]:
     """What has become of the set since, in a sentence, or nothing."""
-    side = _side(session, str(assembly.options["set"]))
+    view = _view(session, str(assembly.options["set"]))
     found = [
         move
-        for move in side.store.moves(session.agent, since=int(assembly.options["moved"]))
-        if move.working_set == side.name
+        for move in view.store.moves(session.agent, since=int(assembly.options["moved"]))
+        if move.working_set == view.name
     ]
     if found:
         kinds = Counter(str(move.kind) for move in found)
         named = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-        yield f"The working set {side.name!r} has moved since, and is taken as it is now: {named}."
+        yield f"The working set {view.name!r} has moved since, and is taken as it is now: {named}."
 
 
 def _as_columns(held: StoredWorkingSet, context: Context) -> dict[str, list[int]]:
@@ -486,12 +475,12 @@ def _as_columns(held: StoredWorkingSet, context: Context) -> dict[str, list[int]
     }
 
 
-def _from_columns(side: WorkingSetHandle, assembly: Assembly) -> StoredWorkingSet:
+def _from_columns(view: WorkingSetView, assembly: Assembly) -> StoredWorkingSet:
     """The set as it was recorded, of the memories that the store has. Raises NotFound."""
     ids = [entry.version_id for entry in assembly.entries]
     columns, most = assembly.options[_ITEM], int(assembly.options.get("max_tokens", DEFAULT_MAX_TOKENS))
     items = []
-    for place, memory in enumerate(side.session.store.get(assembly.agent, ids)):
+    for place, memory in enumerate(view.session.store.get(assembly.agent, ids)):
         if memory is None:
             raise NotFound(ids[place], assembly.agent)
         entered = assembly.at - columns["entered"][place] * _MICROSECOND
@@ -505,10 +494,10 @@ def _from_columns(side: WorkingSetHandle, assembly: Assembly) -> StoredWorkingSe
             pinned=bool(columns["pinned"][place]),
             recalled=bool(columns["recalled"][place]),
         )
-        items.append(one.evolve(tokens=side.now.tokens_within(one, most)))
+        items.append(one.evolve(tokens=view.tokens_within(one, most)))
     items.sort(key=lambda one: one.order)
     moved = int(assembly.options["moved"])
-    return StoredWorkingSet(name=side.name, max_tokens=most, moved=moved, items=tuple(items))
+    return StoredWorkingSet(name=view.name, max_tokens=most, moved=moved, items=tuple(items))
 
 
 def _record(
@@ -533,13 +522,6 @@ def _record(
     )
 
 
-def _side(session: AgentContext, name: str) -> WorkingSetHandle:
-    store = session.store
-    assert isinstance(store, WorkingSetStore)  # noqa: S101 - It has recorded what it held.
-    return WorkingSetHandle(
-        session=session,
-        store=store,
-        name=name,
-        by=session.agent,
-        now=WorkingSetView(session, store, name, by=session.agent),
-    )
+def _view(session: AgentContext, name: str) -> WorkingSetView:
+    assert isinstance(session.store, WorkingSetStore)  # noqa: S101 - It has recorded what it held.
+    return WorkingSetView(session, session.store, name, by=session.agent)

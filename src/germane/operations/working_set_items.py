@@ -7,10 +7,10 @@ anew. So no set ever holds more than it may, whoever adds to it at the same time
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
@@ -52,7 +52,6 @@ from germane.retrieval.quality import coverages
 __all__ = [
     "EMPTY_QUERY",
     "Policy",
-    "WorkingSetHandle",
     "WorkingSetView",
     "add",
     "assemble_working_set",
@@ -60,19 +59,10 @@ __all__ = [
     "id_of",
 ]
 
+T = TypeVar("T")
+
 Policy: TypeAlias = EvictionPolicy | Value | str
 """Who leaves first: the name of a policy, or a function of an entry and a moment that says its worth."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkingSetHandle:
-    """An agent's side of a working set: the owner's session, the set, and whose deeds these are."""
-
-    session: AgentContext
-    store: WorkingSetStore
-    name: str
-    by: str
-    now: WorkingSetView
 
 
 def id_of(named: Named) -> str:
@@ -83,7 +73,7 @@ def id_of(named: Named) -> str:
 
 
 def add(
-    side: WorkingSetHandle,
+    view: WorkingSetView,
     named: Iterable[Named],
     *,
     pinned: bool,
@@ -99,21 +89,21 @@ def add(
     a forgotten memory or one that is longer than the set, and BudgetTooSmall when what is pinned leaves
     too little room; then nothing has changed.
     """
-    at = as_utc(side.session.clock(), name="clock")
-    memories = _current_versions(side.session, [id_of(one) for one in named])
+    at = view.now()
+    memories = _current_versions(view.session, [id_of(one) for one in named])
     basis = _checked_basis(basis)
     while True:
-        held = side.now.read(policy=policy, basis=basis)
+        held = view.read(policy=policy, basis=basis)
         here = {one.memory.id: one for one in held.items}
-        entries = [here.get(memory.id) or _entry(side, memory, at) for memory in memories]
+        entries = [here.get(memory.id) or _entry(view, memory, at) for memory in memories]
         taken = _fitting(held, here, entries) if fitting else entries
-        eviction = _eviction_for(side, held, taken, here=here, policy=policy, basis=basis, now=at)
-        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
+        eviction = _eviction_for(view, held, taken, here=here, policy=policy, basis=basis, now=at)
+        leaving = _leaving([one.item for one in eviction.evicted], at)
         entering = [
             AddItem(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
             for one in (reversed(taken) if fitting else taken)
         ]
-        moves = _apply(side, [*leaving, *entering], seen=held.moved)
+        moves = view.apply([*leaving, *entering], seen=held.moved)
         if moves is not None:
             ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
@@ -130,16 +120,16 @@ def add(
             )
 
 
-def evict_for(side: WorkingSetHandle, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
+def evict_for(view: WorkingSetView, tokens: int, *, policy: Policy, basis: AgeBasis | str) -> Eviction:
     """Evict as few as free at least so many tokens; what is pinned stays, and the report says what lacks."""
-    at = as_utc(side.session.clock(), name="clock")
+    at = view.now()
     basis = _checked_basis(basis)
     while True:
-        held = side.now.read(policy=policy, basis=basis)
-        learned = side.now.learned()
+        held = view.read(policy=policy, basis=basis)
+        learned = view.learned()
         eviction = evict(held.items, tokens, now=at, policy=policy, learned=learned, basis=basis)
-        leaving = [RemoveItem(memory_id=one.item.memory.id, at=at, evicted=True) for one in eviction.evicted]
-        if _apply(side, leaving, seen=held.moved) is not None:
+        leaving = _leaving([one.item for one in eviction.evicted], at)
+        if view.apply(leaving, seen=held.moved) is not None:
             return eviction
 
 
@@ -169,9 +159,13 @@ def _checked_basis(basis: AgeBasis | str) -> AgeBasis:
         ) from None
 
 
-def _entry(side: WorkingSetHandle, memory: Memory, at: datetime) -> WorkingSetItem:
+def _leaving(items: Iterable[WorkingSetItem], at: datetime) -> list[RemoveItem]:
+    return [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in items]
+
+
+def _entry(view: WorkingSetView, memory: Memory, at: datetime) -> WorkingSetItem:
     entry = WorkingSetItem(memory=memory, entered_at=at, touched_at=at, order=0, tokens=0)
-    return entry.evolve(tokens=side.now.tokens_of(entry))
+    return entry.evolve(tokens=view.tokens_of(entry))
 
 
 def _fitting(
@@ -191,7 +185,7 @@ def _fitting(
 
 
 def _eviction_for(
-    side: WorkingSetHandle,
+    view: WorkingSetView,
     held: StoredWorkingSet,
     entries: Sequence[WorkingSetItem],
     *,
@@ -207,7 +201,7 @@ def _eviction_for(
     needed = sum(one.tokens for one in (*held.items, *new)) - held.max_tokens if new else 0
     ids = {one.memory.id for one in entries}
     # What use says of importances is read where somebody has to leave.
-    learned = side.now.learned() if needed > 0 else {}
+    learned = view.learned() if needed > 0 else {}
     eviction = evict(held.items, needed, now=now, policy=policy, learned=learned, basis=basis, keep=ids)
     if eviction.shortfall:
         required = (*(one.memory.id for one in new), *(one.memory.id for one in eviction.in_the_way))
@@ -215,14 +209,6 @@ def _eviction_for(
             budget=held.max_tokens, needed=held.max_tokens + eviction.shortfall, required=required
         )
     return eviction
-
-
-def _apply(
-    side: WorkingSetHandle, changes: Sequence[HeldChange], *, seen: int
-) -> tuple[WorkingSetEvent, ...] | None:
-    if not changes:
-        return ()
-    return side.store.hold(side.session.agent, side.name, changes, seen=seen, by=side.by)
 
 
 def _as_added(
@@ -250,36 +236,32 @@ def _as_added(
 
 
 class WorkingSetView:
-    """One set of one owner. Threads may share it: at worst something is worked out twice."""
+    """One set of one owner, as the agent `by` sees and changes it.
 
-    __slots__ = (
-        "_by",
-        "_counted",
-        "_featured",
-        "_features",
-        "_figures",
-        "_learned",
-        "_name",
-        "_paragraphs",
-        "_pinned",
-        "_session",
-        "_shortened",
-        "_store",
-    )
+    Threads may share it: at worst something is computed twice.
+    """
 
     def __init__(self, session: AgentContext, store: WorkingSetStore, name: str, *, by: str) -> None:
-        self._session = session
-        self._store = store
-        self._name = name
-        self._by = by
+        self.session, self.store, self.name, self.by = session, store, name, by
         self._counted: tuple[StoredWorkingSet, StoredWorkingSet] | None = None
+        self._derived: dict[str, tuple[StoredWorkingSet, Any]] = {}
         self._features: dict[str, tuple[Memory, Features]] = {}
-        self._featured: tuple[StoredWorkingSet, Mapping[str, Features]] | None = None
-        self._figures: tuple[StoredWorkingSet, ItemColumns] | None = None
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
         self._paragraphs: dict[Style, Paragraphs] = {}
-        self._pinned: tuple[StoredWorkingSet, frozenset[str]] | None = None
-        self._shortened: tuple[StoredWorkingSet, frozenset[str]] | None = None
+
+    def now(self) -> datetime:
+        """The time by the session's clock, in UTC."""
+        return as_utc(self.session.clock(), name="clock")
+
+    def apply(
+        self, changes: Sequence[HeldChange], *, seen: int | None = None
+    ) -> tuple[WorkingSetEvent, ...] | None:
+        """What changes do to the set, in one transaction; None where it moved since `seen`, and nothing was
+        done.
+        """
+        if not changes:
+            return ()
+        return self.store.hold(self.session.agent, self.name, changes, seen=seen, by=self.by)
 
     def read(
         self, *, policy: EvictionPolicy | Value | str = "importance", basis: AgeBasis = AgeBasis.ENTERED
@@ -291,7 +273,7 @@ class WorkingSetView:
         can exceed the maximum.
         """
         while True:
-            stored = self._store.stored_working_set(self._session.agent, self._name)
+            stored = self.store.stored_working_set(self.session.agent, self.name)
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
@@ -311,30 +293,37 @@ class WorkingSetView:
             return counted
 
     def pinned(self, held: StoredWorkingSet) -> frozenset[str]:
-        """The ids of those of its memories that stay whatever comes."""
-        known = self._pinned
-        if known is None or known[0] is not held:
-            known = self._pinned = held, frozenset(one.memory.id for one in held.items if one.stays)
-        return known[1]
+        """The ids of the memories that nothing evicts."""
+        return self._once("pinned", held, lambda: frozenset(one.memory.id for one in held.items if one.stays))
 
     def figures(self, held: StoredWorkingSet) -> ItemColumns:
-        """The numbers of its entries, which are made once for as long as nothing moves."""
-        known = self._figures
-        if known is None or known[0] is not held:
-            known = self._figures = held, ItemColumns(held.items)
-        return known[1]
+        """The numbers of its entries as columns."""
+        return self._once("figures", held, lambda: ItemColumns(held.items))
 
     def shortened(self, held: StoredWorkingSet) -> frozenset[str]:
-        """The ids of those that are longer than the whole set, which holds them by a shorter text."""
-        known = self._shortened
+        """The ids of the memories that are longer than the whole set, which holds them by a shorter text."""
+        return self._once(
+            "shortened",
+            held,
+            lambda: frozenset(one.memory.id for one in held.items if one.tokens < self.tokens_of(one)),
+        )
+
+    def features(self, held: StoredWorkingSet) -> Mapping[str, Features]:
+        """What the index knows of the memories of the set, by their ids."""
+        # Whatever is written of a memory, its vector too, makes another value of it, and of the set.
+        return self._once("features", held, lambda: self._looked_up(held.items))
+
+    def _once(self, name: str, held: StoredWorkingSet, make: Callable[[], T]) -> T:
+        """What is made of a set, once for as long as the store gives the same value of it."""
+        known = self._derived.get(name)
         if known is None or known[0] is not held:
-            ids = frozenset(one.memory.id for one in held.items if one.tokens < self.tokens_of(one))
-            known = self._shortened = held, ids
-        return known[1]
+            known = self._derived[name] = held, make()
+        made: T = known[1]
+        return made
 
     def tokens_of(self, held: WorkingSetItem, level: Level = Level.FULL) -> int:
         """How many tokens the text of an entry takes, by the session's counter."""
-        renditions, counter = held.memory.renditions, self._session.counter
+        renditions, counter = held.memory.renditions, self.session.counter
         text = renditions.at(level)
         return text.tokens if renditions.counter == counter.name else counter.count(text.text)
 
@@ -348,11 +337,11 @@ class WorkingSetView:
 
     def paragraphs(self, style: Style) -> Paragraphs:
         """What makes the paragraphs of a text, and keeps them for the next."""
-        return self._paragraphs.setdefault(style, Paragraphs(self._session.counter, style=style))
+        return self._paragraphs.setdefault(style, Paragraphs(self.session.counter, style=style))
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
-        store, agent = self._session.store, self._session.agent
+        store, agent = self.session.store, self.session.agent
         if not isinstance(store, FeedbackStore):
             return {}
         state = store.settle_learning(agent, None)
@@ -365,14 +354,6 @@ class WorkingSetView:
             known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
-    def features(self, held: StoredWorkingSet) -> Mapping[str, Features]:
-        """What the index knows of held memories, by their ids."""
-        known = self._featured
-        # What is written of a memory, its vector too, makes another value of it, and of the set.
-        if known is None or known[0] is not held:
-            known = self._featured = held, self._looked_up(held.items)
-        return known[1]
-
     def _looked_up(self, items: Sequence[WorkingSetItem]) -> Mapping[str, Features]:
         known = self._features
         kept = {}
@@ -381,7 +362,7 @@ class WorkingSetView:
                 kept[one.memory.id] = found
         wanted = [one.memory for one in items if one.memory.id not in kept]
         if wanted:
-            fresh = self._store.features(self._session.agent, [memory.id for memory in wanted])
+            fresh = self.store.features(self.session.agent, [memory.id for memory in wanted])
             for memory, features in zip(wanted, fresh, strict=True):
                 if features is not None:
                     kept[memory.id] = memory, features
@@ -389,12 +370,12 @@ class WorkingSetView:
         return {memory_id: features for memory_id, (_, features) in kept.items()}
 
     def _has_purged(self, *, since: int) -> bool:
-        moves = self._store.moves(self._session.agent, since=since)
+        moves = self.store.moves(self.session.agent, since=since)
         return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
     def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:
         """The set with each entry's tokens by the session's counter, of a shorter text where it must be."""
-        name, most = self._session.counter.name, stored.max_tokens
+        name, most = self.session.counter.name, stored.max_tokens
         if all(one.memory.renditions.counter == name and one.tokens <= most for one in stored.items):
             return stored
         items = tuple(one.evolve(tokens=self.tokens_within(one, most)) for one in stored.items)
@@ -412,7 +393,7 @@ class WorkingSetView:
         found = evict(
             held.items,
             over,
-            now=as_utc(self._session.clock(), name="clock"),
+            now=self.now(),
             policy=policy,
             learned=self.learned(),
             basis=basis,
@@ -422,10 +403,8 @@ class WorkingSetView:
 
     def _evicted(self, leaving: Sequence[WorkingSetItem], *, seen: int) -> bool:
         """Whether the set is to be read anew: they have left it, or it has moved meanwhile."""
-        at = as_utc(self._session.clock(), name="clock")
-        changes = [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in leaving]
         try:
-            self._store.hold(self._session.agent, self._name, changes, seen=seen, by=self._by)
+            self.apply(_leaving(leaving, self.now()), seen=seen)
         except (SpaceError, StoreError):
             # Who may not write, or can't now, can still read; the next who can lets them leave.
             return False
@@ -443,7 +422,7 @@ EMPTY_QUERY = TraceNote(
 
 
 def assemble_working_set(
-    side: WorkingSetHandle,
+    view: WorkingSetView,
     query: str,
     *,
     strategy: Strategy,
@@ -455,25 +434,25 @@ def assemble_working_set(
 
     `held` is the set where it is read already.
     """
-    held = held or side.now.read()
+    held = held or view.read()
     budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
-    now = as_utc(side.session.clock(), name="clock")
-    asked = understand(side.session, query, Filter(), now=now)
-    found = _arranged(side, held, asked, strategy=strategy, now=now)
-    required = side.now.pinned(held)
+    now = view.now()
+    asked = understand(view.session, query, Filter(), now=now)
+    found = _arranged(view, held, asked, strategy=strategy, now=now)
+    required = view.pinned(held)
     notes = [*asked.notes, *found.notes]
     if budget == 0 and required:
         # Asking for no text is no way to ask for what is pinned.
         required = frozenset()
         notes.append(EMPTY_QUERY)
-    if shortened := side.now.shortened(held):
+    if shortened := view.shortened(held):
         plan = _degrading(plan)
         notes.append(_shortened_note(len(shortened), held.max_tokens))
     return assemble_list(
         plan,
         found.ranked,
         memories=found.memories,
-        paragraphs=side.now.paragraphs(plan.sections[0].style),
+        paragraphs=view.paragraphs(plan.sections[0].style),
         budget=budget,
         now=now,
         question=asked.question,
@@ -500,14 +479,14 @@ def _shortened_note(count: int, max_tokens: int) -> TraceNote:
 
 
 def _arranged(
-    side: WorkingSetHandle, held: StoredWorkingSet, asked: ParsedQuery, *, strategy: Strategy, now: datetime
+    view: WorkingSetView, held: StoredWorkingSet, asked: ParsedQuery, *, strategy: Strategy, now: datetime
 ) -> Arranged:
     """What is held, in the order of a strategy, with what is known of it."""
     asks = bool(asked.informative) and strategy.relevance > 0
     clusters = strategy.name == "clustered"
-    features = side.now.features(held) if asks or clusters else {}
+    features = view.features(held) if asks or clusters else {}
     known = ItemFeatures(
-        learned=side.now.learned(),
+        learned=view.learned(),
         relevance=_relevance(asked, features) if asks else None,
         vectors={name: each.vector for name, each in features.items() if each.vector is not None},
         terms={name: each.hashes for name, each in features.items()} if clusters else {},
@@ -518,7 +497,7 @@ def _arranged(
         now=now,
         query=query_of(asked, ()),
         known=known,
-        figures=side.now.figures(held),
+        figures=view.figures(held),
     )
 
 
