@@ -51,7 +51,6 @@ from germane.operations.working_set_items import (
     evict_for,
     id_of,
 )
-from germane.plans.layered import working
 from germane.protocols import Scorer, WorkingSetStore
 from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
@@ -220,9 +219,7 @@ class WorkingSet:
 
         `Engine.recall(..., into=...)` calls it. The report's `left_out` names those that found no room.
         """
-        return add(
-            self._view, memories, pinned=False, recalled=True, policy=policy, basis=basis, fitting=True
-        )
+        return add(self._view, memories, pinned=False, recalled=True, policy=policy, basis=basis)
 
     def touch(self, memory: Named) -> None:
         """Say that a held memory was used just now: it is the latest from here on. Raises NotInWorkingSet."""
@@ -300,22 +297,16 @@ class WorkingSet:
             relevance=checked_number(relevance, 0, 1, name="relevance"),
         )
         layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
-        if self._view.session.records if record is None else record:
-            return assemble_working_set_recorded(
-                self._view, query, strategy=how, layout=layout, max_tokens=max_tokens
-            )
-        plan = working(overflow=overflow, order=order, raw=raw)
-        return assemble_working_set(self._view, query, strategy=how, plan=plan, max_tokens=max_tokens)
+        records = self._view.session.records if record is None else record
+        assembles = assemble_working_set_recorded if records else assemble_working_set
+        return assembles(self._view, query, strategy=how, layout=layout, max_tokens=max_tokens)
 
     def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
         """What became of this set after the move numbered `since`, whoever did it, in order."""
         checked_count(since, name="since")
         # Moves of other sets lie between, so the limit is applied to this one's.
-        found = (
-            move for move in self._view.store.moves(self.owner, since=since) if move.working_set == self.name
-        )
         most = None if limit is None else checked_count(limit, name="limit")
-        return tuple(islice(found, most))
+        return tuple(islice(self._view.moves(since=since), most))
 
     def follow(
         self,
@@ -381,7 +372,7 @@ _ITEM: Final = "held"
 """The option that says how each entry was held; the entries themselves name the memories."""
 
 _ORDERED_BY: Final = ("name", "base", "cluster_by", "relevance")
-_LAID_OUT_BY: Final = ("overflow", "order", "raw")
+_COLUMNS: Final = {"order": int, "touches": int, "pinned": bool, "recalled": bool}
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -397,9 +388,8 @@ def assemble_working_set_recorded(
     store = recording_store(session)
     point, start = store.point(session.agent), session.timer()
     held = view.read()
-    plan = working(**layout)
     context = assemble_working_set(
-        view, query, strategy=strategy, plan=plan, max_tokens=max_tokens, held=held
+        view, query, strategy=strategy, layout=layout, max_tokens=max_tokens, held=held
     )
     seconds = round(session.timer() - start, 6)
     settled = point == store.point(session.agent) and view.read().moved == held.moved
@@ -410,7 +400,7 @@ def assemble_working_set_recorded(
         "moved": held.moved,
         "max_tokens": held.max_tokens,
         "strategy": {**ordered, "decay": asdict(strategy.decay)},
-        "layout": {name: layout[name] for name in _LAID_OUT_BY},
+        "layout": dict(layout),
         _ITEM: _as_columns(held, context),
     }
     pinned = view.pinned(held)
@@ -438,9 +428,13 @@ def reassemble_working_set(
     held = _from_columns(view, assembly) if records_working_set(assembly) else view.read()
     how = dict(options["strategy"])
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
-    plan = working(**options["layout"])
     context = assemble_working_set(
-        view, assembly.question, strategy=strategy, plan=plan, max_tokens=assembly.budget, held=held
+        view,
+        assembly.question,
+        strategy=strategy,
+        layout=options["layout"],
+        max_tokens=assembly.budget,
+        held=held,
     )
     point = assembly.points[assembly.agent]
     return context, _record(then, context, strategy, point, options, pins=view.pinned(held))
@@ -449,13 +443,8 @@ def reassemble_working_set(
 def moved_since(session: AgentContext, assembly: Assembly) -> Iterator[str]:
     """What has become of the set since, in a sentence, or nothing."""
     view = _view(session, str(assembly.options["set"]))
-    found = [
-        move
-        for move in view.store.moves(session.agent, since=int(assembly.options["moved"]))
-        if move.working_set == view.name
-    ]
-    if found:
-        kinds = Counter(str(move.kind) for move in found)
+    kinds = Counter(str(move.kind) for move in view.moves(since=int(assembly.options["moved"])))
+    if kinds:
         named = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
         yield f"The working set {view.name!r} has moved since, and is taken as it is now: {named}."
 
@@ -468,10 +457,7 @@ def _as_columns(held: StoredWorkingSet, context: Context) -> dict[str, list[int]
     return {
         "entered": [(now - one.entered_at) // _MICROSECOND for one in ones],
         "touched": [(one.touched_at - one.entered_at) // _MICROSECOND for one in ones],
-        "order": [one.order for one in ones],
-        "touches": [one.touches for one in ones],
-        "pinned": [int(one.pinned) for one in ones],
-        "recalled": [int(one.recalled) for one in ones],
+        **{name: [int(getattr(one, name)) for one in ones] for name in _COLUMNS},
     }
 
 
@@ -488,11 +474,8 @@ def _from_columns(view: WorkingSetView, assembly: Assembly) -> StoredWorkingSet:
             memory=memory,
             entered_at=entered,
             touched_at=entered + columns["touched"][place] * _MICROSECOND,
-            order=columns["order"][place],
             tokens=0,
-            touches=columns["touches"][place],
-            pinned=bool(columns["pinned"][place]),
-            recalled=bool(columns["recalled"][place]),
+            **{name: kind(columns[name][place]) for name, kind in _COLUMNS.items()},
         )
         items.append(one.evolve(tokens=view.tokens_within(one, most)))
     items.sort(key=lambda one: one.order)

@@ -7,7 +7,7 @@ anew. So no set ever holds more than it may, whoever adds to it at the same time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
-from germane.model.plan import Overflow, Plan, Style
+from germane.model.plan import Overflow, Style
 from germane.model.query import Filter
 from germane.model.working_set import (
     AddItem,
@@ -36,6 +36,7 @@ from germane.operations.inputs import checked_count, checked_text
 from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import Paragraphs, assemble_list
+from germane.plans.layered import working
 from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
     EvictionPolicy,
@@ -80,14 +81,13 @@ def add(
     recalled: bool,
     policy: Policy,
     basis: AgeBasis | str,
-    fitting: bool = False,
 ) -> AddResult:
-    """Take memories in, or touch those that are held, in one transaction; others make room if they must.
+    """Add memories, or touch those that the set has, in one transaction; as few others as needed are evicted.
 
-    What is added together never evicts each other. With `fitting`, as many of the first as fit are
-    taken in, and the last of them first, so that the first is the latest. Raises NotFound, InvalidInput for
+    Memories that are added together never evict each other. Of `recalled` ones, best first, as many as fit
+    are added, and the last of them first, so that the best is the latest. Raises NotFound, InvalidInput for
     a forgotten memory or one that is longer than the set, and BudgetTooSmall when what is pinned leaves
-    too little room; then nothing has changed.
+    too few tokens; then nothing has changed.
     """
     at = view.now()
     memories = _current_versions(view.session, [id_of(one) for one in named])
@@ -96,21 +96,26 @@ def add(
         held = view.read(policy=policy, basis=basis)
         here = {one.memory.id: one for one in held.items}
         entries = [here.get(memory.id) or _entry(view, memory, at) for memory in memories]
-        taken = _fitting(held, here, entries) if fitting else entries
+        taken = _fitting(held, here, entries) if recalled else entries
         eviction = _eviction_for(view, held, taken, here=here, policy=policy, basis=basis, now=at)
         leaving = _leaving([one.item for one in eviction.evicted], at)
         entering = [
             AddItem(memory_id=one.memory.id, at=at, pinned=pinned, recalled=recalled)
-            for one in (reversed(taken) if fitting else taken)
+            for one in (reversed(taken) if recalled else taken)
         ]
         moves = view.apply([*leaving, *entering], seen=held.moved)
         if moves is not None:
             ids = {one.memory.id for one in taken}
             orders = {move.memory_id: move.number for move in moves if move.kind in _ENTRANCES}
             return AddResult(
+                # The entries as the moves have left them.
                 items=tuple(
-                    _as_added(
-                        one, orders, known=one.memory.id in here, at=at, pinned=pinned, recalled=recalled
+                    one.evolve(
+                        order=orders.get(one.memory.id, one.order),
+                        touched_at=max(one.touched_at, at),
+                        touches=one.touches + (one.memory.id in here),
+                        pinned=one.pinned or pinned,
+                        recalled=one.recalled or recalled,
                     )
                     for one in taken
                 ),
@@ -211,25 +216,6 @@ def _eviction_for(
     return eviction
 
 
-def _as_added(
-    one: WorkingSetItem,
-    orders: Mapping[str | None, int],
-    *,
-    known: bool,
-    at: datetime,
-    pinned: bool,
-    recalled: bool,
-) -> WorkingSetItem:
-    """The entry as the moves have left it."""
-    return one.evolve(
-        order=orders.get(one.memory.id, one.order),
-        touched_at=max(one.touched_at, at),
-        touches=one.touches + known,
-        pinned=one.pinned or pinned,
-        recalled=one.recalled or recalled,
-    )
-
-
 # What a working set holds just now, counted by the caller's counter, and what is known of its memories.
 #
 # All of it can be read anew from the store; what is kept here saves time only.
@@ -262,6 +248,11 @@ class WorkingSetView:
         if not changes:
             return ()
         return self.store.hold(self.session.agent, self.name, changes, seen=seen, by=self.by)
+
+    def moves(self, *, since: int) -> Iterator[WorkingSetEvent]:
+        """What became of the set after the move of that number."""
+        every = self.store.moves(self.session.agent, since=since)
+        return (move for move in every if move.working_set == self.name)
 
     def read(
         self, *, policy: EvictionPolicy | Value | str = "importance", basis: AgeBasis = AgeBasis.ENTERED
@@ -426,14 +417,15 @@ def assemble_working_set(
     query: str,
     *,
     strategy: Strategy,
-    plan: Plan,
+    layout: Mapping[str, Any],
     max_tokens: int | None,
     held: StoredWorkingSet | None = None,
 ) -> Context:
-    """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
+    """The context of the items of a set, by a plan of one list; the clock and the set are read once.
 
-    `held` is the set where it is read already.
+    `layout` is what the plan takes: overflow, order and raw. `held` is the set where it is read already.
     """
+    plan = working(**layout)
     held = held or view.read()
     budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
     now = view.now()
@@ -445,9 +437,15 @@ def assemble_working_set(
         # Asking for no text is no way to ask for what is pinned.
         required = frozenset()
         notes.append(EMPTY_QUERY)
-    if shortened := view.shortened(held):
-        plan = _degrading(plan)
-        notes.append(_shortened_note(len(shortened), held.max_tokens))
+    if shortened := len(view.shortened(held)):
+        (section,) = plan.sections
+        overflow = Overflow.DEGRADE_STOP if section.overflow.stops else Overflow.DEGRADE
+        levels = (Level.FULL, Level.SUMMARY, Level.MICRO)
+        plan = replace(plan, sections=(replace(section, levels=levels, overflow=overflow),))
+        some = "1 memory is" if shortened == 1 else f"{shortened:,} memories are"
+        text = f"{some} longer than the whole set of {held.max_tokens:,} tokens, which holds a shorter text "
+        text += "of it; what doesn't fit whole is shown shorter."
+        notes.append(TraceNote(code="shortened", text=text))
     return assemble_list(
         plan,
         found.ranked,
@@ -458,23 +456,6 @@ def assemble_working_set(
         question=asked.question,
         required=required,
         notes=notes,
-    )
-
-
-def _degrading(plan: Plan) -> Plan:
-    """The plan, with shorter texts for what doesn't fit whole."""
-    (section,) = plan.sections
-    overflow = Overflow.DEGRADE_STOP if section.overflow.stops else Overflow.DEGRADE
-    shorter = (Level.FULL, Level.SUMMARY, Level.MICRO)
-    return replace(plan, sections=(replace(section, levels=shorter, overflow=overflow),))
-
-
-def _shortened_note(count: int, max_tokens: int) -> TraceNote:
-    some = "1 memory is" if count == 1 else f"{count:,} memories are"
-    return TraceNote(
-        code="shortened",
-        text=f"{some} longer than the whole set of {max_tokens:,} tokens, which holds a shorter text of it; "
-        "what doesn't fit whole is shown shorter.",
     )
 
 
