@@ -315,7 +315,7 @@ class CompactionMethods(Surface):
 
     def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
-        return operations.request.uncompact(self._session, conversation, done)
+        return operations.request.compact(self._session, conversation, done, undo=True)
 
 
 class RequestMethods(Surface):

@@ -32,6 +32,7 @@ from germane.model.context import Reason
 from germane.model.conversation import (
     Anchored,
     Append,
+    ConversationChange,
     Cost,
     DerivedQuery,
     Group,
@@ -166,17 +167,15 @@ class Conversation:
 
     def hide(self, group: str | Group) -> Group:
         """Take a group out of every view; it stays stored. Raises MessageNotFound."""
-        return self._set_hidden(group, hidden=True)
+        return self._change(group, lambda name: SetHidden(group=name, hidden=True))
 
     def unhide(self, group: str | Group) -> Group:
         """Put a hidden group back in its place. Raises MessageNotFound."""
-        return self._set_hidden(group, hidden=False)
+        return self._change(group, lambda name: SetHidden(group=name, hidden=False))
 
     def remove(self, group: str | Group) -> Group:
         """Delete a group, and return what it was. Raises MessageNotFound."""
-        name = _required_id(group)
-        gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
-        return Group(id=name, messages=gone)
+        return self._change(group, lambda name: RemoveGroup(group=name))
 
     def remove_message(self, message_id: str) -> Message:
         """Delete one message, and return what it was. Raises MessageNotFound."""
@@ -185,7 +184,7 @@ class Conversation:
     def undo(self) -> Group | None:
         """Delete the current group, and return what it was; None where there is none."""
         current = self.current()
-        return None if current is None else self.remove(current)
+        return current and self.remove(current)
 
     def purge(self, group: str | Group | None = None, *, confirm: bool = False) -> int:
         """Delete a group, or the whole conversation and its anchors, and every trace of their text.
@@ -330,10 +329,12 @@ class Conversation:
     def __repr__(self) -> str:
         return f"<germane.Conversation session={self._name!r} agent={self.agent!r}>"
 
-    def _set_hidden(self, group: str | Group, *, hidden: bool) -> Group:
-        name = _required_id(group)
-        moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
-        return Group(id=name, messages=moved)
+    def _change(self, group: str | Group, make: Callable[[str], ConversationChange]) -> Group:
+        """The group with the messages that a change of it hid, showed or deleted."""
+        name = _id_of(group)
+        if name is None:
+            raise InvalidInput("group=None names no group: name one, such as conversation.current().")
+        return Group(id=name, messages=self._log.converse(self.agent, self._name, [make(name)]))
 
     def _end(self, groups: int) -> LastGroups | None:
         """What a window of so many groups needs, where the store can read it without the rest."""
@@ -368,13 +369,6 @@ def _id_of(group: str | Group | None) -> str | None:
     name = group.id if isinstance(group, Group) else checked_text(group, name="group")
     if not name:
         raise InvalidInput("group='' names no group: name one, or leave it out to have it found.")
-    return name
-
-
-def _required_id(group: str | Group) -> str:
-    name = _id_of(group)
-    if name is None:
-        raise InvalidInput("group=None names no group: name one, such as conversation.current().")
     return name
 
 
@@ -463,7 +457,7 @@ def derived(session: AgentContext, messages: Sequence[Message], query: str | Non
     terms_of = partial(query_terms, language=session.language)
     if query is not None:
         return DerivedQuery(prompt=query, own=terms_of(checked_text(query, name="query")))
-    rarity = _rarity if session.language == "english" else _usual
+    rarity = partial(_information, language=session.language, usual=_USUAL_RARITY)
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
@@ -480,17 +474,13 @@ def matched(session: AgentContext, log: ConversationStore, name: str, query: Der
     )
 
 
-def _rarity(terms: Sequence[str]) -> Sequence[float]:
-    if not terms:
-        return ()
-    found: list[float] = (
-        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
-    )
-    return found
-
-
-def _usual(terms: Sequence[str]) -> Sequence[float]:
-    return [_USUAL_RARITY] * len(terms)
+def _information(terms: Sequence[str], *, language: str, usual: float) -> Sequence[float]:
+    """How much each term says by its rarity in English; `usual` for each in another language."""
+    if language != "english" or not terms:
+        return [usual] * len(terms)
+    hashes = np.array([term_hash(term) for term in terms], dtype=np.uint32)
+    weights: list[float] = english_idf().of(hashes).tolist()
+    return weights
 
 
 # Finds memories that stand in the running conversation already.
@@ -519,7 +509,7 @@ def in_conversation(
         terms = query_terms(candidate.memory.content[:_LONGEST], language=language)
         if not terms:
             continue
-        weights = dict(zip(terms, _weights(terms, language), strict=True))
+        weights = dict(zip(terms, _information(terms, language=language, usual=1.0), strict=True))
         least = CONTAINED * sum(weights.values())
         # Nearly nothing stands in the whole of a conversation, and that is asked once.
         if _contained_share(weights, everything) >= least and any(
@@ -543,12 +533,3 @@ def _pieces(conversation: str | Conversation) -> list[str]:
 
 def _contained_share(weights: Mapping[str, float], piece: frozenset[str]) -> float:
     return sum(weight for term, weight in weights.items() if term in piece)
-
-
-def _weights(terms: Sequence[str], language: str) -> Sequence[float]:
-    if language != "english":
-        return [1.0] * len(terms)
-    weights: list[float] = (
-        english_idf().of(np.array([term_hash(term) for term in terms], dtype=np.uint32)).tolist()
-    )
-    return weights

@@ -49,7 +49,7 @@ from germane.spaces import space_of
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 
-__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request", "uncompact"]
+__all__ = ["MemorySelection", "Sayable", "TokenSpending", "compact", "compaction", "request"]
 
 Sayable: TypeAlias = Conversation | str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message]
 """What a request is about: a conversation, or messages in any layout."""
@@ -247,11 +247,7 @@ def _limit(
 def _messages(session: AgentContext, said: Sayable) -> tuple[tuple[Message, ...], str | None]:
     """What is said, and the name of the conversation where it is one."""
     if isinstance(said, Conversation):
-        if said.agent != session.agent:
-            raise InvalidInput(
-                f"The conversation belongs to agent {said.agent!r}, and the engine to {session.agent!r}. "
-                "Use the engine that it came from, or a space of that engine's."
-            )
+        _check_own(session, said)
         return said.messages(), said.session
     if isinstance(said, Sequence) and any(isinstance(each, Message) for each in said):
         if not all(isinstance(each, Message) for each in said):
@@ -413,33 +409,27 @@ def compaction(
     return compacted(conversation.messages(), how)
 
 
-def compact(session: AgentContext, conversation: Conversation, proposed: Compaction) -> Compaction:
-    """Hide what a compaction hides and keep its summary, in one transaction. Raises MessageNotFound."""
+def compact(
+    session: AgentContext, conversation: Conversation, proposed: Compaction, *, undo: bool = False
+) -> Compaction:
+    """Hide the groups of a compaction and store its summary as an anchor, in one transaction, or `undo` that.
+
+    Undoing restores the summary that the compaction replaced. Raises MessageNotFound.
+    """
     _check_own(session, conversation)
     if proposed.hides:
-        _converse(session, conversation, proposed, hidden=True, text=proposed.summary)
+        text = proposed.replaces if undo else proposed.summary
+        changes: list[ConversationChange] = [
+            *(SetHidden(group=group, hidden=not undo) for group in proposed.hides),
+            SetAnchor(name=proposed.anchor, text=text),
+        ]
+        conversing(session).converse(session.agent, conversation.session, changes)
     return proposed
-
-
-def uncompact(session: AgentContext, conversation: Conversation, done: Compaction) -> Compaction:
-    """Put back what a compaction hid, with the summary that stood before it. Raises MessageNotFound."""
-    _check_own(session, conversation)
-    if done.hides:
-        _converse(session, conversation, done, hidden=False, text=done.replaces)
-    return done
-
-
-def _converse(
-    session: AgentContext, conversation: Conversation, moved: Compaction, *, hidden: bool, text: str
-) -> None:
-    hiding = [SetHidden(group=group, hidden=hidden) for group in moved.hides]
-    changes: list[ConversationChange] = [*hiding, SetAnchor(name=moved.anchor, text=text)]
-    conversing(session).converse(session.agent, conversation.session, changes)
 
 
 def _check_own(session: AgentContext, conversation: Conversation) -> None:
     if conversation.agent != session.agent:
         raise InvalidInput(
             f"The conversation belongs to agent {conversation.agent!r}, and the engine to {session.agent!r}. "
-            "Use the engine that it came from."
+            "Use the engine that it came from, or a space of that engine's."
         )
