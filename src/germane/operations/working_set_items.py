@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
-from germane.model.plan import Overflow, Style
+from germane.model.plan import Overflow
 from germane.model.query import Filter
 from germane.model.working_set import (
     AddItem,
@@ -35,7 +35,7 @@ from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
 from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
-from germane.packing.layout import Paragraphs, assemble_list
+from germane.packing.layout import assemble_list
 from germane.plans.layered import working
 from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
@@ -233,7 +233,6 @@ class WorkingSetView:
         self._derived: dict[str, tuple[StoredWorkingSet, Any]] = {}
         self._features: dict[str, tuple[Memory, Features]] = {}
         self._learned: tuple[int, Mapping[str, LearnedImportance]] | None = None
-        self._paragraphs: dict[Style, Paragraphs] = {}
 
     def now(self) -> datetime:
         """The time by the session's clock, in UTC."""
@@ -270,8 +269,8 @@ class WorkingSetView:
             if known is not None and known[0] is stored:
                 return known[1]
             counted = self._count(stored)
-            if known is not None and self._paragraphs and self._has_purged(since=known[0].moved):
-                self._paragraphs.clear()  # They hold the text of what is gone.
+            if known is not None and self._has_purged(since=known[0].moved):
+                self.session.lines.clear()  # They hold the text of what is gone.
             leaving = self._too_much(counted, policy=policy, basis=basis)
             if leaving and self._evicted(leaving, seen=stored.moved):
                 continue
@@ -325,10 +324,6 @@ class WorkingSetView:
             return full
         shorter = (self.tokens_of(held, level) for level in (Level.SUMMARY, Level.MICRO))
         return next((tokens for tokens in shorter if tokens <= most), full)
-
-    def paragraphs(self, style: Style) -> Paragraphs:
-        """What makes the paragraphs of a text, and keeps them for the next."""
-        return self._paragraphs.setdefault(style, Paragraphs(self.session.counter, style=style))
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
@@ -450,7 +445,9 @@ def assemble_working_set(
         plan,
         found.ranked,
         memories=found.memories,
-        paragraphs=view.paragraphs(plan.sections[0].style),
+        counter=view.session.counter,
+        kinds=view.session.kinds,
+        lines=view.session.lines,
         budget=budget,
         now=now,
         question=asked.question,
