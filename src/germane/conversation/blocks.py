@@ -26,7 +26,6 @@ from germane.model.request import ContextBlock, RequestState, ResultLimit
 
 __all__ = [
     "MEMORY",
-    "PRICE",
     "RECALLED",
     "Case",
     "Window",
@@ -34,9 +33,9 @@ __all__ = [
     "carried",
     "cost_of",
     "forms_of_current",
+    "groups_in",
     "inactive_form",
     "loosened",
-    "recall_block",
     "recalled_anew",
     "recalled_on",
     "spare",
@@ -49,7 +48,7 @@ __all__ = [
 MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
 
-PRICE: Final = 0.9
+_PRICE: Final = 0.9
 """What a token costs more that a cache doesn't hold, as a share of its price: both providers ask a tenth."""
 
 _SEPARATOR: Final = "\n---\n"
@@ -112,10 +111,10 @@ def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: i
     known = set(kept)
     lacking = [score for name, score in shown.items() if name not in known]
     gain = sum(lacking) / mass if mass > 0 else len(lacking) / len(shown)
-    return gain > PRICE * reread / max(total, 1)
+    return gain > _PRICE * reread / max(total, 1)
 
 
-def recall_block(
+def _recall_block(
     arranged: Arrangement,
     candidates: Sequence[str],
     found: GroupScores,
@@ -124,19 +123,26 @@ def recall_block(
     least: int = 0,
     most: int = 0,
 ) -> ContextBlock | None:
-    """What matches best, of at most `room` tokens; then the latest, up to `least` tokens if there are any.
+    """The best matches in at most `free_tokens` tokens, then the latest groups, up to `least` tokens.
 
-    The whole block has at most the larger of `room` and `most` tokens. None where nothing is recalled.
+    One that doesn't fit is skipped. The whole block has at most the larger of `free_tokens` and `most`.
+    None where nothing is recalled.
     """
     most = max(free_tokens, most)
-    alone = block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged)
-    chosen = _Chosen(used=alone)
-    for group in _matching(arranged, candidates, found, free_tokens - alone):
-        chosen.take(group, arranged.group_text(group))
+    chosen = _Chosen(arranged, used=block_cost(ContextBlock(name=RECALLED, text=HEADING), arranged))
+    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
+    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
+    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
+    for group in matched[:_SCORED]:
+        if free_tokens - chosen.used < _SMALLEST:
+            break
+        text = arranged.group_text(group)
+        if text.text and text.tokens + 2 <= free_tokens - chosen.used:
+            chosen.take(group, text)
     if least > 0:
-        _fill(arranged, candidates, chosen, least, most)
-    while chosen.sources:
-        block = _written(arranged, chosen)
+        chosen.fill(candidates, least, most)
+    while chosen:
+        block = chosen.block()
         over = block_cost(block, arranged) - most
         if over <= 0:
             return block
@@ -148,46 +154,67 @@ def recall_block(
 class _Chosen:
     """The groups of a block in words, some of them cut to so many tokens; about what they cost together."""
 
-    def __init__(self, *, used: int) -> None:
-        self.used = used
-        self.sources: dict[str, GroupText] = {}
-        self.cut: dict[str, int] = {}
+    def __init__(self, arranged: Arrangement, *, used: int) -> None:
+        self._arranged, self.used = arranged, used
+        self._sources: dict[str, GroupText] = {}
+        self._cut: dict[str, int] = {}
 
-    def take(self, group: str, said: GroupText, tokens: int | None = None) -> None:
+    def __bool__(self) -> bool:
+        return bool(self._sources)
+
+    def take(self, group: str, text: GroupText, tokens: int | None = None) -> None:
         """Add a group, or show more of it; with `tokens`, only so much."""
-        before = self.cut.pop(group, self.sources[group].tokens) + 2 if group in self.sources else 0
-        self.sources[group] = said
+        before = self._cut.pop(group, self._sources[group].tokens) + 2 if group in self._sources else 0
+        self._sources[group] = text
         if tokens is not None:
-            self.cut[group] = tokens
-        self.used += (said.tokens if tokens is None else tokens) + 2 - before
+            self._cut[group] = tokens
+        self.used += (text.tokens if tokens is None else tokens) + 2 - before
+
+    def fill(self, candidates: Sequence[str], least: int, most: int) -> None:
+        """Take the latest of what isn't there yet, then what was cut of their tool results."""
+        for whole in (False, True):
+            for group in reversed(candidates):
+                # What groups cost together is a little less than the sum.
+                if self and self.used - 2 * len(self._sources) >= least:
+                    return
+                text = self._arranged.group_text(group, whole=whole)
+                shown = self._sources.get(group)
+                if not text.text or (shown is not None and text.tokens <= shown.tokens):
+                    continue
+                left = most - self.used + (0 if shown is None else shown.tokens + 2)
+                if text.tokens + 2 <= left:
+                    self.take(group, text)
+                elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
+                    self.take(group, text, left - 2)
 
     def shorten(self, over: int) -> None:
         """Make the last one shorter by so many tokens, or leave it out."""
-        last = next(reversed(self.sources))
-        left = self.cut.get(last, self.sources[last].tokens) - over
+        last = next(reversed(self._sources))
+        left = self._cut.get(last, self._sources[last].tokens) - over
         if left >= _SMALLEST:
-            self.cut[last] = left
+            self._cut[last] = left
         else:
-            del self.sources[last]
-            self.cut.pop(last, None)
+            del self._sources[last]
+            self._cut.pop(last, None)
 
-
-def _fill(arranged: Arrangement, candidates: Sequence[str], chosen: _Chosen, least: int, most: int) -> None:
-    """Take the latest of what isn't there yet, then what was cut of their tool results."""
-    for whole in (False, True):
-        for group in reversed(candidates):
-            # What groups cost together is a little less than the sum.
-            if chosen.sources and chosen.used - 2 * len(chosen.sources) >= least:
-                return
-            said = arranged.group_text(group, whole=whole)
-            shown = chosen.sources.get(group)
-            if not said.text or (shown is not None and said.tokens <= shown.tokens):
-                continue
-            left = most - chosen.used + (0 if shown is None else shown.tokens + 2)
-            if said.tokens + 2 <= left:
-                chosen.take(group, said)
-            elif left - 2 >= max(_SMALLEST, 0 if shown is None else shown.tokens + 1):
-                chosen.take(group, said, left - 2)
+    def block(self) -> ContextBlock:
+        """The groups in the order of the conversation, as they are written."""
+        arranged, texts, shows = self._arranged, [], []
+        for group in sorted(self._sources, key=arranged.number):
+            text = self._sources[group].text
+            if group in self._cut:
+                first = arranged.members(group)[0].id
+                whole = f'; expand("{first}") returns the whole' if first else ""
+                text = cut_middle(
+                    text,
+                    self._cut[group],
+                    lambda gone, whole=whole: f"[{gone:,} characters left out{whole}]",  # type: ignore[misc]  # The default binds it.
+                    head=0.5,
+                    measure=arranged.counter.count,
+                )
+            texts.append(text)
+            shows.append(f"{group} {arranged.group_text(group).digest}")
+        return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
 
 
 def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
@@ -206,43 +233,6 @@ def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
                 if 0 <= near < len(order):
                     spread[order[near]] = spread.get(order[near], 0) + score * share // 100
     return GroupScores(scores=spread, bound=found.bound)
-
-
-def _matching(
-    arranged: Arrangement, candidates: Sequence[str], found: GroupScores, free_tokens: int
-) -> list[str]:
-    """The groups that match best; whoever doesn't fit is passed over."""
-    floor = _LEAST * max([found.bound, *found.scores.values()], default=0)
-    matched = [group for group in candidates if found.scores.get(group, 0) > floor]
-    matched.sort(key=lambda group: (-found.scores[group], -arranged.number(group)))
-    chosen = []
-    for group in matched[:_SCORED]:
-        if free_tokens < _SMALLEST:
-            break
-        price = arranged.group_text(group).tokens + 2
-        if price <= free_tokens and arranged.group_text(group).text:
-            chosen.append(group)
-            free_tokens -= price
-    return chosen
-
-
-def _written(arranged: Arrangement, chosen: _Chosen) -> ContextBlock:
-    texts, shows = [], []
-    for group in sorted(chosen.sources, key=arranged.number):
-        text = chosen.sources[group].text
-        if group in chosen.cut:
-            first = arranged.members(group)[0].id
-            whole = f'; expand("{first}") returns the whole' if first else ""
-            text = cut_middle(
-                text,
-                chosen.cut[group],
-                lambda gone, whole=whole: f"[{gone:,} characters left out{whole}]",  # type: ignore[misc]  # The default binds it.
-                head=0.5,
-                measure=arranged.counter.count,
-            )
-        texts.append(text)
-        shows.append(f"{group} {arranged.group_text(group).digest}")
-    return ContextBlock(name=RECALLED, text=f"{HEADING}\n{_SEPARATOR.join(texts)}", shows=tuple(shows))
 
 
 # Which groups a request shows, and in which form: as far back as there is room, tool output cut first.
@@ -453,7 +443,7 @@ def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False)
     """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
     used = case.tokens(window, ())
     least, most = case.to_fill(used, 0) if fill else (0, 0)
-    block = recall_block(
+    block = _recall_block(
         case.arranged,
         _before(case, window),
         case.wanted.results(),
@@ -482,7 +472,7 @@ def recalled_on(
     if total < case.full and before:
         least, most = case.to_fill(total, cost_of(case.arranged, recalled))
         unshown = _unshown(before, recalled)
-        more = recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
+        more = _recall_block(case.arranged, unshown, GroupScores(), free_tokens=0, least=least, most=most)
         recalled = _with_more(case, recalled, more)
     return window, recalled
 
@@ -495,7 +485,7 @@ def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[
         return []
     _, most = case.to_fill(used, cost_of(case.arranged, recalled))
     unshown = _unshown(_before(case, window), recalled)
-    block = recall_block(
+    block = _recall_block(
         case.arranged, unshown, GroupScores(), free_tokens=0, least=min(wanting, most), most=most
     )
     return [] if block is None else [replace(block, before=case.arranged.current, spare=True)]
@@ -513,17 +503,17 @@ def _for_question(
     found, arranged = case.wanted.results(), case.arranged
     used = case.tokens(window, ())
     held = cost_of(arranged, recalled)
-    best = recall_block(arranged, before, found, free_tokens=min(case.share, case.wanted.limit - used))
+    best = _recall_block(arranged, before, found, free_tokens=min(case.share, case.wanted.limit - used))
     if best is None:
         return recalled
-    wants = {name: float(found.scores.get(group, 0)) for name, group in _groups_in([best]).items()}
-    if wants.keys() <= _groups_in(recalled).keys():
+    wants = {name: float(found.scores.get(group, 0)) for name, group in groups_in([best]).items()}
+    if wants.keys() <= groups_in(recalled).keys():
         return recalled
     left = min(case.share, case.wanted.limit - used) - held
     wider = _with_more(
-        case, recalled, recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
+        case, recalled, _recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
     )
-    shown = _groups_in(wider).keys()
+    shown = groups_in(wider).keys()
     if (
         recalled
         and not wants.keys() <= shown
@@ -538,11 +528,11 @@ def _with_more(case: Case, recalled: list[ContextBlock], more: ContextBlock | No
 
 
 def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]:
-    known: Collection[str] = set(_groups_in(blocks).values())
+    known: Collection[str] = set(groups_in(blocks).values())
     return [group for group in groups if group not in known]
 
 
-def _groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
+def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
     """The groups that blocks recall, by their names there, which tell what was said in them."""
     return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
 

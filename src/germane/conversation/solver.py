@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,6 +16,7 @@ from germane.conversation.blocks import (
     carried,
     cost_of,
     forms_of_current,
+    groups_in,
     inactive_form,
     loosened,
     recalled_anew,
@@ -53,7 +55,6 @@ from germane.packing.sections import allocate
 
 __all__ = ["Solved", "request_of", "solve"]
 
-_BEFORE = -1
 _BY_USER = '{"role":"user"'
 
 
@@ -79,7 +80,8 @@ def request_of(
         entries = _entries(arranged, solved)
     groups = solved.window.groups(arranged)
     memory = next((block for block in solved.blocks if block.name == MEMORY), None)
-    context = remembered[-1] if remembered and memory is not None else None
+    context = remembered[-1] if remembered else None
+    current = arranged.place(arranged.current) if arranged.current is not None else math.inf
     costs = tuple(entry.tokens for entry in entries)
     beside = sum(solved.head.parts.values()) - sum(entry.tokens for entry in solved.head.entries)
     return Request(
@@ -91,13 +93,11 @@ def request_of(
         tokens=beside + sum(costs),
         parts=_parts(arranged, wanted, solved, groups),
         left_out=_left_out(arranged, solved),
-        notes=(*notes, *_notes(arranged, wanted, solved, groups)),
+        notes=(*notes, *_notes(arranged, wanted, solved)),
         state=solved.state,
-        memory=context
-        if context is not None and memory is not None and context.text == memory.text
-        else None,
+        memory=context if context and memory and context.text == memory.text else None,
         calibration=calibration,
-        stable=_stable(arranged, entries),
+        stable=sum(entry.place[0] < current for entry in entries),
         head=(solved.head.tools, solved.head.system),
         texts=tuple(entry.text for entry in entries),
         costs=costs,
@@ -107,29 +107,15 @@ def request_of(
 def _entries(arranged: Arrangement, solved: Solved) -> list[RequestEntry]:
     """All that is sent, in its order."""
     groups = solved.window.groups(arranged)
-    entries = [*solved.head.entries, *_entries_of_blocks(arranged, solved, groups)]
+    entries = list(solved.head.entries)
+    for number, block in enumerate(solved.blocks):
+        # Just before its group or before the whole window, in the order of the solution.
+        before = block.before or (arranged.order[solved.window.start] if groups else None)
+        place = arranged.place(before) if before is not None else len(arranged.order)
+        entries.append(entry_of(block_message(block), arranged, (place, number - len(solved.blocks) - 1)))
     for group in groups:
         entries += arranged.rendered(group, solved.window.forms.get(group)).entries
     return sorted(entries, key=lambda entry: entry.place)
-
-
-def _stable(arranged: Arrangement, entries: Sequence[RequestEntry]) -> int:
-    """How many entries stand before the current group and what was put just before it."""
-    if arranged.current is None:
-        return len(entries)
-    place = arranged.place(arranged.current)
-    return sum(entry.place[0] < place for entry in entries)
-
-
-def _entries_of_blocks(arranged: Arrangement, solved: Solved, groups: Sequence[str]) -> list[RequestEntry]:
-    """The blocks, each just before its group or before the whole window, in the order of the solution."""
-    found = []
-    for number, block in enumerate(solved.blocks):
-        before = block.before or (arranged.order[solved.window.start] if groups else None)
-        place = arranged.place(before) if before is not None else len(arranged.order)
-        order = _BEFORE - len(solved.blocks) + number
-        found.append(entry_of(block_message(block), arranged, (place, order)))
-    return found
 
 
 def _parts(
@@ -148,6 +134,7 @@ def _parts(
         left = len(arranged.order) - len(groups) if name == "history" else 0
         if not shown and not left:
             continue
+        reasons = ["tool results are cut"] * bool(cut) + ["older groups have no room"] * bool(left)
         parts.append(
             PartUsage(
                 name=name,
@@ -157,7 +144,7 @@ def _parts(
                 shown=len(members),
                 cut=cut,
                 left_out=left,
-                why=_why(cut, left),
+                why=", ".join(reasons),
             )
         )
     return tuple(parts)
@@ -176,26 +163,11 @@ def _of_block(arranged: Arrangement, block: ContextBlock, solved: Solved) -> Par
     )
 
 
-def _why(cut: int, left: int) -> str:
-    said = []
-    if cut:
-        said.append("tool results are cut")
-    if left:
-        said.append("older groups have no room")
-    return ", ".join(said)
-
-
 def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
     """The groups that are neither in the window nor recalled, in their order."""
-    pins = set(solved.window.pins)
-    recalled = {
-        name.rpartition(" ")[0] for block in solved.blocks if block.name == RECALLED for name in block.shows
-    }
-    out = [
-        group
-        for group in arranged.order[: solved.window.start]
-        if group not in pins and group not in recalled
-    ]
+    recalled = groups_in([block for block in solved.blocks if block.name == RECALLED]).values()
+    shown = {*solved.window.pins, *recalled}
+    out = [group for group in arranged.order[: solved.window.start] if group not in shown]
 
     def make(place: int) -> LeftOut:
         nearest = place == len(out) - 1
@@ -204,31 +176,26 @@ def _left_out(arranged: Arrangement, solved: Solved) -> Deferred[LeftOut]:
     return Deferred(len(out), make)
 
 
-def _notes(
-    arranged: Arrangement, wanted: RequestSpec, solved: Solved, groups: Sequence[str]
-) -> list[TraceNote]:
+def _notes(arranged: Arrangement, wanted: RequestSpec, solved: Solved) -> list[TraceNote]:
     notes = []
-    if wanted.previous is not None and not solved.only_grew and groups:
+    current = arranged.current
+    if wanted.previous is not None and not solved.only_grew and current is not None:
         notes.append(
             TraceNote(
                 code="prefix",
                 text="The request before no longer fits with what was said since, so the window begins anew.",
             )
         )
-    if any(MISSING in entry.text for entry in _last(arranged, solved)):
+    form = solved.window.forms.get(current or "")
+    if current is not None and any(
+        MISSING in entry.text for entry in arranged.rendered(current, form).entries
+    ):
         notes.append(
             TraceNote(code="in_flight", text="A call without a result is answered by a line that says so.")
         )
     return notes
 
 
-def _last(arranged: Arrangement, solved: Solved) -> Sequence[RequestEntry]:
-    current = arranged.current
-    return arranged.rendered(current, solved.window.forms.get(current)).entries if current is not None else ()
-
-
-# A request that fits: system, tools, memory, history and the reserved answer out of one budget.
-#
 # Pure: the same conversation, previous request and wishes give the same bytes.
 #
 # What must stand in it is paid first, and an error names it where it doesn't fit. Between turns it only
