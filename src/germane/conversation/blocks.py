@@ -1,7 +1,7 @@
-"""What stands beside the dialogue of a request and what stays there, and the groups that fit.
+"""The blocks of a request beside its dialogue, and its window of groups.
 
-Whatever changes in a request makes the provider read again all that stands after it. So a block stays
-where it was first put as long as its text does, and one that changes is put just before the current group.
+A change in a request makes the provider read again all that follows it. So a block stays where it was first
+put as long as its text does, and one that changes is put just before the current group.
 """
 
 from __future__ import annotations
@@ -49,32 +49,30 @@ MEMORY, RECALLED = "memory", "recalled"
 """The names of blocks; that of an anchor is `anchor` and its own."""
 
 _PRICE: Final = 0.9
-"""What a token costs more that a cache doesn't hold, as a share of its price: both providers ask a tenth."""
+"""The share of a token's price that a prompt cache saves: both providers charge a tenth for a cached one."""
 
 _SEPARATOR: Final = "\n---\n"
 _LEAST: Final = 0.05
 """The share of the best score, or of a full match if that is more, below which nothing is recalled."""
 _BESIDE: Final = ((1, 40), (2, 15))
-"""What a group's score gives those so many places before and after it, in hundredths."""
+"""The hundredths of a group's score that the groups at these distances before and after it get."""
 _SCORED: Final = 400
 _SMALLEST: Final = 12
 """Tokens below which an excerpt says nothing."""
 
 
-def carried(
-    arranged: Arrangement, state: RequestState | None, wanted: RequestSpec
-) -> tuple[ContextBlock, ...]:
-    """The blocks of the request before that may stay: nothing in them was hidden, changed or forgotten.
+def carried(arranged: Arrangement, state: RequestState | None, spec: RequestSpec) -> tuple[ContextBlock, ...]:
+    """The blocks of the request before in which nothing was hidden, changed or forgotten.
 
-    Memory that another filter admitted may not.
+    Memory that another filter admitted isn't among them.
     """
-    anchors = anchor_blocks(wanted.anchors)
+    anchors = anchor_blocks(spec.anchors)
 
     def is_current(block: ContextBlock) -> bool:
         if block.before is not None and block.before not in arranged:
             return False
         if block.name == MEMORY:
-            return wanted.still_stands(block.shows)
+            return spec.still_stands(block.shows)
         if block.name == RECALLED:
             shown = (each.rsplit(" ", 1) for each in block.shows)
             return all(
@@ -84,7 +82,7 @@ def carried(
 
     if state is None:
         return ()
-    same_filter = state.admits == wanted.admits
+    same_filter = state.admits == spec.admits
     return tuple(
         block for block in state.blocks if (block.name != MEMORY or same_filter) and is_current(block)
     )
@@ -99,16 +97,16 @@ def anchor_blocks(anchors: Mapping[str, str]) -> list[ContextBlock]:
     ]
 
 
-def worth(shown: Mapping[str, float], kept: Sequence[str], reread: int, total: int) -> bool:
+def worth(shown: Mapping[str, float], shown_before: Sequence[str], reread: int, total: int) -> bool:
     """Whether new text is worth the prefix that it breaks.
 
-    It is when the share of the new text's scores that the kept one lacks is more than the share of the
-    request that has to be read anew, times what that costs.
+    It is when the share of the new text's scores that the old text lacks is more than the share of the
+    request that has to be read again, times what that costs.
     """
     mass = sum(shown.values())
     if not shown:
         return False
-    known = set(kept)
+    known = set(shown_before)
     lacking = [score for name, score in shown.items() if name not in known]
     gain = sum(lacking) / mass if mass > 0 else len(lacking) / len(shown)
     return gain > _PRICE * reread / max(total, 1)
@@ -235,7 +233,7 @@ def with_neighbours(arranged: Arrangement, found: GroupScores) -> GroupScores:
     return GroupScores(scores=spread, bound=found.bound)
 
 
-# Which groups a request shows, and in which form: as far back as there is room, tool output cut first.
+# The groups of a request, and their forms: as far back as they fit, tool output cut first.
 
 _TRIES: Final = 14
 _NEAR: Final = 0.98
@@ -287,9 +285,9 @@ def inactive_form(arranged: Arrangement, group: str) -> ResultLimit | None:
 def window_of(
     arranged: Arrangement, free_tokens: int, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> tuple[Window, bool]:
-    """The window that goes back furthest within `room` tokens, and whether it holds the whole conversation.
+    """The longest window within `free_tokens`, and whether it has the whole conversation.
 
-    `current` is the form that the current group has at least. What fits whole is whole; else tool
+    `current` is the loosest form of the current group that is allowed. What fits whole is whole; else tool
     results are cut before groups are left out, the oldest first.
     """
     order = arranged.order
@@ -323,7 +321,7 @@ def window_of(
 def window_ceiling(
     arranged: Arrangement, ceiling: int | None, *, current: ResultLimit | None, pins: Sequence[str] = ()
 ) -> int | None:
-    """What a window may cost at most for its history to stay under a ceiling; None without one."""
+    """The most tokens of a window whose history stays under a ceiling; None without one."""
     if ceiling is None or not arranged.order:
         return None
     forms = _least_forms(arranged, current, pins)
@@ -331,9 +329,9 @@ def window_ceiling(
 
 
 def loosened(arranged: Arrangement, window: Window, free_tokens: int, used: int) -> Window:
-    """The window with its results less cut, the latest first, as far as `room` tokens go.
+    """The window with its results less cut, the latest first, within `free_tokens`.
 
-    `used` is what it costs as it is. One that can't be whole is cut to what is left.
+    `used` is what it costs as it is. A result that can't be whole is cut to what is left.
     """
     forms = dict(window.forms)
     for group in reversed(window.groups(arranged)):
@@ -371,7 +369,7 @@ def _least_forms(
 
 
 def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: int) -> ResultLimit | None:
-    """The loosest form of a group within `room` tokens that a few tries find; None if none is looser."""
+    """The loosest form of a group within `free_tokens` that a few tries find; None if none is looser."""
     shown = arranged.rendered(group)
     low, high = form.limit, arranged.longest_result(group)
     low_cost, high_cost = arranged.rendered(group, form).tokens, shown.tokens
@@ -393,18 +391,18 @@ def _cut_to(arranged: Arrangement, group: str, form: ResultLimit, free_tokens: i
     return best
 
 
-# What is recalled beside a window: at first, and what of it stays from one request to the next.
+# The recalled blocks beside a window: of a first request, and of one that follows another.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a request is solved for: `fixed` is what its head and the blocks but the recalled one cost.
+    """What a request is solved for: `fixed` are the tokens of its head and of all blocks but recalled ones.
 
-    `share` is what may be recalled by relevance, `bound` the most that the window may cost.
+    `share` are the tokens that may be recalled by relevance, `bound` the most that the window may cost.
     """
 
     arranged: Arrangement
-    wanted: RequestSpec
+    spec: RequestSpec
     fixed: int = 0
     share: int = 0
     bound: int | None = None
@@ -412,26 +410,27 @@ class Case:
     @property
     def full(self) -> int:
         """The tokens from which on a request is full enough."""
-        return math.ceil(FULL * self.wanted.limit)
+        return math.ceil(FULL * self.spec.limit)
 
     @property
     def is_same_question(self) -> bool:
-        """Whether the request before was for the same group and query."""
-        before, now = self.wanted.previous, (self.arranged.current, self.wanted.query)
+        """Whether the previous request was for the same group and query."""
+        before, now = self.spec.previous, (self.arranged.current, self.spec.query)
         return before is not None and (before.current, before.query) == now
 
     def free_tokens(self, taken: int) -> int:
-        """What the window may cost beside `taken` tokens of other things."""
-        left = self.wanted.limit - self.fixed - taken
+        """The tokens that the window may cost beside `taken` tokens of other parts."""
+        left = self.spec.limit - self.fixed - taken
         return left if self.bound is None else min(left, self.bound)
 
-    def to_fill(self, used: int, held: int) -> tuple[int, int]:
-        """How many tokens at least and at most fill a request that costs `used`, `held` of it recalled.
+    def to_fill(self, used: int, recalled_tokens: int) -> tuple[int, int]:
+        """How many tokens at least and at most fill a request that costs `used`, of them recalled
+        `recalled_tokens`.
 
         More than the ceiling says is recalled only to keep the promise of a full request.
         """
-        limit, ceiling = self.wanted.limit, self.wanted.shares.recalled.ceiling
-        bound = limit if ceiling is None else max(ceiling - held, math.ceil(FULL * limit) - used)
+        limit, ceiling = self.spec.limit, self.spec.shares.recalled.ceiling
+        bound = limit if ceiling is None else max(ceiling - recalled_tokens, math.ceil(FULL * limit) - used)
         return min(self.full - used, bound), min(limit - used, bound)
 
     def tokens(self, window: Window, blocks: Sequence[ContextBlock]) -> int:
@@ -440,14 +439,14 @@ class Case:
 
 
 def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False) -> list[ContextBlock]:
-    """What is recalled beside a new window, within its share or, to fill the request, beyond it."""
+    """The recalled blocks beside a new window, within their share or, to fill the request, beyond it."""
     used = case.tokens(window, ())
     least, most = case.to_fill(used, 0) if fill else (0, 0)
     block = _recall_block(
         case.arranged,
         _before(case, window),
-        case.wanted.results(),
-        free_tokens=min(case.share, case.wanted.limit - used - slack),
+        case.spec.results(),
+        free_tokens=min(case.share, case.spec.limit - used - slack),
         least=least,
         most=most,
     )
@@ -457,17 +456,17 @@ def recalled_anew(case: Case, window: Window, slack: int, *, fill: bool = False)
 def recalled_on(
     case: Case, window: Window, recalled: list[ContextBlock]
 ) -> tuple[Window, list[ContextBlock]]:
-    """The same beside a window that only grew: as it was, with more beside it, or anew.
+    """The recalled blocks beside a window that only grew: the old ones, more beside them, or new ones.
 
-    It is anew when what the question asks for and isn't shown is worth the prefix that this breaks.
+    They are new when the matches that aren't shown are worth the prefix that this breaks.
     """
     before = _before(case, window)
     if before and not case.is_same_question:
         recalled = _for_question(case, window, recalled, before)
     total = case.tokens(window, recalled)
     if total < case.full and window.forms:
-        room = case.free_tokens(cost_of(case.arranged, recalled))
-        window = loosened(case.arranged, window, room, window.tokens(case.arranged))
+        free = case.free_tokens(cost_of(case.arranged, recalled))
+        window = loosened(case.arranged, window, free, window.tokens(case.arranged))
         total = case.tokens(window, recalled)
     if total < case.full and before:
         least, most = case.to_fill(total, cost_of(case.arranged, recalled))
@@ -478,9 +477,9 @@ def recalled_on(
 
 
 def spare(case: Case, window: Window, recalled: Sequence[ContextBlock]) -> list[ContextBlock]:
-    """What takes the room that is left for the next turn until that turn needs it: the latest unshown."""
+    """A block of the latest unshown groups, which fills the request until the next turn needs the tokens."""
     used = case.tokens(window, recalled)
-    wanting = math.ceil(AIM * case.wanted.limit) - used
+    wanting = math.ceil(AIM * case.spec.limit) - used
     if wanting <= 0:
         return []
     _, most = case.to_fill(used, cost_of(case.arranged, recalled))
@@ -499,17 +498,17 @@ def cost_of(arranged: Arrangement, blocks: Sequence[ContextBlock]) -> int:
 def _for_question(
     case: Case, window: Window, recalled: list[ContextBlock], before: Sequence[str]
 ) -> list[ContextBlock]:
-    """What is shown for another question than the request before answered."""
-    found, arranged = case.wanted.results(), case.arranged
+    """The recalled blocks for another question than that of the previous request."""
+    found, arranged = case.spec.results(), case.arranged
     used = case.tokens(window, ())
-    held = cost_of(arranged, recalled)
-    best = _recall_block(arranged, before, found, free_tokens=min(case.share, case.wanted.limit - used))
+    recalled_tokens = cost_of(arranged, recalled)
+    best = _recall_block(arranged, before, found, free_tokens=min(case.share, case.spec.limit - used))
     if best is None:
         return recalled
     wants = {name: float(found.scores.get(group, 0)) for name, group in groups_in([best]).items()}
     if wants.keys() <= groups_in(recalled).keys():
         return recalled
-    left = min(case.share, case.wanted.limit - used) - held
+    left = min(case.share, case.spec.limit - used) - recalled_tokens
     wider = _with_more(
         case, recalled, _recall_block(arranged, _unshown(before, recalled), found, free_tokens=left)
     )
@@ -517,7 +516,7 @@ def _for_question(
     if (
         recalled
         and not wants.keys() <= shown
-        and worth(wants, tuple(shown), _after(case, recalled), used + held)
+        and worth(wants, tuple(shown), _after(case, recalled), used + recalled_tokens)
     ):
         return [replace(best, before=arranged.current)]
     return wider
@@ -533,7 +532,7 @@ def _unshown(groups: Sequence[str], blocks: Sequence[ContextBlock]) -> list[str]
 
 
 def groups_in(blocks: Sequence[ContextBlock]) -> dict[str, str]:
-    """The groups that blocks recall, by their names there, which tell what was said in them."""
+    """The groups that blocks recall, by their names there, which have a digest of the group's text."""
     return {name: name.rpartition(" ")[0] for block in blocks for name in block.shows}
 
 

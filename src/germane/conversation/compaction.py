@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 ANCHOR: Final = "summary"
-"""The name of the anchor that a summary is kept as."""
+"""The name of the anchor in which a summary is stored."""
 
 _SUMMARY: Final = 0.1
 """The share of the budget that a summary has at most."""
@@ -60,7 +60,7 @@ _LONGEST: Final = 60
 _MOST_DRAFTS: Final = 40
 _WORD = regex.compile(r"[\p{L}\p{N}][\p{L}\p{M}\p{N}'’_-]*")
 _SENTENCES = regex.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
-# An answer of a model that was asked for a summary and had nothing to say.
+# The answer of a model that had nothing to summarize.
 _META = regex.compile(
     r"(?i)^\W*(?:please provide|i (?:can't|cannot|don't see)|there is no (?:text|conversation))"
 )
@@ -94,8 +94,8 @@ class Compacting:
 def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
     """What to hide of a conversation, and what stands for it, so that the rest has at most the budget.
 
-    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups go, so that
-    what stays begins with a user's message wherever one of its groups but the kept ones does. Raises
+    Tool results are cut first, and if that is enough nothing is hidden. Else the oldest groups are hidden, so
+    that the rest begins with a user's message wherever one of its groups but the last `keep` does. Raises
     BudgetTooSmall where the last groups alone don't fit.
     """
     cost = cost_by(how.counter)
@@ -110,11 +110,11 @@ def compacted(messages: Sequence[Message], how: Compacting) -> Compaction:
         return Compaction(before=before, after=shorter, anchor=how.anchor, summary=how.previous, cut=number)
     always = sum(cost(message) for message in cut if is_always_selected(message))
     costs = {group.id: sum(map(cost, group)) for group in groups_of(cut)}
-    room = max(1, int(how.budget * _SUMMARY))
+    free_tokens = max(1, int(how.budget * _SUMMARY))
     begins = {group.id for group in groups_of(cut) if group.messages[0].role is Role.USER}
-    hides = _hidden(costs, how, always + room, begins)
+    hides = _hidden(costs, how, always + free_tokens, begins)
     gone = [group for group in groups_of(visible) if group.id in hides]
-    summary, by = _summary(gone, how, room)
+    summary, by = _summary(gone, how, free_tokens)
     rest = sum(tokens for group, tokens in costs.items() if group not in hides)
     return Compaction(
         hides=tuple(group.id for group in gone),
@@ -146,23 +146,23 @@ def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Coll
 
 
 def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[str, str]:
-    """What stands for these groups, and who made it: a model, or the most telling sentences."""
+    """The summary of these groups, and how it was made: by the summarizer, or of their own sentences."""
     if how.summarizer is not None:
         text = "\n".join([how.previous, *_lines(gone)]).strip()
         try:
-            said = how.summarizer.summarize(text, free_tokens).strip()
+            summary = how.summarizer.summarize(text, free_tokens).strip()
         except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the conversation has to get shorter.
-            said = ""
-        if said and not _META.match(said):
-            return shorten(said, free_tokens, how.counter), "summarizer"
+            summary = ""
+        if summary and not _META.match(summary):
+            return shorten(summary, free_tokens, how.counter), "summarizer"
     return _extract(gone, how, free_tokens), "extractive"
 
 
 def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
-    """The sentences that share most with all that was said, in their order, under who said them."""
-    said = [(who, text) for who, text, _ in _spoken_messages(gone)]
+    """The sentences that share most with the whole text, in their order, each after its speaker."""
+    spoken = [(who, text) for who, text, _ in _spoken_messages(gone)]
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
-    sentences = [*earlier, *((who, each) for who, text in said for each in _sentences(text))]
+    sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
     words = [set(map(str.casefold, _WORD.findall(text))) for _, text in sentences]
     often = Counter(word for each in words for word in each)
     weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
@@ -193,7 +193,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]]:
-    """What user and assistant said in words of their own; what came from memory isn't among it."""
+    """The role, own text and message of what user and assistant wrote, without what came from memory."""
     for group in gone:
         for message in group:
             if message.role in (Role.USER, Role.ASSISTANT) and message.own_text.strip():
@@ -210,7 +210,7 @@ def _lines(gone: Sequence[Group]) -> Iterator[str]:
 
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
-    """What is said like a rule, a preference, a decision or a fact, once each, the user's before all."""
+    """Sentences in the form of a rule, a preference, a decision or a fact, once each, the user's first."""
     known: set[str] = set()
     found = []
     for who, text, message in _spoken_messages(gone):

@@ -1,11 +1,9 @@
-"""A conversation as one provider can be sent it, what is asked of it, and what stands at its head.
+"""A conversation in the layout of one provider, the specification of a request, and the request's head.
 
-Pure but for what it remembers: an arrangement that follows a growing conversation works on what is new
-alone.
+Pure but for a cache: an arrangement that follows a growing conversation processes only new messages.
 
-Providers refuse a call that isn't answered by the very next messages, and a result that stands
-anywhere else. So a result that came late moves to its call, and a call without one gets a result
-that says so. Whatever parts a call from its result would have to part a message.
+Providers refuse a call that isn't answered by the very next messages, and a result anywhere else. So a
+result that came late moves to its call, and a call without one gets a result that says so.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ __all__ = [
 ]
 
 MISSING: Final = "[no result: the call was interrupted, or its result hasn't come yet]"
-"""What answers a call without a result, since no provider takes an unanswered one."""
+"""The result that is sent for a call without one, since providers refuse it otherwise."""
 
 _WRITE = {
     Provider.OPENAI: openai.write_chat,
@@ -179,7 +177,7 @@ class Arrangement:
         if (group, whole) not in self._group_texts:
             members = Group(id=group, messages=tuple(self._members[group]))
             tiers = replace(self.tiers, inactive=None) if whole else self.tiers
-            # Nothing of what was said in words is cut, so neither a heading nor an id is needed.
+            # Only tool results are cut, so neither a heading nor an id is needed.
             text = section_of((members,), tiers=tiers).partition("\n")[2].partition("\n")[2]
             digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
             self._group_texts[group, whole] = GroupText(
@@ -188,11 +186,11 @@ class Arrangement:
         return self._group_texts[group, whole]
 
     def prompt(self) -> Sequence[Message]:
-        """The messages of the last groups, by which it can be told what is asked for."""
+        """The messages of the last groups, from which a query can be derived."""
         return [message for group in self.order[-5:] for message in self._members[group]]
 
     def members(self, group: str) -> Sequence[Message]:
-        """The messages of a group as they were said."""
+        """The messages of a group in their order."""
         return self._members[group]
 
     def _forget(self) -> None:
@@ -212,7 +210,7 @@ class Arrangement:
             self._members.setdefault(group, []).append(message)
             self._changed(group)
         if message.provider not in (self.provider, Provider.PLAIN):
-            # Calls and results of another provider are left out together, so no pair is parted.
+            # Calls and results of another provider are left out together, so no pair is split.
             for one in translated((message,), self.provider):
                 self._keep(place, one, group)
             return
@@ -297,7 +295,7 @@ class Arrangement:
 
     def _answers(self, slot: _Slot, answers: Sequence[tuple[int, dict[str, Any]]]) -> list[RequestEntry]:
         if self.provider is Provider.RESPONSES:
-            # Its items name their calls, so that each may stay where it was said.
+            # Its items name their calls, so that each may stay in its place.
             return [entry_of(each, self, (place, 1)) for place, each in answers]
         written = [each for _, each in answers]
         if self.provider is Provider.ANTHROPIC and written:
@@ -321,14 +319,14 @@ class Arrangement:
         return place, shorter, shorter is not whole
 
     def _missing(self, call: ToolCall) -> Message:
-        said = TextPart(text=MISSING)
+        text = TextPart(text=MISSING)
         if self.provider is Provider.OPENAI and call.form == _OLD:
             extra = as_json({"role": "function", "name": call.name})
-            result = ToolResult(call_id="", content=(said,), form=_OLD)
+            result = ToolResult(call_id="", content=(text,), form=_OLD)
             return Message(role=Role.TOOL, parts=(result,), provider=Provider.OPENAI, extra=extra)
         form = _ANSWERED_BY.get(call.form, "") if self.provider is Provider.RESPONSES else ""
         provider = self.provider if form else Provider.PLAIN
-        result = ToolResult(call_id=call.id, content=(said,), form=form)
+        result = ToolResult(call_id=call.id, content=(text,), form=form)
         return Message(role=Role.TOOL, parts=(result,), provider=provider)
 
 
@@ -340,24 +338,24 @@ def entry_of(
     return RequestEntry(place, as_json(written), tokens)
 
 
-# What is asked of a request, as one value.
+# The specification of a request, as one value.
 
 FULL: Final = 0.9
 """The share of what may be spent that a request takes at least, where more than that is on offer."""
 
 AIM: Final = 0.96
-"""The share that it is filled to, since its parts don't end where the room does, and since what is counted
+"""The share that it is filled to, since its parts don't end exactly at the limit, and since what is counted
 high for safety is less by a plainer count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields()
 class RequestShares:
-    """How what a request may spend is split, once all that must stand in it does.
+    """How the tokens of a request are split, once its required parts are paid.
 
-    Each part has a weight, a floor and a ceiling in tokens; what one leaves, the others take.
-    `recalled` is what matches from before the window, and counts only where the window doesn't hold all.
-    It has more than its ceiling only where less than 90 % of the room would be used else.
+    Each part has a weight, a floor and a ceiling in tokens; the tokens that one leaves go to the others.
+    `recalled` is what matches from before the window, and counts only where the window doesn't have all
+    groups. It exceeds its ceiling only where the request would else use less than 90 % of its limit.
     """
 
     memory: Share = field(default_factory=lambda: Share(weight=15, ceiling=8_000))
@@ -367,9 +365,9 @@ class RequestShares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBlock:
-    """What memory offers: a text, and how much each memory in it has to do with the question.
+    """A text of memories, and how relevant each memory in it is to the question.
 
-    What is `required` stands in the request whole, or none is made.
+    A `required` block is in the request whole, or none is made.
     """
 
     text: str
@@ -378,17 +376,16 @@ class MemoryBlock:
 
 
 Remember: TypeAlias = Callable[[int], MemoryBlock]
-"""Memory of at most so many tokens. Raises BudgetTooSmall where what is required has more."""
+"""Memory of at most so many tokens. Raises BudgetTooSmall where required memories have more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpec:
-    """One request: what must stand in it, what may, and how much there is to spend.
+    """One request: its required parts, its optional ones, and its limit.
 
-    `limit` is in tokens by the arrangement's counter, all margins taken off. `query` tells two questions
-    of the same group apart, `admits` two filters of memory. `still_stands` says whether memories that were
-    shown are what they were. With `opens`, a line of the user's stands first, where the provider has it so
-    and nothing else does.
+    `limit` is in tokens by the arrangement's counter, without margins. `query` distinguishes two questions of
+    the same group, `admits` two filters of memory. `still_stands` says whether memories that were shown
+    are unchanged. With `opens`, the request begins with a line of the user's, which some providers require.
     """
 
     limit: int
@@ -412,11 +409,11 @@ def block_cost(block: ContextBlock, arranged: Arrangement) -> int:
 
 
 def block_message(block: ContextBlock) -> dict[str, Any]:
-    """A block as a message: the user's and not the system's, since what was recalled doesn't instruct."""
+    """A block as a message: the user's and not the system's, since recalled text doesn't instruct."""
     return {"role": "user", "content": fenced(block.text)}
 
 
-# What stands before the dialogue of a request and never gives way: tools, and what the system says.
+# The head of a request, which is never shortened: tools and system.
 
 OPENING: Final = "[the conversation goes on from here]"
 """The user's first line where a request would else begin with somebody else's."""
@@ -424,7 +421,7 @@ OPENING: Final = "[the conversation goes on from here]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Tools and system as JSON, the messages that are always kept, and what all that costs, by part."""
+    """Tools and system as JSON, the messages that are in every request, and the tokens of each part."""
 
     tools: str = "[]"
     system: str = "null"
@@ -437,10 +434,10 @@ class Head:
         return sum(self.parts.values())
 
 
-def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
-    """What the caller's system and tools and the messages of no group come to."""
+def head_of(arranged: Arrangement, spec: RequestSpec) -> Head:
+    """The head of the caller's system and tools and the messages of no group."""
     provider, counter = arranged.provider, arranged.counter
-    given = list(wanted.system)
+    given = list(spec.system)
     beside: str | list[dict[str, Any]] | None = None
     entries: list[RequestEntry] = []
     if provider is Provider.ANTHROPIC:
@@ -452,17 +449,17 @@ def head_of(arranged: Arrangement, wanted: RequestSpec) -> Head:
         written = openai.write_chat(given)
         entries = [entry_of(each, arranged, (-1, number)) for number, each in enumerate(written)]
     line = {"role": "user", "content": OPENING}
-    opening = [entry_of(line, arranged, (-2, 0))] if wanted.opens else []
+    opening = [entry_of(line, arranged, (-2, 0))] if spec.opens else []
     always = arranged.rendered(None)
     parts = {
         "opening": sum(entry.tokens for entry in opening),
-        "tools": tools_tokens(wanted.tools, provider, counter),
+        "tools": tools_tokens(spec.tools, provider, counter),
         "system": system_tokens(beside, provider, counter) + sum(entry.tokens for entry in entries),
         "messages of no group": always.tokens,
         "priming": PRIMING[provider],
     }
     return Head(
-        tools=as_json(list(wanted.tools)),
+        tools=as_json(list(spec.tools)),
         system=as_json(beside),
         entries=(*opening, *entries, *always.entries),
         parts={name: tokens for name, tokens in parts.items() if tokens},

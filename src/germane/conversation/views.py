@@ -1,10 +1,9 @@
-"""What of a conversation is shown: tool results in tiers, the recent window, and what is recalled from
-before it.
+"""Views of a conversation: tool results in tiers, the recent window, and what is recalled from before it.
 
-Pure: scores come in as plain data.
+Pure: scores are arguments.
 
-Ranked groups in place of the recent ones make a dialogue with holes, which models fill by
-inventing. So the window stays unbroken, and what an earlier exchange has to add stands apart, labelled.
+Ranked groups in place of the recent ones make a dialogue with holes, which models fill by inventing. So the
+window has no holes, and recalled exchanges are a labelled section of their own.
 """
 
 from __future__ import annotations
@@ -69,8 +68,9 @@ def anchored(
 ) -> Anchored:
     """The last `groups` groups unbroken (0 all, -1 the current alone), and what matches from before them.
 
-    `found` are the query's scores. Of a budget, what one side leaves the other takes. Raises
-    BudgetTooSmall when system messages, anchors and the current group don't fit, and InvalidInput.
+    `found` are the query's scores. The tokens that the window or the recalled section leaves go to the
+    other. Raises BudgetTooSmall when system messages, anchors and the current group don't fit, and
+    InvalidInput.
     """
     checked_size(groups, budget, cost)  # From here on its amount counts: -1 asks for one as well.
     anchors = {name: text for name, text in (anchors or {}).items() if text.strip()}
@@ -79,8 +79,8 @@ def anchored(
     most = budget
     if budget is not None:
         budget -= _cost_beside(anchors, cost)
-        room = budget - _required(messages, candidates[-1:], budget, cost, anchors)
-        most = budget if limits.most == 0 else budget - int(room * limits.share)
+        free = budget - _required(messages, candidates[-1:], budget, cost, anchors)
+        most = budget if limits.most == 0 else budget - int(free * limits.share)
     recent = window(messages, groups=abs(groups), budget=most, cost=cost)
 
     def recall_beside(recent: Selection) -> RecalledGroups:
@@ -162,7 +162,7 @@ class RecallLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalledGroups:
-    """The recalled groups in the order of their opening, in words, and what the others were left out for."""
+    """The recalled groups in the order of their opening, as text, and why the others were left out."""
 
     groups: tuple[Group, ...] = ()
     section: str = ""
@@ -179,7 +179,7 @@ def recalled(
     limits: RecallLimits,
     tiers: Tiers | None,
 ) -> RecalledGroups:
-    """The best matches, as many as the limits and the budget allow; one that doesn't fit is passed over."""
+    """The best matches, as many as the limits and the budget allow; one that doesn't fit is skipped."""
     least = limits.least * max([found.bound, *found.scores.values()], default=0)
     places = (_MOST if budget is None else math.inf) if limits.most is None else limits.most
     matched = [group for group in earlier[::-1] if found.scores.get(group.id, 0) > 0]
@@ -223,9 +223,9 @@ def _block(group: Group, tiers: Tiers | None) -> str:
     lines = [f"--- from message {group.messages[0].id or group.messages[0].seq}"]
     for message in tiered(group.messages, active=None, tiers=tiers):
         names |= names_of_calls(message)
-        said = in_words(message, names).strip()
-        if said:
-            lines.append(f"{message.role.value}: " + said.replace("\n", "\n  "))
+        text = in_words(message, names).strip()
+        if text:
+            lines.append(f"{message.role.value}: " + text.replace("\n", "\n  "))
     return "\n".join(lines)
 
 
@@ -235,11 +235,11 @@ def _block(group: Group, tiers: Tiers | None) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 @checked_fields(recent=(0, inf), older=(0, inf), inactive=(0, inf), head=(0, 1))
 class Tiers:
-    """How much of a tool's result is kept: characters, or tokens where a counter is given.
+    """How much of a tool's result is shown: characters, or tokens where a counter is given.
 
     The last `recent` results of the active group are whole, its others have at most `older`, those of
-    other groups at most `inactive`; None sets no limit. `head` is the share of what is kept that comes
-    from the beginning: errors and outcomes stand at the end.
+    other groups at most `inactive`; None sets no limit. `head` is the share of the shown text that comes
+    from the beginning: errors and outcomes are mostly at the end.
     """
 
     recent: int = 5
@@ -252,11 +252,11 @@ class Tiers:
 def tiered(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> tuple[Message, ...]:
-    """The messages with their results cut to their tiers; all else is the very same value.
+    """The messages with their results cut to their tiers; other messages are the same values.
 
-    Each cut says what is gone and by which message id the whole is had, where the limit has a place for that;
-    a smaller limit shows "…" instead, one character at the least. Images and the like become their names in
-    brackets: they are left out of a result of any length.
+    Each cut names what is left out and the message id by which `expand` returns the whole, where the limit is
+    long enough; a smaller limit shows "…" instead, one character at the least. Images and the like become
+    their names in brackets: they are left out of a result of any length.
     """
     return tuple(map(tiering(messages, active=active, tiers=tiers), messages))
 
@@ -264,7 +264,7 @@ def tiered(
 def tiering(
     messages: Sequence[Message], *, active: str | None, tiers: Tiers | None = None
 ) -> Callable[[Message], Message]:
-    """What cuts any of these messages as `tiered` does, when it is asked for, and only once."""
+    """A function that cuts the results of one of these messages to its tier, once for each message."""
     tiers = tiers or Tiers()
     whole = _recent_results(messages, active, tiers.recent)
     made: dict[int, Message] = {}
@@ -287,7 +287,7 @@ def tiering(
 
 
 def hint_of(message: Message, gone: int, parts: Sequence[OpaquePart] = ()) -> str:
-    """What stands where something was cut: so many characters, and parts that have no text."""
+    """The text in place of a cut: how many characters are left out, and which parts without text."""
     counted = Counter(kind_of(part.form) for part in parts)
     named = [f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in counted.items()]
     left_out = " and ".join([f"{gone:,} characters"] * bool(gone) + named)
@@ -332,7 +332,7 @@ def _cut(result: ToolResult, message: Message, limit: int, tiers: Tiers) -> Tool
 # Shortens a long text to its head and its tail, never within what a reader sees as one character.
 
 MARK = "…"
-"""What stands for what was left out where a limit has no place for more words."""
+"""The mark of a cut where the limit is too small for a hint."""
 
 _GRAPHEME = regex.compile(r"\X")
 _LONGEST_GRAPHEME = 200
@@ -351,9 +351,9 @@ def cut_middle(
 ) -> str:
     """The text where it has at most `limit`, else its beginning and end, with a hint between them.
 
-    `hint` is told how many characters are gone, and counts towards the limit. Where the hint doesn't fit,
-    MARK stands in its place. `head` is the share of what is kept that comes from the beginning. The result
-    has at most `limit`; MARK alone is the least, also for a limit of 0.
+    `hint` takes how many characters are left out, and counts towards the limit. Where the hint doesn't fit,
+    MARK replaces it. `head` is the share of the shown text that comes from the beginning. The result has at
+    most `limit`; MARK alone is the least, also for a limit of 0.
     """
     if measure(text) <= limit:
         return text
@@ -370,18 +370,18 @@ def _text_cut(
     text: str, limit: int, between: Callable[[int], str], *, head: float, measure: Callable[[str], int]
 ) -> str | None:
     """The beginning and the end with something between them; None where nothing of the text has a place."""
-    room = limit - measure(between(len(text)))
-    while room > 0:
-        first = int(room * head)
+    free = limit - measure(between(len(text)))
+    while free > 0:
+        first = int(free * head)
         start = _grapheme_start(text, _longest(text, first, measure))
-        rest = _longest(text, room - first, measure, from_end=True)
+        rest = _longest(text, free - first, measure, from_end=True)
         end = _grapheme_end(text, max(start, len(text) - rest))
         shown = f"{text[:start]}{between(end - start)}{text[end:]}"
         excess = measure(shown) - limit
         # Tokens don't add up where texts meet, so a little less may have to do.
         if excess <= 0:
             return shown
-        room -= excess
+        free -= excess
     return None
 
 

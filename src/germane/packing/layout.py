@@ -301,20 +301,20 @@ def _filled(
     """A list whose whole text, counted as it stands, keeps within the budget, with its places in the order of
     the text, the text and its count.
     """
-    limit = room = spendable(budget, counter)
+    limit = free_tokens = spendable(budget, counter)
     while True:
         chosen = _List(section, memories, costs)
         chosen.require(required)
-        if required and (owed := chosen.tokens - room) > 0:
+        if required and (owed := chosen.tokens - free_tokens) > 0:
             named = tuple(memories[place].ref for place in chosen.shown)
-            raise BudgetTooSmall(budget=budget, needed=budget + owed + limit - room, required=named)
-        chosen.fill(room)
+            raise BudgetTooSmall(budget=budget, needed=budget + owed + limit - free_tokens, required=named)
+        chosen.fill(free_tokens)
         places = sorted(chosen.shown, reverse=section.reverse)
         text = BETWEEN.join([chosen.shown[place].text for place in places])
         tokens = counter.count(text)
         if tokens <= limit:
             return chosen, places, text, tokens
-        room -= tokens - limit
+        free_tokens -= tokens - limit
 
 
 class _List:

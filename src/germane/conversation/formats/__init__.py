@@ -43,14 +43,14 @@ __all__ = [
     "write_messages",
 ]
 
-# What of a message another provider can be sent.
+# The part of a message that can be sent to another provider.
 #
-# Calls and results are in the layout of their provider and are bound to its ids, so they stay with
-# it. What was said is text, and text goes everywhere.
+# Calls and results are in the layout of their provider and are bound to its ids, so only it gets them. Text
+# goes to every provider.
 
 
 def translated(messages: Iterable[Message], provider: Provider) -> tuple[Message, ...]:
-    """The messages as this provider can have them: its own and plain ones whole, of others what was said.
+    """The messages as this provider can have them: its own and plain ones whole, of others the text.
 
     A message of which nothing is left is left out, and so are results without their call.
     """
@@ -105,7 +105,7 @@ def _calls_of(calls: object) -> Iterator[ToolCall]:
         fields = object_of(call, place)
         call_id, name = _text(fields, "id", place), _text(fields, "name", place)
         arguments = fields.get("arguments", "{}")
-        # An object is kept beside its text, so that the same is given back.
+        # An object stays in `extra` beside its text, so that it is written as it was read.
         extra = rest_of(fields, "id", "name", isinstance(arguments, str) and "arguments")
         text = arguments if isinstance(arguments, str) else to_json(arguments)
         absent = "" if "arguments" in fields else "none"
@@ -148,8 +148,8 @@ def _written(whole: Message | ToolCall | ToolResult, plain: bool) -> dict[str, A
             fields["is_error"] = whole.is_error
     else:
         fields = {"role": whole.role.value}
-        if said := content_of(whole.parts):
-            with_content(fields, "content", said, native=plain)
+        if content := content_of(whole.parts):
+            with_content(fields, "content", content, native=plain)
         for name, parts in (("tool_calls", whole.calls), ("tool_results", whole.results)):
             if parts:
                 fields[name] = [_written(part, plain) for part in parts]
@@ -188,7 +188,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider.ANTHROPIC,
     "plain": Provider.PLAIN,
 }
-"""The names of layouts, wherever one is asked for: those that take requests, and the neutral one."""
+"""The names of layouts in every argument: those that take requests, and the neutral one."""
 _ALSO: Mapping[str, Provider] = {"responses": Provider.RESPONSES, "openai-chat": Provider.OPENAI}
 
 

@@ -126,17 +126,17 @@ def _written(message: Message) -> Iterator[dict[str, Any]]:
         if native and not result.call_id:
             del fields["tool_call_id"]
         yield {**with_content(fields, "content", result.content, native=native), **extra}
-    said, calls = content_of(message.parts), message.calls
-    if said or calls or (native and not message.results):
+    content, calls = content_of(message.parts), message.calls
+    if content or calls or (native and not message.results):
         beside = {} if message.results else extra
-        yield {**_spoken(message, said, calls, native=native), **beside}
+        yield {**_spoken(message, content, calls, native=native), **beside}
 
 
 def _spoken(
-    message: Message, said: Sequence[ContentPart], calls: Sequence[ToolCall], *, native: bool
+    message: Message, content: Sequence[ContentPart], calls: Sequence[ToolCall], *, native: bool
 ) -> dict[str, Any]:
-    fields = with_content({"role": message.role.value}, "content", said, native=native)
-    if not said and not native:
+    fields = with_content({"role": message.role.value}, "content", content, native=native)
+    if not content and not native:
         fields["content"] = None
     new = [_written_call(call, native=native) for call in calls if call.form != _OLD]
     if new:
@@ -222,7 +222,7 @@ def _read_message(fields: Mapping[str, Any]) -> Message:
 
 
 def _read_tool_part(fields: Mapping[str, Any], kind: str) -> ToolCall | ToolResult | None:
-    """A call or a result that names its call; None for any other item, which is kept whole."""
+    """A call or a result that names its call; None for any other item, which becomes an opaque part."""
     call_id = fields.get("call_id")
     if not isinstance(call_id, str):
         return None
@@ -252,7 +252,7 @@ def _items_written(message: Message) -> Iterator[dict[str, Any]]:
     if message.form == _ITEM:
         yield from (json.loads(part.json) for part in message.parts if isinstance(part, OpaquePart))
         return
-    # Results first: what answers a call comes before what is said next.
+    # Results first: the answer to a call comes before further text.
     for result in message.results:
         kind = result.form if native and result.form else f"{_FUNCTION}_output"
         fields: dict[str, Any] = {"type": kind, "call_id": result.call_id}
@@ -260,10 +260,10 @@ def _items_written(message: Message) -> Iterator[dict[str, Any]]:
             fields["output"] = ""
         with_content(fields, "output", result.content, native=native, text="input_text")
         yield {**fields, **extra_fields(result.extra)} if native else fields
-    said = content_of(message.parts)
-    if said or (native and not message.calls and not message.results):
+    content = content_of(message.parts)
+    if content or (native and not message.calls and not message.results):
         text = "output_text" if message.role is Role.ASSISTANT else "input_text"
-        fields = with_content({"role": message.role.value}, "content", said, native=native, text=text)
+        fields = with_content({"role": message.role.value}, "content", content, native=native, text=text)
         yield {**fields, **extra_fields(message.extra)} if native else fields
     for call in message.calls:
         kind = call.form if native and call.form else _FUNCTION

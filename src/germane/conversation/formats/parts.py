@@ -92,7 +92,7 @@ def rest_of(fields: Mapping[str, Any], *understood: object) -> str:
 
 
 def extra_fields(extra: str) -> dict[str, Any]:
-    """The fields that `rest_of` kept."""
+    """The fields of a value's `extra`, as a new mapping."""
     return json.loads(extra) if extra else {}
 
 
@@ -113,7 +113,7 @@ def content_of(parts: Sequence[Part]) -> tuple[ContentPart, ...]:
 
 
 def write_content(parts: Sequence[ContentPart], *, text: str = "text") -> str | list[dict[str, Any]]:
-    """What `read_content` read; a text part of no form gets the type `text` where there are several."""
+    """The content as `read_content` got it; a text part of no form gets the type `text` among several."""
     only = parts[0] if len(parts) == 1 else None
     if isinstance(only, TextPart) and not only.form:
         return only.text
@@ -196,18 +196,18 @@ def _provider_of_parts(parts: list[Mapping[str, Any]]) -> Provider:
 
 # Tool traffic and parts without text in words that a person or any model can read.
 
-_UNSAID = frozenset({"thinking", "redacted_thinking", "reasoning"})
-"""What a model thought was never said to anybody, so it is no part of the dialogue."""
+_REASONING = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""The forms of a model's reasoning, which is no part of the dialogue."""
 
 
 def in_words(message: Message, names: Mapping[str, str] | None = None) -> str:
-    """All of a message as text, in order: what was said, called and returned.
+    """All of a message as text, in order: texts, calls and results.
 
     `names` gives the names of earlier calls by their ids, for results; see `names_of_calls`.
     """
     names = names or {}
-    said = [_part_in_words(part, names) for part in message.parts]
-    return "\n".join(text for text in said if text.strip())
+    texts = [_part_in_words(part, names) for part in message.parts]
+    return "\n".join(text for text in texts if text.strip())
 
 
 def call_in_words(name: str, arguments: str) -> str:
@@ -216,18 +216,18 @@ def call_in_words(name: str, arguments: str) -> str:
 
 
 def result_in_words(name: str, text: str, *, failed: bool = False) -> str:
-    """What a call gave back, after its name in brackets."""
+    """The result of a call, after the call's name in brackets."""
     return f"[{name} {'failed' if failed else 'returned'}] {text}".rstrip()
 
 
 def named(part: OpaquePart) -> str:
-    """The name of a part that has no text, in brackets; empty for what nobody was told."""
-    return "" if part.form in _UNSAID else named_fields(part.form, json.loads(part.json))
+    """The name of a part that has no text, in brackets; empty for reasoning."""
+    return "" if part.form in _REASONING else named_fields(part.form, json.loads(part.json))
 
 
 def named_fields(form: str, fields: Mapping[str, Any]) -> str:
-    """The same for the fields of a part; what a model refused to say is said in its words."""
-    if form in _UNSAID or form == "refusal":
+    """The name of a part by its form and fields, in brackets; a refusal in its own words, else empty."""
+    if form in _REASONING or form == "refusal":
         return str(fields.get("refusal") or "")
     title = fields.get("title") or fields.get("filename")
     kind = kind_of(form)
@@ -235,14 +235,14 @@ def named_fields(form: str, fields: Mapping[str, Any]) -> str:
 
 
 def kind_of(form: str) -> str:
-    """What a part of that form is, in one word that all providers share, such as "image"."""
+    """The kind of a part in one word that all providers share, such as "image"."""
     return form.removesuffix("_url").removeprefix("input_")
 
 
 def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
     """All of a message as content parts, in order: texts in words, and what has no text as it came.
 
-    `names` as in `in_words`. What a model thought is left out.
+    `names` gives the names of earlier calls by their ids. A model's reasoning is left out.
     """
     made: list[dict[str, Any]] = []
     for part in message.parts:
@@ -256,7 +256,7 @@ def in_parts(message: Message, names: Mapping[str, str] | None = None) -> list[d
 
 
 def _whole(part: OpaquePart) -> list[dict[str, Any]]:
-    return [] if part.form in _UNSAID else [json.loads(part.json)]
+    return [] if part.form in _REASONING else [json.loads(part.json)]
 
 
 def names_of_calls(message: Message) -> dict[str, str]:
@@ -266,13 +266,13 @@ def names_of_calls(message: Message) -> dict[str, str]:
 
 def content_in_words(parts: Iterable[Part]) -> str:
     """The texts among the parts, each on lines of its own, and what has no text named in brackets."""
-    said = []
+    texts = []
     for part in parts:
         if isinstance(part, TextPart):
-            said.append(part.text)
+            texts.append(part.text)
         elif isinstance(part, OpaquePart) and (name := named(part)):
-            said.append(name)
-    return "\n".join(said)
+            texts.append(name)
+    return "\n".join(texts)
 
 
 def _part_in_words(part: TextPart | OpaquePart | ToolCall | ToolResult, names: Mapping[str, str]) -> str:
@@ -296,14 +296,14 @@ def without_orphans(messages: Iterable[Message]) -> tuple[Message, ...]:
     is left is left out; all others are the very same values.
     """
     called: Counter[str] = Counter()
-    kept = []
+    sent = []
     for message in messages:
         parts = tuple(part for part in message.parts if _belongs(part, called))
         if len(parts) == len(message.parts):
-            kept.append(message)
+            sent.append(message)
         elif parts:
-            kept.append(message.evolve(parts=parts))
-    return tuple(kept)
+            sent.append(message.evolve(parts=parts))
+    return tuple(sent)
 
 
 def _belongs(part: Part, called: Counter[str]) -> bool:
