@@ -8,6 +8,7 @@ import sys
 
 import germane
 from germane import Space
+from germane.errors import NotInWorkingSet
 
 COUNTER = "bytes_div_4_floor"
 OPERATIONS = 250
@@ -47,7 +48,7 @@ def operate(space: Space, chance: random.Random, text: str) -> None:
                 held.remove(chance.choice(memories))
             case "c" if chance.random() < 0.1:
                 held.clear()
-    except (germane.NotFound, germane.NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
+    except (germane.NotFound, NotInWorkingSet, germane.StaleRevision, germane.InvalidInput):
         pass
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import germane
-from germane import EmbedderMismatch, InvalidInput, UnreadableSource
+from germane import EmbedderMismatch, InvalidInput
+from germane.errors import UnreadableSource
 from germane.evaluation import Configuration, LossStage, Records, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
 from house.source import ROOT

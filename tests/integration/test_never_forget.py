@@ -11,6 +11,7 @@ import pytest
 
 import germane
 from germane import Engine, Memory, Status, WorkingSet
+from germane.errors import PurgeNotConfirmed
 
 
 @pytest.fixture
@@ -50,9 +51,9 @@ def test_a_purge_wants_an_explicit_word(engine: Engine, path: Path) -> None:
     memory, held = hold(engine, "Chose Postgres.")
     before = logged(path)
     for word in (False, 1, "yes", "confirmed", None):
-        with pytest.raises(germane.PurgeNotConfirmed):
+        with pytest.raises(PurgeNotConfirmed):
             engine.purge(memory.id, confirm=word)  # type: ignore[arg-type] # Only True is a confirmation.
-    with pytest.raises(germane.PurgeNotConfirmed):
+    with pytest.raises(PurgeNotConfirmed):
         engine.purge(memory.id)
     assert (logged(path), engine.get(memory.id), memory in held) == (before, memory, True)
     assert engine.purge(memory.id, confirm=True) == 1
@@ -106,7 +107,7 @@ def test_a_space_tells_of_what_is_forgotten_and_purged(engine: Engine) -> None:
     space = engine.space("team", create=True)
     one, two = space.remember("One."), space.remember("Two.")
     space.forget(one.id)
-    with pytest.raises(germane.PurgeNotConfirmed):
+    with pytest.raises(PurgeNotConfirmed):
         space.purge(two.id)
     space.purge(two.id, confirm=True)
     assert [(event.what.value, event.memory_id) for event in space.events()][-2:] == [

@@ -12,6 +12,7 @@ import germane
 from germane import StoreUnavailable
 from germane.embedders import StaticEmbedder
 from germane.operations.stores import copy_store
+from germane.stores import reembed
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.store import grant
@@ -49,7 +50,7 @@ def _copy(address: str, folder: Path) -> object:
 
 
 def _reembed(address: str, _: Path) -> object:
-    return germane.reembed(address, embedder=HashEmbedder(dimension=8))
+    return reembed(address, embedder=HashEmbedder(dimension=8))
 
 
 def _list(address: str, _: Path) -> object:

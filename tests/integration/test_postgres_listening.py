@@ -9,8 +9,10 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, SpaceEvent, SpaceEventKind, WorkingSetEvent
+from germane import Engine
+from germane.spaces import SpaceEvent, SpaceEventKind
 from germane.stores.postgres.connections import PostgresConnections
+from germane.working_sets import WorkingSetEvent
 from support.postgres_server import Server, database_of
 
 _PATIENCE = 20

@@ -13,10 +13,20 @@ import psycopg
 import pytest
 
 import germane
-from germane import StoreUnavailable, WorkingSetEvent
+from germane import StoreUnavailable
+from germane.stores import (
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reindex_store,
+    remove_agent,
+    vacuum_store,
+)
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.pool import MOST_CONNECTIONS, Pool, is_between, keeps_statements
 from germane.stores.postgres.store import migrate
+from germane.working_sets import WorkingSetEvent
 from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
 from support.renaming import Renaming
@@ -173,12 +183,12 @@ def test_who_follows_is_not_woken_and_looks_by_itself(pooler: Pooler, postgres_s
 @pytest.mark.parametrize(
     "operate",
     [
-        germane.reindex_store,
-        germane.vacuum_store,
-        germane.erase_purged,
-        germane.distribute_store,
-        partial(germane.index_vectors, agent="ada"),
-        partial(germane.remove_agent, agent="ada", confirm=True),
+        reindex_store,
+        vacuum_store,
+        erase_purged,
+        distribute_store,
+        partial(index_vectors, agent="ada"),
+        partial(remove_agent, agent="ada", confirm=True),
     ],
 )
 def test_what_takes_a_session_names_the_pooler(pooler: Pooler, postgres_store: str, operate: object) -> None:
@@ -197,7 +207,7 @@ def test_a_role_of_applications_sees_its_own_agent_alone(
         "DO $$ BEGIN CREATE ROLE app LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
     database = database_of(postgres_store_database)
-    germane.migrate_store(strict.url(database), role="app")
+    migrate_store(strict.url(database), role="app")
     url = strict.url(database, user="app")
     for name in ("ada", "bob"):
         with germane.open(url, agent=name) as engine:

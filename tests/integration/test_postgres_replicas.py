@@ -10,10 +10,11 @@ from threading import Event
 import pytest
 
 import germane
-from germane import WorkingSetEvent
+from germane.stores import store_status
 from germane.stores.postgres import PostgresStore
 from germane.stores.postgres.connections import PostgresConnections
 from germane.stores.postgres.servers import place_of
+from germane.working_sets import WorkingSetEvent
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
@@ -200,7 +201,7 @@ def test_the_status_tells_a_standby_from_its_primary(
     pair: tuple[PostgresConnections, str], postgres_store_database: str
 ) -> None:
     _, there = pair
-    primary, standby = germane.store_status(postgres_store_database), germane.store_status(there)
+    primary, standby = store_status(postgres_store_database), store_status(there)
 
     assert (primary.standby, primary.replicas) == (False, 1)
     assert (standby.standby, standby.replicas) == (True, 0)

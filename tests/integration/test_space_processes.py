@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane import SpaceEvent, SpaceEventKind
+from germane.spaces import SpaceEvent, SpaceEventKind
 from integration.space_child import looks
 
 ROOT = Path(__file__).parents[2]

@@ -17,6 +17,7 @@ import germane
 import germane.aio
 from germane import Conversation, Engine, Space, WorkingSet
 from germane.aio import AsyncConversation, AsyncEngine, AsyncSpace, AsyncWorkingSet
+from germane.errors import NotInWorkingSet, UnknownSpace
 from germane.testing.fakes import HashEmbedder
 
 
@@ -86,7 +87,7 @@ def test_a_working_set_is_awaited_as_it_is_called() -> None:
             await held.clear()
             await engine.recall("caching fact", into=held)
             assert (await held.items())[-1].recalled
-            with pytest.raises(germane.NotInWorkingSet):
+            with pytest.raises(NotInWorkingSet):
                 await held.touch((await engine.remember("elsewhere")).id)
 
     asyncio.run(main())
@@ -115,7 +116,7 @@ def test_a_space_is_awaited_as_it_is_called() -> None:
                 assert {event.by for event in await space.events()} == {"ada"}
                 assert (space.name, space.member, space.agent) == ("team", "ada", "space:team")
             assert [info.name for info in await engine.spaces()] == ["team"]
-            with pytest.raises(germane.UnknownSpace):
+            with pytest.raises(UnknownSpace):
                 await engine.space("nowhere")
 
     asyncio.run(main())
@@ -180,6 +181,6 @@ def test_a_bad_argument_is_refused_as_the_engine_refuses_it() -> None:
             with pytest.raises(germane.InvalidInput, match="max_tokens=True is bool; pass a whole number"):
                 await (await engine.working_set()).resize(True)
         with pytest.raises(germane.InvalidInput, match="read_only='no' is str; pass True or False"):
-            await germane.aio.open(":memory:", read_only="no")
+            await germane.aio.open(":memory:", read_only=cast("Any", "no"))
 
     asyncio.run(main())

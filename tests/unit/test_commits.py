@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Engine, ScopedPlan
+from germane import Engine
+from germane.plans import ScopedPlan
 from germane.ranking.signals import asks_for_history
 from germane.testing.fakes import FixedClock, WordCounter
 

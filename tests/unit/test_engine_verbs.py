@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import germane
-from germane import Draft, EmptyReason, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
+from germane import Draft, Engine, InvalidInput, Kind, Scope, Status, UnknownKind
+from germane.errors import PurgeNotConfirmed
+from germane.ledger import EmptyReason
 from germane.testing.fakes import FailingEmbedder, FixedClock, HashEmbedder
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -75,7 +77,7 @@ def test_what_was_superseded_and_is_said_anew_stands_again(engine: Engine) -> No
 def test_a_purge_needs_a_word_and_takes_all_versions(engine: Engine) -> None:
     first = engine.remember("A secret", kind="fact")
     second = engine.revise(first.id, "Another secret")
-    with pytest.raises(germane.PurgeNotConfirmed):
+    with pytest.raises(PurgeNotConfirmed):
         engine.purge(second.id)
     assert engine.purge(second.id, confirm=True) == 2
     with pytest.raises(germane.NotFound):

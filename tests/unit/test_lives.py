@@ -8,16 +8,15 @@ from typing import Any
 import pytest
 
 import germane
-from germane import (
+from germane import Engine, InvalidInput, Status
+from germane.errors import NotWorthKeeping
+from germane.lifecycle import (
     Cause,
-    Engine,
-    InvalidInput,
     LifecycleSignal,
-    NotWorthKeeping,
+    LifecycleState,
     QualityFlag,
     Reconcile,
     Stage,
-    Status,
     UpkeepTask,
 )
 from germane.ranking.similarity import could_be_same, is_quoted
@@ -134,10 +133,10 @@ def test_outcomes_of_work_make_a_procedure_effective_where_it_is_named(engine: E
     for _ in range(2):
         for found in shown[:5]:
             engine.outcome(found, "success", memories=[procedure])
-    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(stage=Stage.EFFECTIVE, successes=5)
+    assert engine.lifecycle_state(procedure.id) == LifecycleState(stage=Stage.EFFECTIVE, successes=5)
     engine.outcome(shown[0], "failure", memories=[procedure])
     engine.outcome(shown[5], "partial", memories=[procedure])
-    assert engine.lifecycle_state(procedure.id) == germane.LifecycleState(
+    assert engine.lifecycle_state(procedure.id) == LifecycleState(
         stage=Stage.EFFECTIVE, successes=4, failures=1
     )
 

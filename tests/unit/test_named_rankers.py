@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import Candidate, Engine, InvalidInput
+from germane import Engine, InvalidInput
+from germane.protocols import Candidate
 from germane.testing.fakes import HashEmbedder
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

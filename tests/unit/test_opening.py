@@ -9,6 +9,7 @@ import pytest
 import germane
 from germane.embedders.adapters import CallableEmbedder
 from germane.embedders.static import StaticEmbedder
+from germane.stores import reembed
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
 
@@ -50,7 +51,7 @@ def test_vectors_of_an_earlier_bundled_model_are_set_aside_until_they_are_made_a
         (note,) = engine.recall("the pills?").notes
         assert "germane-static-1" in note.text
         assert "germane reembed" in note.text
-    assert germane.reembed(path, embedder=StaticEmbedder()) == 1
+    assert reembed(path, embedder=StaticEmbedder()) == 1
     with germane.open(path) as engine:
         (found,) = engine.recall("which medicine did the doctor give?")
         assert found.parts["semantic"] > 0

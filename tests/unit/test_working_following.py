@@ -8,7 +8,8 @@ from threading import Event
 import pytest
 
 import germane
-from germane import Engine, WorkingSetEvent
+from germane import Engine
+from germane.working_sets import WorkingSetEvent
 
 
 @pytest.fixture

@@ -11,16 +11,9 @@ from pathlib import Path
 import pytest
 
 import germane
-from germane import (
-    BudgetTooSmall,
-    Engine,
-    InvalidInput,
-    Memory,
-    NotFound,
-    NotInWorkingSet,
-    WorkingSet,
-    WorkingSetItem,
-)
+from germane import BudgetTooSmall, Engine, InvalidInput, Memory, NotFound, WorkingSet
+from germane.errors import NotInWorkingSet
+from germane.working_sets import WorkingSetItem
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 import germane
-from germane import BudgetTooSmall, Candidate, Context, Decay, Engine, InvalidInput, Query, Reason, WorkingSet
+from germane import BudgetTooSmall, Context, Engine, InvalidInput, Reason, WorkingSet
+from germane.ledger import EmptyReason
+from germane.protocols import Candidate, Query
+from germane.ranking import Decay
 from germane.testing.fakes import HashEmbedder
+from germane.working_sets import AgeBasis
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
@@ -75,7 +79,7 @@ def test_scores_are_those_of_the_formulas(held: WorkingSet) -> None:
     assert scores == pytest.approx([4 / 2, 1.0, 8 / 25, 9 / 121], abs=1e-6)
     scores = [entry.score for entry in held.assemble(decay=Decay(hours=24)).trace.entries]
     assert scores == pytest.approx([8 / 2, 4 / (1 + 1 / 24), 9 / 6, 1.0], abs=1e-6)
-    entered = Decay(basis=germane.AgeBasis.ENTERED)
+    entered = Decay(basis=AgeBasis.ENTERED)
     assert names(held.assemble(decay=entered)) == ["ancient", "yesterday's", "fresh", "idle"]
 
 
@@ -120,7 +124,7 @@ def test_nothing_is_a_text_too(engine: Engine, held: WorkingSet) -> None:
     assert (empty.text, empty.items, empty.trace.empty_reason) == (
         "",
         (),
-        germane.EmptyReason.EMPTY_WORKING_SET,
+        EmptyReason.EMPTY_WORKING_SET,
     )
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from germane import Decay
 from germane.cli.options import (
     SHOWN_OF_ID,
     Call,
@@ -28,9 +27,11 @@ from germane.cli.options import (
 )
 from germane.cli.output import label_of, print_table, print_text, to_json, warn
 from germane.model.memory import split_id
+from germane.ranking import Decay
 
 if TYPE_CHECKING:
-    from germane import Engine, Space, WorkingSet, WorkingSetEvent
+    from germane import Engine, Space, WorkingSet
+    from germane.working_sets import WorkingSetEvent
 
 # What commands on working sets share: their options, the set that they name, and how they tell of it.
 

@@ -21,10 +21,10 @@ from germane.tokens import CachedCounter, get_counter
 if TYPE_CHECKING:
     from germane.conversation.layout import RequestShares
     from germane.conversation.views import Tiers
+    from germane.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.context import Context, RefreshResult, TraceNote
     from germane.model.conversation import Compaction, ConversationInfo, Group, Provider
     from germane.model.learning import Impressions, ObserveResult
-    from germane.model.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
     from germane.operations.context import AgentContext

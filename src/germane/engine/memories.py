@@ -17,16 +17,11 @@ from germane.operations.setup import Embedding
 from germane.protocols import TokenCounter
 
 if TYPE_CHECKING:
+    from germane.ledger import Assembly
+    from germane.lifecycle import DecisionCalibration, Reconcile, Upkeep
     from germane.model.change import UsageHistory
     from germane.model.context import Context
-    from germane.model.learning import (
-        DecisionCalibration,
-        Feedback,
-        Impressions,
-        LearningReport,
-        OutcomeResult,
-    )
-    from germane.model.ledger import Assembly, Reconcile, Upkeep
+    from germane.model.learning import Feedback, Impressions, LearningReport, OutcomeResult
     from germane.model.memory import Draft, LifecycleEvent, LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.lifecycle import NEARLY_IDENTICAL, next_state, stage_of
+from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
 from germane.model.change import ApplySignal, Merge, Reword
-from germane.model.ledger import Upkeep, UpkeepStep, UpkeepTask
 from germane.model.memory import (
     Cause,
     LifecycleEvent,
@@ -241,7 +240,7 @@ def lifecycle_store_of(session: AgentContext) -> LifecycleStore:
     if not isinstance(session.store, LifecycleStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no lives of memories. Use a SQLite store, or give it the "
-            "methods of germane.LifecycleStore."
+            "methods of germane.protocols.LifecycleStore."
         )
     return session.store
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
 from germane.protocols import MultilingualStore, SpaceStore
-from germane.spaces import admit, tenant_of
+from germane.spaces import admit
 from germane.stores.location import Following
 
 __all__ = [
@@ -182,7 +183,7 @@ def sharing_store(session: AgentContext) -> SpaceStore:
     if not isinstance(store, SpaceStore):
         raise InvalidInput(
             f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.SpaceStore."
+            "your store the methods of germane.protocols.SpaceStore."
         )
     return store
 

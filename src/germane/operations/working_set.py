@@ -14,27 +14,12 @@ from itertools import islice
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context
-from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import as_utc
 from germane.model.plan import Overflow
 from germane.model.query import Filter
-from germane.model.working_set import (
-    DEFAULT_MAX_TOKENS,
-    DEFAULT_SET,
-    AddResult,
-    AgeBasis,
-    Clear,
-    Eviction,
-    HeldChange,
-    Pin,
-    RemoveItem,
-    Resize,
-    StoredWorkingSet,
-    Touch,
-    WorkingSetEvent,
-    WorkingSetItem,
-)
+from germane.model.text import DEFAULT_SET
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import (
@@ -60,6 +45,21 @@ from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
 from germane.stores.location import Following
+from germane.working_sets import (
+    DEFAULT_MAX_TOKENS,
+    AddResult,
+    AgeBasis,
+    Clear,
+    Eviction,
+    HeldChange,
+    Pin,
+    RemoveItem,
+    Resize,
+    StoredWorkingSet,
+    Touch,
+    WorkingSetEvent,
+    WorkingSetItem,
+)
 
 __all__ = [
     "WORKING_SET",
@@ -82,7 +82,7 @@ def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> W
     if not isinstance(session.store, WorkingSetStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.WorkingSetStore."
+            "methods of germane.protocols.WorkingSetStore."
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")

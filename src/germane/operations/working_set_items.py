@@ -17,19 +17,6 @@ from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
 from germane.model.plan import Overflow, Plan, Style
 from germane.model.query import Filter
-from germane.model.working_set import (
-    AddItem,
-    AddResult,
-    AgeBasis,
-    Eviction,
-    Features,
-    HeldChange,
-    RemoveItem,
-    StoredWorkingSet,
-    WorkingSetEvent,
-    WorkingSetEventKind,
-    WorkingSetItem,
-)
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
@@ -48,6 +35,19 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
+from germane.working_sets import (
+    AddItem,
+    AddResult,
+    AgeBasis,
+    Eviction,
+    Features,
+    HeldChange,
+    RemoveItem,
+    StoredWorkingSet,
+    WorkingSetEvent,
+    WorkingSetEventKind,
+    WorkingSetItem,
+)
 
 __all__ = [
     "EMPTY_QUERY",
