@@ -1,6 +1,6 @@
 """How informative a word is, and whether a text is worth remembering at all.
 
-Pure, by patterns of English; the page `docs/explanation/lives.md` says how well they do on labelled
+Pure, by patterns of English; the page `docs/explanation/lifecycle.md` says how well they do on labelled
 texts. A text that says anything else besides is left alone.
 """
 
