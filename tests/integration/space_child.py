@@ -58,7 +58,7 @@ def looks(space: Space) -> dict[str, object]:
     return {
         "memories": sorted([each.id, each.status, each.version] for each in space.memories(every)),
         "held": [item.memory.id for item in space.working_set()],
-        "found": [each.memory.id for each in space.recall("topic 7", limit=50, gate=False)],
+        "found": [each.id for each in space.recall("topic 7", limit=50, gate=False)],
         "members": [[each.agent, each.role, each.rights] for each in space.members()],
         "events": space.events()[-1].number,
     }

@@ -48,7 +48,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 def id_of(stored: Stored, question: str) -> str:
     with germane.open(stored.database, agent=stored.agent, read_only=True) as engine:
-        return engine.recall(question)[0].memory.id
+        return engine.recall(question)[0].id
 
 
 QUESTIONS: list[dict[str, Any]] = [

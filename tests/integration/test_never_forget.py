@@ -73,7 +73,7 @@ def test_a_purge_and_its_entries_are_written_together_or_not_at_all(
         engine.purge(memory.id, confirm=True)
     assert (logged(path), held.changes(), asked(path, "SELECT content FROM texts")) == before
     assert [one.memory.id for one in held] == [memory.id]
-    assert [one.memory.id for one in engine.recall("postgres")] == [memory.id]
+    assert [one.id for one in engine.recall("postgres")] == [memory.id]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_evicted_removed_or_cleared_stays_stored(engine: Engine) -> None
     assert [one.item.memory.id for one in evicted.evicted] == [memories[0].id]
     held.remove(memories[1])
     held.clear()
-    assert {one.memory.id for one in engine.recall("port")} == {one.id for one in memories}
+    assert {one.id for one in engine.recall("port")} == {one.id for one in memories}
 
 
 def test_a_space_tells_of_what_is_forgotten_and_purged(engine: Engine) -> None:

@@ -56,7 +56,7 @@ def filled(store: str) -> str:
 
 def contents(store: str) -> list[str]:
     with germane.open(store, agent="ada") as engine:
-        return [each.memory.content for each in engine.recall("tea")]
+        return [each.content for each in engine.recall("tea")]
 
 
 def test_migrate_makes_a_store_and_says_what_it_did(store: str) -> None:
@@ -273,13 +273,13 @@ def test_tables_are_stored_as_their_rows_need_it(postgres_database: str, partiti
 
 KILLED = """
 import os, signal, sys
-import germane
+import germane.stores
 
 def tell(done, total):
     if done == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 
-germane.copy_store(*sys.argv[1:3], progress=tell)
+germane.stores.copy_store(*sys.argv[1:3], progress=tell)
 """
 
 

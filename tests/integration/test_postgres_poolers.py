@@ -133,7 +133,7 @@ def test_more_threads_than_connections_work_side_by_side(pooler: Pooler, postgre
         with germane.open(url, agent=f"agent-{number}", embedder=None) as engine:
             for turn in range(5):
                 engine.remember(f"Number {number} said {turn}")
-            return sorted(each.memory.content for each in engine.recall(f"Number {number}", limit=5))
+            return sorted(each.content for each in engine.recall(f"Number {number}", limit=5))
 
     with ThreadPoolExecutor(2 * MOST_CONNECTIONS) as threads:
         found = list(threads.map(work, range(2 * MOST_CONNECTIONS)))
@@ -213,7 +213,7 @@ def test_a_role_of_applications_sees_its_own_agent_alone(
         with germane.open(url, agent=name) as engine:
             engine.remember(f"{name} likes tea")
     with germane.open(url, agent="ada") as engine:
-        assert [each.memory.content for each in engine.recall("tea")] == ["ada likes tea"]
+        assert [each.content for each in engine.recall("tea")] == ["ada likes tea"]
     with closing(PostgresConnections(url)) as connections, connections.reading("bob") as connection:
         assert connection.raw.execute("SELECT content FROM texts").fetchall() == [("bob likes tea",)]
     with psycopg.connect(url) as raw:
@@ -231,7 +231,7 @@ def test_a_server_that_restarts_behind_it_is_waited_for() -> None:
                 engine.remember("Before")
                 server.restart()
                 engine.remember("After")
-                assert sorted(each.memory.content for each in engine.recall("before after")) == [
+                assert sorted(each.content for each in engine.recall("before after")) == [
                     "After",
                     "Before",
                 ]

@@ -111,7 +111,7 @@ def test_what_is_there_goes_on_and_is_counted(coordinator: str) -> None:
     with germane.open(coordinator, agent="ada") as engine, germane.open(coordinator, agent="bob") as other:
         engine.remember("Tea is green", kind="preference")
         other.remember("Tea is black")
-        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
+        assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
     status = store_status(coordinator)
     assert (status.agents, status.memories, status.distributed) == (2, 3, True)
     elsewhere = 4096 * len(_asked(coordinator, "SELECT FROM pg_dist_partition"))

@@ -59,7 +59,7 @@ def test_all_that_a_store_does_goes_the_encrypted_way(
         with engine.working_set().follow(hear):
             other.working_set().add(other.remember("Tea is green"))
             assert heard.wait(_PATIENCE)
-        assert [each.memory.content for each in engine.recall("tea")] == ["Tea is green"]
+        assert [each.content for each in engine.recall("tea")] == ["Tea is green"]
     assert store_status(url).memories == 1
     with closing(PostgresConnections(url)) as connections, connections.reading() as connection:
         assert connection.raw.pgconn.ssl_in_use

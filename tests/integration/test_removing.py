@@ -62,7 +62,7 @@ def test_the_others_have_what_they_had(store: str) -> None:
     with germane.open(store, agent="bob") as bob:
         assert [each.content for each in bob.memories()] == ["Bob likes xenon tea"]
         team = bob.space("team")
-        assert [each.memory.content for each in team.recall("oolong")] == ["The team likes oolong"]
+        assert [each.content for each in team.recall("oolong")] == ["The team likes oolong"]
         assert [each.memory.content for each in team.working_set("board")] == ["The team likes oolong"]
         assert {(str(each.what), each.by) for each in team.events()} >= {
             ("create", "space:team"),
@@ -196,12 +196,12 @@ def test_what_was_interrupted_is_gone_on_with(store: str, tmp_path: Path) -> Non
 
 KILLED = """
 import os, signal, sys
-import germane
+import germane.stores
 
 def tell(done, total):
     os.kill(os.getpid(), signal.SIGKILL)
 
-germane.remove_agent(sys.argv[1], "ada", confirm=True, progress=tell)
+germane.stores.remove_agent(sys.argv[1], "ada", confirm=True, progress=tell)
 """
 
 
@@ -262,7 +262,7 @@ def test_whoever_writes_meanwhile_is_before_or_after(postgres_store: str) -> Non
         assert traces(postgres_store, number) == {}
         memories = [each.content for each in ada.memories()]
         assert memories in ([], ["Helium shuts the gate"])
-        assert [each.memory.content for each in ada.recall("gate")] == memories
+        assert [each.content for each in ada.recall("gate")] == memories
         assert ada.doctor() == ()
 
 
@@ -367,7 +367,7 @@ def test_moving_is_to_copy_to_verify_and_to_remove(store: str, tmp_path: Path) -
     assert [each.sha256 for each in again.agents] == [each.sha256 for each in report.agents]
     remove_agent(store, "ada", confirm=True)
     with germane.open(target, agent="ada") as ada:
-        assert [each.memory.content for each in ada.recall("What opens the door?", limit=1)] == [
+        assert [each.content for each in ada.recall("What opens the door?", limit=1)] == [
             "Neon opens the door"
         ]
         assert ada.doctor() == ()

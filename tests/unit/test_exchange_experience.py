@@ -50,7 +50,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         first = made.recall("shop 1")[0].memory
         made.confirm(first.id)
         made.confirm(first.id)
-        made.contradict(first.id, by=made.recall("shop 2")[0].memory.id)
+        made.contradict(first.id, by=made.recall("shop 2")[0].id)
         yield made
 
 

@@ -253,14 +253,14 @@ def test_what_is_archived_or_abandoned_is_found_on_request_only(engine: Engine) 
     engine.maintain()
 
     def found(**asked: Any) -> set[str]:
-        return {one.memory.kind for one in engine.recall("the Redis cache", **asked)}
+        return {one.kind for one in engine.recall("the Redis cache", **asked)}
 
     assert found() == set()
     assert found(include_archived=True) == {"episode"}
     assert found(include_abandoned=True) == {"decision"}
     # Whoever asks for a time asks for what is old.
     assert found(since=NOW - timedelta(days=120)) == {"episode"}
-    assert {one.memory.id for one in engine.recall("the Redis cache in February 2026")} == {old.id}
+    assert {one.id for one in engine.recall("the Redis cache in February 2026")} == {old.id}
     assert "Redis" not in engine.assemble("the Redis cache", budget=2000).text.replace("the Redis cache", "")
 
 

@@ -63,7 +63,7 @@ def test_a_file_without_vectors_takes_the_bundled_ones_from_then_on(tmp_path: Pa
     with germane.open(path, embedder=None) as engine:
         engine.remember("Redis is a cache")
     with germane.open(path, read_only=True) as engine:
-        assert [one.memory.content for one in engine.recall("redis")] == ["Redis is a cache"]
+        assert [one.content for one in engine.recall("redis")] == ["Redis is a cache"]
     with germane.open(path) as engine:
         assert engine.embed_pending() == 1
         assert engine.stats().embedding is not None

@@ -77,7 +77,7 @@ def test_a_copy_and_its_original_stand_once_as_ones_own(ada: Engine, team: Space
     own = ada.recall("Redis sessions")[0].memory
     copy = team.share(own.id)
 
-    found = [one.memory.id for one in ada.recall("Redis sessions", spaces=["team"])]
+    found = [one.id for one in ada.recall("Redis sessions", spaces=["team"])]
     assert own.id in found
     assert copy.id not in found
     context = ada.assemble("Redis sessions", spaces=["team"])

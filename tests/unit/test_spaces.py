@@ -57,7 +57,7 @@ def test_what_one_puts_in_another_finds(ada: Engine, ben: Engine, team: Space) -
     theirs = ben.space("team")
 
     assert theirs.get(memory.id) == memory
-    assert [one.memory.id for one in theirs.recall("When is the demo?")] == [memory.id]
+    assert [one.id for one in theirs.recall("When is the demo?")] == [memory.id]
     assert "Tuesday" in theirs.assemble("demo").text
     assert theirs.forget(memory.id).status is germane.Status.FORGOTTEN
     assert len(team.recall("demo")) == 0
