@@ -186,7 +186,7 @@ def test_who_is_woken_reads_what_woke_him_though_the_standby_is_behind(
             for store in stores
         )
         memory = other.remember("one")
-        opened.enter_context(one.working_set().follow(tell, since=0, every=3600))
+        opened.enter_context(one.working_set().follow(tell, after=0, every=3600))
         standby.run("SELECT pg_wal_replay_pause()")
         other.working_set().add(memory)
         assert heard.wait(_PATIENCE)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 import germane
 import germane.aio
-from germane import Conversation, Engine, Space, WorkingSet
-from germane.aio import AsyncConversation, AsyncEngine, AsyncSpace, AsyncWorkingSet
+from germane import Conversation, Engine, Ledger, Space, WorkingSet
+from germane.aio import AsyncConversation, AsyncEngine, AsyncLedger, AsyncSpace, AsyncWorkingSet
 from germane.errors import NotInWorkingSet, UnknownSpace
 from germane.testing.fakes import HashEmbedder
 
@@ -35,6 +35,47 @@ def test_each_verb_takes_the_same_arguments_and_says_the_same(name: str) -> None
     assert inspect.iscoroutinefunction(awaited)
     assert inspect.signature(awaited) == inspect.signature(verb)
     assert awaited.__doc__ == verb.__doc__
+
+
+def test_opening_takes_the_same_arguments() -> None:
+    assert inspect.iscoroutinefunction(germane.aio.open)
+    assert inspect.signature(germane.aio.open) == inspect.signature(germane.open)
+
+
+def test_both_ledgers_offer_the_same() -> None:
+    assert public(Ledger) == public(AsyncLedger) - {"ledger"}
+    for name in public(Ledger):
+        assert inspect.signature(getattr(AsyncLedger, name)) == inspect.signature(getattr(Ledger, name))
+
+
+TYPES = {
+    "after": {"int", "int | None", "str | None"},
+    "agent": {"str", "str | None"},
+    "budget": {"int", "int | None"},
+    "confirm": {"bool"},
+    "counter": {"str | TokenCounter | None"},
+    "limit": {"int", "int | None"},
+    "memory_id": {"str", "str | None"},
+    "progress": {"Progress | None", "UpkeepCallback | None"},
+    "scopes": {"Sequence[Scope | str]"},
+    "since": {"datetime | str | None"},
+    "spaces": {"Sequence[str]"},
+    "until": {"datetime | str | None"},
+    "where": {"Filter", "Filter | None"},
+}
+"""What an argument of a name is, in every method: `since` a time, and `after` the last one that was read."""
+
+
+@pytest.mark.parametrize("owner", [Engine, Space, Conversation, WorkingSet, Ledger])
+def test_an_argument_means_the_same_in_every_method(owner: type) -> None:
+    wrong = [
+        f"{name}({parameter.name}: {parameter.annotation})"
+        for name, method in inspect.getmembers(owner, inspect.isfunction)
+        if not name.startswith("_")
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.annotation not in TYPES.get(parameter.name, {parameter.annotation})
+    ]
+    assert wrong == []
 
 
 def test_many_verbs_at_once_give_what_one_after_another_gives() -> None:

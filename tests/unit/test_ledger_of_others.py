@@ -54,7 +54,7 @@ def test_a_working_set_is_made_again_to_the_byte_while_nothing_moves(
         decay=decay,
         overflow="degrade",
         order="reverse",
-        max_tokens=40,
+        budget=40,
         record=True,
     )
     clock.advance(timedelta(days=9))
@@ -79,7 +79,7 @@ def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
     held.pin(second)
     engine.feedback(engine.recall("password"), used=[engine.recall("password")[0]])
     context = held.assemble(
-        "What does Redis cache?", strategy=strategy, overflow="degrade", max_tokens=30, record=True
+        "What does Redis cache?", strategy=strategy, overflow="degrade", budget=30, record=True
     )
     clock.advance(timedelta(days=9))
     engine.revise(first.memory.id, "Redis caches nothing any more.")
@@ -89,7 +89,7 @@ def test_a_working_set_is_made_again_to_the_byte_whatever_became_of_it(
     engine.forget(second.memory.id)
     held.add(engine.remember("Redis has a successor.", kind="fact"))
     held.resize(900)
-    assert held.assemble("What does Redis cache?", strategy=strategy, max_tokens=30).text != context.text
+    assert held.assemble("What does Redis cache?", strategy=strategy, budget=30).text != context.text
 
     replay = engine.ledger().replay(latest(engine).id)
 

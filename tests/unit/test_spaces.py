@@ -218,8 +218,8 @@ def test_errors_name_the_value_and_the_remedy(ada: Engine, ben: Engine, team: Sp
         team.join("dora", role="leader")
     with pytest.raises(PurgeNotConfirmed, match=r"'team'.*confirm=True"):
         team.disband()
-    with pytest.raises(germane.InvalidInput, match="since"):
-        team.events(since=-1)
+    with pytest.raises(germane.InvalidInput, match="after"):
+        team.events(after=-1)
     assert standing(team) == [("ada", "write", "active")]
 
 
@@ -294,7 +294,7 @@ def test_events_tell_who_did_what(ben: Engine, team: Space) -> None:
         (4, SpaceEventKind.REMEMBER, "ada", second.id),
         (5, SpaceEventKind.FORGET, "ben", first.id),
     ]
-    assert team.events(since=2, limit=2) == events[2:4]
+    assert team.events(after=2, limit=2) == events[2:4]
     assert [event.at is None for event in events] == [False, False, True, True, True]
 
 

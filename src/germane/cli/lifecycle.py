@@ -87,7 +87,7 @@ def _events(
 ) -> None:
     with call.open() as engine:
         one = None if memory_id is None else id_of(engine, memory_id)
-        found = engine.events(one, since=since, limit=limit)
+        found = engine.events(one, after=since, limit=limit)
     if call.prints(found):
         return
     if not found:

@@ -253,9 +253,9 @@ def _events(
     with call.open() as engine:
         space = engine.space(name)
         if follow:
-            follow_each(call, partial(space.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(space.follow, after=since), row=_row, limit=limit)
             return
-        events = space.events(since=since or 0, limit=_MOST_EVENTS if limit is None else limit)
+        events = space.events(after=since or 0, limit=_MOST_EVENTS if limit is None else limit)
     if call.prints({"events": events}):
         return
     print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))

@@ -207,7 +207,7 @@ def _assemble(
         context = held.assemble(
             query,
             strategy=strategy,
-            max_tokens=max_tokens,
+            budget=max_tokens,
             overflow=overflow,
             order=order,
             relevance=relevance,
@@ -234,9 +234,9 @@ def _events(
     """With --follow, what becomes of it from now on, or since the --since given; --limit then ends it."""
     with opened(call, name, space) as (_, held):
         if follow:
-            follow_each(call, partial(held.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(held.follow, after=since), row=_row, limit=limit)
             return
-        moves = held.changes(since=since or 0)
+        moves = held.changes(after=since or 0)
     moves = moves if limit is None else moves[len(moves) - min(limit, len(moves)) :]
     if call.prints({"events": moves}):
         return

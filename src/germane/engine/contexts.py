@@ -306,16 +306,16 @@ class CompactionMethods(Surface):
             self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
         )
 
-    def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
+    def compact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Hide what a compaction hides, and keep its summary as an anchor. Raises MessageNotFound.
 
         The log keeps all, and `uncompact` undoes it.
         """
-        return operations.request.compact(self._session, conversation, proposed)
+        return operations.request.compact(self._session, conversation, compaction)
 
-    def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
+    def uncompact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
-        return operations.request.uncompact(self._session, conversation, done)
+        return operations.request.uncompact(self._session, conversation, compaction)
 
 
 class RequestMethods(Surface):

@@ -319,13 +319,13 @@ class LifecycleEventMethods(Surface):
     """What is told of the lives of memories."""
 
     def events(
-        self, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+        self, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> tuple[LifecycleEvent, ...]:
         """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
 
-        `since` is the number of the last event known, `limit` the most to return. Raises NotFound.
+        `after` is the number of the last event known, `limit` the most to return. Raises NotFound.
         """
-        return operations.lifecycle.events(self._session, memory_id, since=since, limit=limit)
+        return operations.lifecycle.events(self._session, memory_id, after=after, limit=limit)
 
 
 # The methods by which an agent learns from which of the shown memories were used.

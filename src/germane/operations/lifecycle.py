@@ -186,15 +186,15 @@ def _state_of(
 
 
 def events(
-    session: AgentContext, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    session: AgentContext, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
 ) -> tuple[LifecycleEvent, ...]:
     """What happened to a memory in all its versions, or to every memory, oldest first. Raises NotFound."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
     if memory_id is not None:
         checked_text(memory_id, name="memory_id")
-    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=since, limit=limit)
+    return lifecycle_store_of(session).life_events(session.agent, memory_id, since=after, limit=limit)
 
 
 def move(

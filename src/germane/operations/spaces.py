@@ -122,12 +122,12 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+    return sharing_store(session).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -135,7 +135,7 @@ def follow(
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
-    since: int | None,
+    after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
     """Call back with what happens in a space from now on, or from after an event.
@@ -144,7 +144,7 @@ def follow(
     """
     store = sharing_store(session)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.latest_event(name) if since is None else checked_count(since, name="since")
+    start = store.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
     def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:

@@ -448,7 +448,7 @@ def assemble_working_set(
     *,
     strategy: Strategy,
     plan: Plan,
-    max_tokens: int | None,
+    budget: int | None,
     held: StoredWorkingSet | None = None,
 ) -> Context:
     """The context of what is held, by a plan of one list. The clock is read once, and so is the set.
@@ -456,7 +456,7 @@ def assemble_working_set(
     `held` is the set where it is read already.
     """
     held = held or side.now.read()
-    budget = held.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
+    budget = held.max_tokens if budget is None else checked_count(budget, name="budget")
     now = as_utc(side.session.clock(), name="clock")
     asked = understand(side.session, query, Filter(), now=now)
     found = _arranged(side, held, asked, strategy=strategy, now=now)
