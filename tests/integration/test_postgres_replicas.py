@@ -18,6 +18,8 @@ from germane.working_sets import WorkingSetEvent
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
+pytestmark = pytest.mark.long
+
 _PATIENCE = 20
 
 

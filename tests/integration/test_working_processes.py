@@ -18,6 +18,8 @@ import germane
 from germane import Engine
 from germane.working_sets import WorkingSetEvent
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("working_child.py")
 
