@@ -22,7 +22,6 @@ import numpy as np
 
 from germane.kinds import BUILT_IN
 from germane.model.memory import Memory, Vector
-from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import assemble_list
 from germane.packing.lines import RememberedLines
 from germane.plans.layered import working
@@ -30,6 +29,7 @@ from germane.ranking.eviction import EVICTION_POLICIES, evict
 from germane.ranking.strategies import ItemFeatures, Strategy, arrange, choose_strategy
 from germane.testing.fakes import START, make_memories
 from germane.tokens import CachedCounter, get_counter
+from germane.working_sets import WorkingSetItem
 
 _NOW = START + timedelta(days=365)
 _COUNTER = CachedCounter(get_counter("o200k"))

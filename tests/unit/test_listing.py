@@ -19,7 +19,6 @@ from germane.model.context import Context, EmptyReason, Reason
 from germane.model.memory import Level, Memory, Rendition
 from germane.model.plan import Plan
 from germane.model.query import Deferred
-from germane.model.working_set import WorkingSetItem
 from germane.packing.layout import assemble_list
 from germane.packing.lines import ListCosts, RememberedLines
 from germane.plans.layered import relevance, working
@@ -27,6 +26,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.strategies import Strategy, arrange
 from germane.testing.fakes import START, make_memory
 from germane.tokens import get_counter
+from germane.working_sets import WorkingSetItem
 
 NOW = START + timedelta(days=1)
 O200K = get_counter("o200k")

@@ -14,25 +14,11 @@ from itertools import islice
 from typing import Any, Final
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context
-from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.plan import Overflow
 from germane.model.query import Filter
-from germane.model.working_set import (
-    DEFAULT_MAX_TOKENS,
-    DEFAULT_SET,
-    AddResult,
-    AgeBasis,
-    Clear,
-    Eviction,
-    Pin,
-    RemoveItem,
-    Resize,
-    StoredWorkingSet,
-    Touch,
-    WorkingSetEvent,
-    WorkingSetItem,
-)
+from germane.model.text import DEFAULT_SET
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import (
@@ -56,6 +42,20 @@ from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
 from germane.stores.location import Following
+from germane.working_sets import (
+    DEFAULT_MAX_TOKENS,
+    AddResult,
+    AgeBasis,
+    Clear,
+    Eviction,
+    Pin,
+    RemoveItem,
+    Resize,
+    StoredWorkingSet,
+    Touch,
+    WorkingSetEvent,
+    WorkingSetItem,
+)
 
 __all__ = [
     "WORKING_SET",
@@ -78,7 +78,7 @@ def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> W
     if not isinstance(session.store, WorkingSetStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.WorkingSetStore."
+            "methods of germane.protocols.WorkingSetStore."
         )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
@@ -263,7 +263,7 @@ class WorkingSet:
         query: str = "",
         *,
         strategy: StrategyName | str = DEFAULT_STRATEGY,
-        max_tokens: int | None = None,
+        budget: int | None = None,
         overflow: Overflow | str = "skip",
         order: str = "best_first",
         decay: Decay | None = None,
@@ -274,7 +274,7 @@ class WorkingSet:
         raw: bool = False,
         record: bool | None = None,
     ) -> Context:
-        """The memories of the set as one text of at most `max_tokens` (the set's maximum), best first.
+        """The memories of the set as one text of at most `budget` tokens (the set's maximum), best first.
 
         A `query` that names something counts with the weight `relevance`; `strategy="smart"` chooses the
         strategy by it. Pinned memories must be in the text. `raw` leaves memories unfenced, so that they can
@@ -298,30 +298,33 @@ class WorkingSet:
         layout = {"overflow": overflow, "order": order, "raw": checked_flag(raw, name="raw")}
         records = self._view.session.records if record is None else record
         assembles = assemble_working_set_recorded if records else assemble_working_set
-        return assembles(self._view, query, strategy=how, layout=layout, max_tokens=max_tokens)
+        return assembles(self._view, query, strategy=how, layout=layout, budget=budget)
 
-    def changes(self, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
-        """The events of this set after the one numbered `since`, whoever caused them, in order."""
-        checked_count(since, name="since")
+    def changes(self, *, after: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
+        """The events of this set after the event numbered `after`, by any agent, oldest first.
+
+        `limit` is the most to return. Raises InvalidInput for a negative number.
+        """
+        checked_count(after, name="after")
         # Moves of other sets lie between, so the limit is applied to this one's.
         most = None if limit is None else checked_count(limit, name="limit")
-        return tuple(islice(self._view.moves(since=since), most))
+        return tuple(islice(self._view.moves(since=after), most))
 
     def follow(
         self,
         callback: Callable[[WorkingSetEvent], object],
         *,
-        since: int | None = None,
+        after: int | None = None,
         every: float = _EVERY,
     ) -> Following[WorkingSetEvent]:
-        """Call back with each event of this set from now on, or from after `since`, until it is closed.
+        """Call back with each event of this set from now on, or after the one numbered `after`, until closed.
 
         The callback runs on a thread of its own and gets this process's events as well as others', at most
         `every` seconds late; on a server at once, and at most 5 seconds late where that is more. Close what
         is returned, or use it as a context manager.
         """
         checked_number(every, 0.001, 3600, name="every")
-        start = self.moved if since is None else checked_count(since, name="since")
+        start = self.moved if after is None else checked_count(after, name="after")
         return Following(
             self._look,
             callback,
@@ -376,7 +379,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def assemble_working_set_recorded(
-    view: WorkingSetView, query: str, *, strategy: Strategy, layout: dict[str, Any], max_tokens: int | None
+    view: WorkingSetView, query: str, *, strategy: Strategy, layout: dict[str, Any], budget: int | None
 ) -> Context:
     """The context that `assemble_working_set` returns, recorded in the ledger.
 
@@ -387,9 +390,7 @@ def assemble_working_set_recorded(
     store = recording_store(session)
     point, start = store.point(session.agent), session.timer()
     state = view.read()
-    context = assemble_working_set(
-        view, query, strategy=strategy, layout=layout, max_tokens=max_tokens, state=state
-    )
+    context = assemble_working_set(view, query, strategy=strategy, layout=layout, budget=budget, state=state)
     seconds = round(session.timer() - start, 6)
     settled = point == store.point(session.agent) and view.read().moved == state.moved
     ordered = {name: getattr(strategy, name) for name in _ORDERED_BY}
@@ -432,7 +433,7 @@ def reassemble_working_set(
         assembly.question,
         strategy=strategy,
         layout=options["layout"],
-        max_tokens=assembly.budget,
+        budget=assembly.budget,
         state=state,
     )
     point = assembly.points[assembly.agent]

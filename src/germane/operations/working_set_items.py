@@ -16,19 +16,6 @@ from germane.model.context import Context, Item, Ranked, TraceNote
 from germane.model.memory import Level, Memory, Status, as_utc, split_id
 from germane.model.plan import Overflow
 from germane.model.query import Filter
-from germane.model.working_set import (
-    AddItem,
-    AddResult,
-    AgeBasis,
-    Eviction,
-    Features,
-    HeldChange,
-    RemoveItem,
-    StoredWorkingSet,
-    WorkingSetEvent,
-    WorkingSetEventKind,
-    WorkingSetItem,
-)
 from germane.operations.context import AgentContext
 from germane.operations.feedback import Named
 from germane.operations.inputs import checked_count, checked_text
@@ -48,6 +35,19 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
+from germane.working_sets import (
+    AddItem,
+    AddResult,
+    AgeBasis,
+    Eviction,
+    Features,
+    HeldChange,
+    RemoveItem,
+    StoredWorkingSet,
+    WorkingSetEvent,
+    WorkingSetEventKind,
+    WorkingSetItem,
+)
 
 __all__ = [
     "EMPTY_QUERY",
@@ -414,16 +414,16 @@ def assemble_working_set(
     *,
     strategy: Strategy,
     layout: Mapping[str, Any],
-    max_tokens: int | None,
+    budget: int | None,
     state: StoredWorkingSet | None = None,
 ) -> Context:
     """The context of the items of a set, by a plan of one list; the clock and the set are read once.
 
-    `layout` is what the plan takes: overflow, order and raw. `held` is the set where it is read already.
+    `layout` is what the plan takes: overflow, order and raw. `state` is the set where it is read already.
     """
     plan = working(**layout)
     state = state or view.read()
-    budget = state.max_tokens if max_tokens is None else checked_count(max_tokens, name="max_tokens")
+    budget = state.max_tokens if budget is None else checked_count(budget, name="budget")
     now = view.now()
     parsed = understand(view.session, query, Filter(), now=now)
     arranged = _arranged(view, state, parsed, strategy=strategy, now=now)
