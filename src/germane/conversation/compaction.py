@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import regex
 
-from germane.conversation.formats.parts import in_words, names_of_calls
+from germane.conversation.formats.parts import spoken_lines
 from germane.conversation.groups import current_of, groups_of, is_always_selected
 from germane.conversation.views import Tiers, tiered
 from germane.errors import BudgetTooSmall
@@ -148,7 +148,8 @@ def _hidden(costs: Mapping[str, int], how: Compacting, beside: int, begins: Coll
 def _summary(gone: Sequence[Group], how: Compacting, free_tokens: int) -> tuple[str, str]:
     """The summary of these groups, and how it was made: by the summarizer, or of their own sentences."""
     if how.summarizer is not None:
-        text = "\n".join([how.previous, *_lines(gone)]).strip()
+        shown = (each for group in gone for each in spoken_lines(tiered(group.messages, active=None)))
+        text = "\n".join([how.previous, *(f"{role}: {text}" for role, text in shown)]).strip()
         try:
             summary = how.summarizer.summarize(text, free_tokens).strip()
         except Exception:  # noqa: BLE001 - Whatever a summarizer raises, the conversation has to get shorter.
@@ -198,15 +199,6 @@ def _spoken_messages(gone: Sequence[Group]) -> Iterator[tuple[str, str, Message]
         for message in group:
             if message.role in (Role.USER, Role.ASSISTANT) and message.own_text.strip():
                 yield message.role.value, message.own_text, message
-
-
-def _lines(gone: Sequence[Group]) -> Iterator[str]:
-    for group in gone:
-        names: dict[str, str] = {}
-        for message in tiered(group.messages, active=None):
-            names |= names_of_calls(message)
-            if text := in_words(message, names).strip():
-                yield f"{message.role.value}: {text}"
 
 
 def _drafts(gone: Sequence[Group]) -> Iterator[Draft]:
@@ -285,7 +277,10 @@ def message_tokens(
     if parallel and provider is Provider.OPENAI and message.get("role") in _RESULTS:
         count = partial(_count_escaped, count)
     if "role" not in message:
-        return _PER_MESSAGE[provider] + _item(message, count)
+        # An item of the Responses API that is no message.
+        if isinstance(message.get("output"), str | list):
+            return _PER_MESSAGE[provider] + _around(message, "output", count)
+        return _PER_MESSAGE[provider] + count(as_json(message))
     total = _PER_MESSAGE[provider] + 1
     for key, value in message.items():
         if key == "content":
@@ -337,8 +332,7 @@ def _part(part: Mapping[str, Any], count: _Count) -> int:
         rest = {key: value for key, value in part.items() if key not in ("type", "text") and value}
         return _PER_PART + count(part["text"]) + (count(as_json(rest)) if rest else 0)
     if kind == "tool_result":
-        rest = {key: value for key, value in part.items() if key != "content"}
-        return _PER_PART + count(as_json(rest)) + _content(part.get("content"), count)
+        return _PER_PART + _around(part, "content", count)
     return _PER_PART + count(as_json(part))
 
 
@@ -353,13 +347,10 @@ def _call(call: Mapping[str, Any], count: _Count) -> int:
     return total
 
 
-def _item(item: Mapping[str, Any], count: _Count) -> int:
-    """An item of the Responses API that is no message."""
-    output = item.get("output")
-    if isinstance(output, str | list):
-        rest = {key: value for key, value in item.items() if key != "output"}
-        return count(as_json(rest)) + _content(output, count)
-    return count(as_json(item))
+def _around(fields: Mapping[str, Any], content: str, count: _Count) -> int:
+    """A content, and as JSON all that stands around it."""
+    rest = {key: value for key, value in fields.items() if key != content}
+    return count(as_json(rest)) + _content(fields.get(content), count)
 
 
 def _any(value: object, count: _Count) -> int:

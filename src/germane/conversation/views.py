@@ -17,7 +17,7 @@ from typing import Final
 
 import regex
 
-from germane.conversation.formats.parts import content_in_words, in_words, kind_of, names_of_calls
+from germane.conversation.formats.parts import content_in_words, kind_of, spoken_lines
 from germane.conversation.groups import checked_size, groups_of, pick, required_cost, window
 from germane.errors import BudgetTooSmall
 from germane.model.context import Reason
@@ -219,13 +219,9 @@ def section_of(groups: Iterable[Group], *, tiers: Tiers | None = None) -> str:
 
 
 def _block(group: Group, tiers: Tiers | None) -> str:
-    names: dict[str, str] = {}
     lines = [f"--- from message {group.messages[0].id or group.messages[0].seq}"]
-    for message in tiered(group.messages, active=None, tiers=tiers):
-        names |= names_of_calls(message)
-        text = in_words(message, names).strip()
-        if text:
-            lines.append(f"{message.role.value}: " + text.replace("\n", "\n  "))
+    shown = spoken_lines(tiered(group.messages, active=None, tiers=tiers))
+    lines += [f"{role}: " + text.replace("\n", "\n  ") for role, text in shown]
     return "\n".join(lines)
 
 

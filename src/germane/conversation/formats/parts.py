@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from germane.errors import InvalidInput, shown
@@ -42,6 +42,7 @@ __all__ = [
     "rest_of",
     "result_in_words",
     "role_of",
+    "spoken_lines",
     "to_json",
     "with_content",
     "without_orphans",
@@ -262,6 +263,15 @@ def _whole(part: OpaquePart) -> list[dict[str, Any]]:
 def names_of_calls(message: Message) -> dict[str, str]:
     """The names of the calls in a message by their ids."""
     return {call.id: call.name for call in message.calls}
+
+
+def spoken_lines(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
+    """The role and the text in words of each message that has any, with the names of calls for results."""
+    names: dict[str, str] = {}
+    for message in messages:
+        names |= names_of_calls(message)
+        if text := in_words(message, names).strip():
+            yield message.role.value, text
 
 
 def content_in_words(parts: Iterable[Part]) -> str:
