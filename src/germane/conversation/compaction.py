@@ -37,8 +37,6 @@ from germane.renditions import shorten
 
 __all__ = [
     "ANCHOR",
-    "IMAGE",
-    "PER_MESSAGE",
     "PRIMING",
     "Compacting",
     "as_json",

@@ -27,15 +27,11 @@ from germane.ranking.signals import fuse_ranks
 
 __all__ = [
     "ALL",
-    "ENOUGH",
     "NONE",
     "RECENCY",
     "SYSTEM",
     "WEIGHTS",
-    "Placed",
-    "Rarity",
     "RecencyScope",
-    "TermsOf",
     "checked_size",
     "current_of",
     "derive_query",

@@ -53,7 +53,7 @@ from germane.model.request import (
 )
 from germane.packing.sections import allocate
 
-__all__ = ["Solved", "request_of", "solve"]
+__all__ = ["request_of", "solve"]
 
 _BY_USER = '{"role":"user"'
 

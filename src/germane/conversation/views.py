@@ -42,7 +42,6 @@ __all__ = [
     "HEADING",
     "MARK",
     "RecallLimits",
-    "RecalledGroups",
     "Tiers",
     "anchored",
     "cut_middle",

@@ -61,7 +61,6 @@ from germane.stores.location import RecentGroupsStore
 from germane.tokens import CachedCounter, get_counter, spendable
 
 __all__ = [
-    "CONTAINED",
     "Call",
     "Conversation",
     "Result",
@@ -69,7 +68,6 @@ __all__ = [
     "conversation",
     "conversing",
     "derived",
-    "group_scores",
     "in_conversation",
     "matched",
     "message_of",

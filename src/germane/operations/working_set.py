@@ -61,7 +61,6 @@ __all__ = [
     "WORKING_SET",
     "WorkingSet",
     "Wrapping",
-    "assemble_working_set_recorded",
     "moved_since",
     "reassemble_working_set",
     "records_working_set",

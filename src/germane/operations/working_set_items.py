@@ -50,7 +50,6 @@ from germane.working_sets import (
 )
 
 __all__ = [
-    "EMPTY_QUERY",
     "Policy",
     "WorkingSetView",
     "add",

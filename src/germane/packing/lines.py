@@ -22,7 +22,6 @@ __all__ = [
     "Costs",
     "LineCache",
     "ListCosts",
-    "MemoryLines",
     "RememberedLines",
     "RenderedLine",
     "RenditionCosts",

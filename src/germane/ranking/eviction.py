@@ -60,9 +60,7 @@ from germane.working_sets import AgeBasis, Evicted, Eviction, WorkingSetItem
 __all__ = [
     "EVICTION_POLICIES",
     "LEAST_FACTOR",
-    "LEAST_SHOWINGS",
     "MOST_FACTOR",
-    "PRIOR_SHOWINGS",
     "Decay",
     "EvictionPolicy",
     "LearnedImportance",
