@@ -162,7 +162,8 @@ def _extract(gone: Sequence[Group], how: Compacting, free_tokens: int) -> str:
     spoken = [(who, text) for who, text, _ in _spoken_messages(gone)]
     earlier = [("", text) for text in how.previous.splitlines() if text.strip()]
     sentences = [*earlier, *((who, each) for who, text in spoken for each in _sentences(text))]
-    words = [set(map(str.casefold, _WORD.findall(text))) for _, text in sentences]
+    # Each once, in their order: a sum of floats depends on it, and that of a set changes from run to run.
+    words = [list(dict.fromkeys(map(str.casefold, _WORD.findall(text)))) for _, text in sentences]
     often = Counter(word for each in words for word in each)
     weights = {word: math.log1p(len(words) / times) * math.log1p(times) for word, times in often.items()}
 
