@@ -111,7 +111,8 @@ _INLINE = re.compile(
     r"|!\[[^\]\n]{0,300}\](?:\([^()\n]{0,1000}\)|\[[^\]\n]{0,200}\])"
     r"|(?<![\w\])])\[(?P<text>(?:`[^`\n]{0,200}`|[^\[\]`\n]){0,500})\]"
     r"(?:\([^()\n]{0,1000}(?:\([^()\n]{0,200}\)[^()\n]{0,500})?\)|(?P<ref>\[[^\]\n]{0,200}\]))"
-    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,1000}})?/?>)",
+    rf"|(?P<tag></?(?:{_TAGS})(?:\s[^<>\n]{{0,1000}})?/?>)"
+    r"|\\(?P<escaped>[#*_>|\[\]])",
     flags=re.IGNORECASE,
 )
 
@@ -336,13 +337,15 @@ def _cells(row: str) -> str:
 
 
 def _cleaned(text: str, *, references: bool) -> str:
-    """A line without images, tags and the addresses of links."""
-    if "[" not in text and "<" not in text:
+    """A line without images, tags, the addresses of links and the backslashes of escapes."""
+    if "[" not in text and "<" not in text and "\\" not in text:
         return text.strip()
 
     def shown(match: re.Match[str]) -> str:
         if match["code"] is not None:
             return match[0]
+        if match["escaped"] is not None:
+            return match["escaped"]
         if match["tag"] is not None:
             return " " if match["tag"].lower().startswith("<br") else ""
         if match["ref"] is not None and not references:
