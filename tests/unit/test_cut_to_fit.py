@@ -55,7 +55,7 @@ REASON = "We keep the jobs in PostgreSQL because the broker lost 412 messages in
 QUEUE = {
     "plain": f"A queue for the jobs. {WEIGHED} {REASON}",
     "headed": f"# 7. A queue for the jobs\n\n![](x.png)\n\n{WEIGHED}\n\n{REASON}",
-    "record": f"# 7. A queue for the jobs\n\nStatus: accepted\n\n## Context\n\n{WEIGHED}\n\n## Decision\n\n{REASON}",
+    "record": f"# 7. A queue\n\nStatus: accepted\n\n## Context\n\n{WEIGHED}\n\n## Decision\n\n{REASON}",
 }
 
 

@@ -15,7 +15,7 @@ from germane.model.learning import Pick, Weights
 from germane.model.memory import Outcome, Scope, Status, Vector, as_utc
 from germane.model.query import LEAST_COSINE, Candidate, Filter, Query, SearchResult, Slice, TimeRange
 from germane.model.text import DEFAULT_RANKER, cut, line_of, space_of
-from germane.operations.context import AgentContext, found_apart, unknown_kinds
+from germane.operations.context import AgentContext, unknown_kinds
 from germane.operations.inputs import (
     checked_count,
     checked_filter,
@@ -28,6 +28,7 @@ from germane.operations.inputs import (
     least_cosine_of,
     settled,
 )
+from germane.operations.named import found_with_named
 from germane.protocols import Clock, Scorer
 from germane.ranking.by_relevance import Best
 from germane.ranking.learning import learned_note
@@ -331,13 +332,13 @@ def search(
     """
     preferred = asked.prefers
     if preferred is None:
-        return found_apart(session.store, session.agent, query_of(asked, slices, pick=pick))
+        return found_with_named(session, query_of(asked, slices, pick=pick))
     narrow = [
         replace(part, where=_at(part.where or asked.where, preferred))
         for part in slices
         if part.order is None
     ]
-    found = found_apart(session.store, session.agent, query_of(asked, (*slices, *narrow), pick=pick))
+    found = found_with_named(session, query_of(asked, (*slices, *narrow), pick=pick))
     if found.picked:
         return found
     more = iter(found.slices[len(slices) :])
