@@ -18,6 +18,7 @@ from typing import Any
 
 from germane.errors import BudgetTooSmall
 from germane.kinds import Kinds
+from germane.lifecycle import is_obsolete, replaces
 from germane.model.context import Context, Question, Ranked, Reason, Trace, TraceNote, short_id
 from germane.model.learning import Weights
 from germane.model.memory import Memory
@@ -328,6 +329,18 @@ def _might_all_fit(
     return len(memories) >= found.admitted and sum(memories.values()) <= limit
 
 
+def _successors(gated: Gated) -> dict[str, Ranked]:
+    """What a gate drops although it stands in the place of what passes: nobody should read that alone."""
+    if not len(gated.dropped):
+        return {}
+    obsolete = [memory for memory in memories_of(gated.passed) if is_obsolete(memory)]
+    return {
+        one.memory.ref: one
+        for one in (gated.dropped if obsolete else ())
+        if any(replaces(one.memory, memory) for memory in obsolete)
+    }
+
+
 def _split_section(
     request: AssembleRequest, section: Section, gated: Gated, required: frozenset[str], late: set[str]
 ) -> tuple[Sequence[Ranked], Sequence[ExcludedCandidates]]:
@@ -339,6 +352,11 @@ def _split_section(
     kept, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
         return kept, dropped
+    if heirs := _successors(gated):
+        kept = sorted([*kept, *heirs.values()], key=lambda one: one.score, reverse=True)
+        dropped[0] = ExcludedCandidates(
+            [one for one in gated.dropped if one.memory.ref not in heirs], Reason.NOT_RELEVANT
+        )
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
         dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]
