@@ -329,18 +329,6 @@ def _might_all_fit(
     return len(memories) >= found.admitted and sum(memories.values()) <= limit
 
 
-def _successors(gated: Gated) -> dict[str, Ranked]:
-    """What a gate drops although it stands in the place of what passes: nobody should read that alone."""
-    if not len(gated.dropped):
-        return {}
-    obsolete = [memory for memory in memories_of(gated.passed) if is_obsolete(memory)]
-    return {
-        one.memory.ref: one
-        for one in (gated.dropped if obsolete else ())
-        if any(replaces(one.memory, memory) for memory in obsolete)
-    }
-
-
 def _split_section(
     request: AssembleRequest, section: Section, gated: Gated, required: frozenset[str], late: set[str]
 ) -> tuple[Sequence[Ranked], Sequence[ExcludedCandidates]]:
@@ -352,11 +340,17 @@ def _split_section(
     kept, dropped = gated.passed, [ExcludedCandidates(gated.dropped, Reason.NOT_RELEVANT)]
     if section.order is not None:
         return kept, dropped
-    if heirs := _successors(gated):
-        kept = sorted([*kept, *heirs.values()], key=lambda one: one.score, reverse=True)
-        dropped[0] = ExcludedCandidates(
-            [one for one in gated.dropped if one.memory.ref not in heirs], Reason.NOT_RELEVANT
-        )
+    obsolete = [memory for memory in memories_of(kept) if is_obsolete(memory)] if len(gated.dropped) else []
+    heirs = [
+        one
+        for one in (gated.dropped if obsolete else ())
+        if any(replaces(one.memory, each) for each in obsolete)
+    ]
+    if heirs:
+        # Nobody should read a record without the one that stands in its place.
+        kept = sorted([*kept, *heirs], key=lambda one: one.score, reverse=True)
+        others = [one for one in gated.dropped if one not in heirs]
+        dropped = [ExcludedCandidates(others, Reason.NOT_RELEVANT)]
     if request.left_out:
         out = {name: reason for name, reason in request.left_out.items() if name not in required}
         dropped += [ExcludedCandidates((one,), out[one.memory.ref]) for one in kept if one.memory.ref in out]

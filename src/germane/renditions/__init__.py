@@ -6,7 +6,7 @@ whole sentences from the start, and where not even one fits, whole words; it nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -193,17 +193,34 @@ def shorten(text: str, limit: int, counter: TokenCounter) -> str:
 def excerpt(text: str, limit: int, counter: TokenCounter, *, argued: bool = False) -> str:
     """The first sentences of a text in at most `limit` tokens, marked by an ellipsis; "" where not one fits.
 
-    What doesn't fit whole loses its code and tables first. With `argued`, the sentences that decide and give
-    the reason are kept, wherever they stand. A heading or a line that announces the next one never ends an
-    excerpt. Where a sentence alone is longer than a summary, it is cut where a word ends.
+    Blocks of code and rows of tables come in once all sentences are there. With `argued`, the sentences that
+    decide and give the reason are kept, wherever they stand. A heading or a line that announces the next one
+    never ends an excerpt. Where a sentence alone is longer than a summary, it is cut where a word ends.
     """
     shown = text
-    for shown in _contents(text, limit, one_line=False, whole=argued):
-        if shown is not text and counter.count(shown) <= limit:
-            return shown
+    if is_marked(text):
+        passages = tuple(passages_of(text))
+        whole = _with_blocks(passages, limit, counter)
+        if whole:
+            return whole
+        shown = as_text(prose_of(passages)) or as_text(passages) or text
     if argued:
         return _argued(shown, limit, counter, cut=_first_sentences)
     return _first_sentences(shown, limit, counter)
+
+
+def _with_blocks(passages: Sequence[ProsePassage], limit: int, counter: TokenCounter) -> str:
+    """All sentences with as many of the first blocks of code and rows of tables as fit, or "" without any."""
+    every = sum(passage.form in ("code", "table") for passage in passages)
+    low, high, best = 0, every, ""
+    while low <= high:
+        blocks = (low + high) // 2
+        shown = as_text(prose_of(passages, blocks=blocks)) + (_CUT if blocks < every else "")
+        if shown != _CUT and counter.count(shown) <= limit:
+            best, low = shown, blocks + 1
+        else:
+            high = blocks - 1
+    return best
 
 
 def _first_sentences(text: str, limit: int, counter: TokenCounter) -> str:

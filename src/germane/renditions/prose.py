@@ -193,15 +193,20 @@ def _lead(passage: ProsePassage) -> str:
     return f"{lead} " if lead[-1] in ".!?:…。！？：" else f"{lead}: "
 
 
-def prose_of(passages: Iterable[ProsePassage]) -> Iterator[ProsePassage]:
-    """The paragraphs and items among passages; a heading goes on to the first that is left under it."""
+def prose_of(passages: Iterable[ProsePassage], *, blocks: int = 0) -> Iterator[ProsePassage]:
+    """The paragraphs and items among passages, and so many of the first blocks of code and rows of tables.
+
+    A heading goes on to the first that is left under it.
+    """
     leads: tuple[tuple[int, str], ...] = ()
     for passage in passages:
         for level, title in passage.leads:
             leads = _under(leads, level, title)
-        if passage.form in ("text", "item"):
+        block = passage.form in ("code", "table")
+        if passage.form in ("text", "item") or (block and blocks > 0):
             yield replace(passage, leads=leads)
             leads = ()
+        blocks -= block
 
 
 def names_of_images(text: str) -> str:
