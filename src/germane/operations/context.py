@@ -341,7 +341,7 @@ def found_with_named(store: Store, agent: str, query: Query) -> SearchResult:
     `found_apart` does.
     """
     from germane.ranking.signals import identifiers_in, shares_of_identifiers  # noqa: PLC0415 - Few are long.
-    from germane.retrieval.tokenizer import query_terms  # noqa: PLC0415
+    from germane.retrieval.tokenizer import query_terms  # noqa: PLC0415 - As above.
 
     found = found_apart(store, agent, query)
     names = " ".join(identifiers_in(query.text))
