@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from germane.errors import UnreadableSource
 from germane.importers.documents import outline, passages
-from germane.importers.records import read_export, read_lines, read_memories
+from germane.importers.records import read_lines, read_memories
 from germane.importers.transfer import export_jsonl, read
 from germane.model.change import UsageHistory
 from germane.model.learning import Example, OutcomeRecord
@@ -140,7 +140,7 @@ def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Lifecycle
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
-        ((back, found),) = read_export(path, agent="ann")
+        ((back, found),) = read_lines(path, agent="ann")
     assert back == memory
     assert found == (None if standing == LifecycleState(stage=memory.stage) else standing)
 

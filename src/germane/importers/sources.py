@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from germane.errors import MissingExtra, UnreadableSource
 from germane.model.memory import Draft
@@ -20,7 +19,6 @@ from germane.model.text import day_in_words
 
 __all__ = [
     "EXTERNAL",
-    "MARKER",
     "TURN",
     "FieldError",
     "FrontMatter",
@@ -30,22 +28,14 @@ __all__ = [
     "as_day",
     "as_moment",
     "as_tags",
-    "check_format",
     "day_in",
-    "exact_count",
-    "exact_flag",
-    "exact_moment",
-    "exact_number",
-    "exact_object",
-    "exact_text",
-    "exact_word",
-    "moment_to_json",
+    "draft_of_fields",
     "name_of",
     "nearest",
     "number_of",
     "numbered_lines",
-    "optional_text",
     "plain",
+    "raise_skipped",
     "read_text",
     "split_front_matter",
     "text_of",
@@ -68,6 +58,11 @@ class Skipped:
 
 OnSkip: TypeAlias = Callable[[Skipped], None]
 """Told of each part that a reader leaves out."""
+
+
+def raise_skipped(skipped: Skipped) -> None:
+    """Raise UnreadableSource with the reason: for a reader that was given no `on_skip`."""
+    raise UnreadableSource(skipped.reason)
 
 
 def read_text(path: Path) -> str:
@@ -168,6 +163,27 @@ _DAY = re.compile(
 
 class FieldError(ValueError):
     """A field's value isn't what the field holds; the reader that catches it knows the file and line."""
+
+
+def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
+    """A draft with the kind, subject, tags, scope, numbers, outcome and pin that fields name.
+
+    `given` are fields of the draft that the reader sets itself. Raises FieldError.
+    """
+    pinned = fields.get("pinned") or False
+    if not isinstance(pinned, bool):
+        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
+    named: dict[str, Any] = {
+        "kind": text_of(fields, "kind") or "note",
+        "subject": text_of(fields, "subject"),
+        "tags": as_tags(fields.get("tags")),
+        "scope": text_of(fields, "scope") or "global",
+        "importance": number_of(fields, "importance"),
+        "confidence": number_of(fields, "confidence"),
+        "outcome": text_of(fields, "outcome"),
+        "pinned": pinned,
+    }
+    return Draft(**(named | given))
 
 
 def text_of(fields: Mapping[str, Any], name: str) -> str | None:
@@ -287,94 +303,6 @@ def _plain(value: object, left: list[int], levels: int) -> Any:
         items = sorted(value, key=str) if isinstance(value, set | frozenset) else value
         return [_plain(item, left, levels - 1) for item in items]
     return str(value)
-
-
-# Fields of a line that an export wrote: what was written there, or an error that names the field.
-
-MARKER = "germane"
-"""The field by which a line is known to be an export's; its value is the format's number."""
-
-_Word = TypeVar("_Word", bound=StrEnum)
-
-
-def check_format(fields: Mapping[str, Any], *, newest: int) -> None:
-    """Raise FieldError for a line of no format, or of one that is newer than the newest that is known."""
-    found = fields.get(MARKER)
-    if found is None:
-        raise FieldError(f"an exported memory was expected, with the field {MARKER!r}: {newest}")
-    if isinstance(found, bool) or not isinstance(found, int) or found < 1:
-        raise FieldError(f"{MARKER!r} must be the format's number {newest}, and is {found!r}")
-    if found > newest:
-        raise FieldError(
-            f"a newer germane wrote it (format {found}, and this one reads up to {newest}). Upgrade germane"
-        )
-
-
-def exact_text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """A text, or the default where there is none."""
-    value = fields.get(name, default)
-    if not isinstance(value, str):
-        raise FieldError(f"{name!r} must be a text, and is {value!r}")
-    return value
-
-
-def optional_text(fields: Mapping[str, Any], name: str) -> str | None:
-    """A text, or None."""
-    return None if fields.get(name) is None else exact_text(fields, name)
-
-
-def exact_moment(fields: Mapping[str, Any], name: str) -> datetime:
-    """A time with an offset, which must be there."""
-    moment = as_moment(fields.get(name), name=name, assume_utc=False)
-    if moment is None:
-        raise FieldError(f"{name!r} is missing")
-    return moment
-
-
-def moment_to_json(moment: datetime) -> str:
-    """A time as ISO text in UTC with microseconds, as `exact_moment` reads it."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def exact_count(fields: Mapping[str, Any], name: str, default: int | None) -> int:
-    """A number of things, or the default where there is none."""
-    value = fields.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise FieldError(f"{name!r} must be a count, and is {value!r}")
-    return value
-
-
-def exact_number(fields: Mapping[str, Any], name: str, default: float) -> float:
-    """A finite number, or the default where there is none."""
-    value = number_of(fields, name)
-    return default if value is None else value
-
-
-def exact_flag(fields: Mapping[str, Any], name: str) -> bool:
-    """True or false, and false where there is nothing."""
-    value = fields.get(name, False)
-    if not isinstance(value, bool):
-        raise FieldError(f"{name!r} must be true or false, and is {value!r}")
-    return value
-
-
-def exact_object(fields: Mapping[str, Any], name: str, *, required: bool = False) -> dict[str, Any]:
-    """An object, empty where there is none and none is required."""
-    value = fields.get(name, None if required else {})
-    if not isinstance(value, dict):
-        raise FieldError(f"{name!r} must be an object, and is {value!r}")
-    return value
-
-
-def exact_word(fields: Mapping[str, Any], name: str, names: type[_Word], default: _Word | None) -> Any:
-    """One of some words, or the default where there is none."""
-    value = fields.get(name)
-    if value is None:
-        return default
-    try:
-        return names(value)
-    except ValueError:
-        raise FieldError(f"{name!r} must be one of {', '.join(names)}, and is {value!r}") from None
 
 
 # The YAML block that opens a Markdown file.

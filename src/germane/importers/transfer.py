@@ -29,6 +29,7 @@ from germane.importers.manifests import MANIFESTS
 from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
 from germane.importers.project import MODULE_SUFFIXES, Project, nothing_in, project_of, read_project
 from germane.importers.records import (
+    MARKER,
     Learns,
     Line,
     RenditionsOf,
@@ -41,7 +42,6 @@ from germane.importers.records import (
 )
 from germane.importers.report import Importer, ImportReport, ImportTarget, Progress, ProgressCallback, Run
 from germane.importers.sources import (
-    MARKER,
     OnSkip,
     numbered_lines,
     read_text,
