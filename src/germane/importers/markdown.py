@@ -31,10 +31,10 @@ from germane.importers.sources import (
     Skipped,
     as_day,
     as_moment,
-    as_tags,
+    draft_of_fields,
     name_of,
-    number_of,
     plain,
+    raise_skipped,
     read_text,
     split_front_matter,
     text_of,
@@ -79,26 +79,30 @@ def read_markdown(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG
     outcome, pinned, date and the date of the last update; everything else in it becomes metadata.
     Whatever it claims, the text is trusted as a document's.
 
-    Hidden folders and those of installed packages are left out. A file that can't be read raises
-    UnreadableSource; in a folder it is reported to `on_skip` instead, where there is one.
+    What git ignores is left out of a folder, and so are hidden folders, others' work and files of more than
+    a megabyte. A file that can't be read raises UnreadableSource; in a folder it is reported to `on_skip`
+    instead, where there is one. Raises MissingExtra without what the extra `project` brings.
     """
     if not path.is_dir():
         yield from drafts_of_markdown(path, long=long)
         return
-    found = False
-    for file in _files(path, on_skip):
+    found, start = False, path.resolve()
+    leave_out = on_skip or raise_skipped
+    for file in walk(start, root=start, wanted=_is_markdown, passed_over=lambda _: None, refused=leave_out):
         found = True
         try:
             yield from drafts_of_markdown(file, long=long)
         except UnreadableSource as error:
-            if on_skip is None:
-                raise
-            on_skip(Skipped(source=str(file), reason=str(error)))
+            leave_out(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise unreadable(path, f"the folder holds no Markdown file ({', '.join(sorted(MARKDOWN_SUFFIXES))})")
 
 
-def drafts_of_markdown(path: Path, *, name: str | None = None, long: int | None = None) -> list[Draft]:
+def _is_markdown(path: Path) -> bool:
+    return path.suffix.lower() in MARKDOWN_SUFFIXES
+
+
+def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
     """The drafts of one Markdown file, all or none, as `read_markdown` says; `name` is their source.
 
     Raises UnreadableSource.
@@ -109,29 +113,9 @@ def drafts_of_markdown(path: Path, *, name: str | None = None, long: int | None 
     document = outline(front.body)
     try:
         base = _draft_of_fields(front.fields, name or name_of(path))
-        return _drafts(path, document, base, front.lines, LONG if long is None else long)
+        return _drafts(path, document, base, front.lines, long)
     except FieldError as error:
         raise unreadable(path, f"in its front matter, {error}") from error
-
-
-def _files(root: Path, on_skip: OnSkip | None) -> Iterator[Path]:
-    def refused(error: OSError) -> None:
-        skipped = Skipped(source=str(error.filename), reason=f"the system refused it ({error.strerror})")
-        if on_skip is None:
-            raise unreadable(skipped.source, skipped.reason) from error
-        on_skip(skipped)
-
-    for folder, folders, names in os.walk(root, onerror=refused):
-        folders[:] = sorted(name for name in folders if _is_ours(Path(folder, name)))
-        for name in sorted(names):
-            if Path(name).suffix.lower() in MARKDOWN_SUFFIXES and not name.startswith("."):
-                yield Path(folder, name)
-
-
-def _is_ours(folder: Path) -> bool:
-    if folder.name.startswith(".") or folder.name in NOT_OURS:
-        return False
-    return not (folder / "pyvenv.cfg").exists()
 
 
 def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
@@ -146,39 +130,22 @@ def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
         updated = _moment(fields, _UPDATED)
     if created is not None and updated is not None and updated < created:
         updated = None
-    for name in (
-        "kind",
-        "subject",
-        "title",
-        "tags",
-        "importance",
-        "confidence",
-        "outcome",
-        "pinned",
-    ):
+    for name in ("kind", "subject", "title", "tags", "importance", "confidence", "outcome", "pinned"):
         metadata.pop(name, None)
     scope, paths = stated_scope(fields), stated_paths(fields)
     if scope is not None or paths:
         metadata.pop("scope", None)
     if paths:
         metadata["paths"] = list(paths)
-    pinned = fields.get("pinned", False)
-    if not isinstance(pinned, bool):
-        raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
-    return Draft(
+    return draft_of_fields(
+        {**fields, "scope": scope},
         content="",
         kind=kind or "",
         subject=text_of(fields, "subject") or text_of(fields, "title"),
-        tags=as_tags(fields.get("tags")),
-        scope=scope or "global",
-        importance=number_of(fields, "importance"),
-        confidence=number_of(fields, "confidence"),
-        outcome=text_of(fields, "outcome"),
         trust=EXTERNAL,
         source=source,
         created_at=created,
         updated_at=updated,
-        pinned=pinned,
         metadata=metadata,
     )
 
@@ -363,7 +330,7 @@ def _below(
         folders[:] = [
             name
             for name in kept
-            if not ignored(here / name, is_folder=True) and _walk_is_ours(here / name, passed_over)
+            if not ignored(here / name, is_folder=True) and _is_ours(here / name, passed_over)
         ]
         for name in sorted(names):
             path = here / name
@@ -371,7 +338,7 @@ def _below(
                 yield path
 
 
-def _walk_is_ours(folder: Path, passed_over: OnSkip) -> bool:
+def _is_ours(folder: Path, passed_over: OnSkip) -> bool:
     if folder.name in NOT_OURS or folder.name.endswith(".egg-info"):
         if folder.name != "__pycache__":
             passed_over(

@@ -7,24 +7,22 @@ import inspect
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from germane.errors import InvalidInput, UnreadableSource
-from germane.importers.documents import named_paths, pattern_of
+from germane.importers.documents import LONG, named_paths, pattern_of
 from germane.importers.manifests import MANIFESTS, manifest_drafts, name_in_manifest, root_over
 from germane.importers.markdown import MARKDOWN_SUFFIXES, drafts_of_markdown, walk
-from germane.importers.sources import EXTERNAL, OnSkip, Skipped, read_text, unreadable
+from germane.importers.sources import EXTERNAL, OnSkip, Skipped, raise_skipped, read_text, unreadable
 from germane.model.memory import Draft
 from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 
 __all__ = [
     "MODULE_SUFFIXES",
-    "FileDrafts",
     "Project",
     "doc_of_source",
-    "files_of",
     "is_read",
     "module_drafts",
     "nothing_in",
@@ -61,15 +59,6 @@ class Project:
         return self.prefix + self.place(path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileDrafts:
-    """What one file holds. `unread` says why it couldn't be read, so that nothing of it counts as gone."""
-
-    path: Path
-    drafts: tuple[Draft, ...] = ()
-    unread: str | None = None
-
-
 def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
     """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
 
@@ -83,7 +72,7 @@ def project_of(path: Path, *, name: str | None = None, root: Path | str | None =
     return Project(root=folder, name=called, prefix=prefix)
 
 
-def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None = None) -> Iterator[Draft]:
+def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int = LONG) -> Iterator[Draft]:
     """The drafts of a project's folder, or of one file of it, in the order of their paths.
 
     Markdown is read as `read_markdown` reads it; a README below the root is of kind `module`, and so are the
@@ -96,22 +85,20 @@ def read_project(path: Path, *, on_skip: OnSkip | None = None, long: int | None 
     megabyte. What can't be read goes to `on_skip`, or raises UnreadableSource where there is none.
     Raises MissingExtra without `pathspec`.
     """
-    project = project_of(path)
-
-    def left_out(skipped: Skipped) -> None:
-        if on_skip is None:
-            raise UnreadableSource(skipped.reason)
-        on_skip(skipped)
-
+    project, start = project_of(path), path.resolve()
+    leave_out = on_skip or raise_skipped
+    files: Iterable[Path] = [start]
+    if path.is_dir():
+        # What is left out by rule is of no interest to a reader of drafts.
+        files = walk(start, root=project.root, wanted=is_read, passed_over=lambda _: None, refused=leave_out)
     found = False
-    start = path.resolve()
-    files = [start] if not path.is_dir() else files_of(project, start, passed_over=_ignore, refused=left_out)
     for file in files:
-        one = read_file(project, file, long=long)
         found = True
-        if one.unread is not None and (file is start or file.suffix.lower() not in MODULE_SUFFIXES):
-            left_out(Skipped(source=str(file), reason=one.unread))
-        yield from one.drafts
+        try:
+            yield from read_file(project, file, long=long)
+        except UnreadableSource as error:
+            if file is start or file.suffix.lower() not in MODULE_SUFFIXES:
+                leave_out(Skipped(source=str(file), reason=str(error)))
     if not found:
         raise nothing_in(path)
 
@@ -124,60 +111,36 @@ def nothing_in(path: Path) -> UnreadableSource:
     )
 
 
-def files_of(project: Project, start: Path, *, passed_over: OnSkip, refused: OnSkip) -> Iterator[Path]:
-    """The files at or below `start` that a project's import reads, in the order of their paths."""
-    return walk(start, root=project.root, wanted=is_read, passed_over=passed_over, refused=refused)
-
-
-def read_file(project: Project, path: Path, *, long: int | None = None) -> FileDrafts:
-    """The drafts of one file of a project, all or none."""
-    read = _reader(path)
-    try:
-        drafts = read(project, path, long)
-        return FileDrafts(path=path, drafts=tuple(_placed(project, draft) for draft in drafts))
-    except (UnreadableSource, OSError) as error:
-        return FileDrafts(path=path, unread=str(error))
-    except RecursionError:
-        return FileDrafts(path=path, unread=str(unreadable(path, "it is nested too deeply to be read")))
-
-
-def _ignore(_: Skipped) -> None:
-    """What is left out by rule is no news to a reader of drafts."""
-
-
 def is_read(path: Path) -> bool:
     """Whether a project's import reads files of that name."""
     return path.name in MANIFESTS or path.suffix.lower() in MARKDOWN_SUFFIXES | MODULE_SUFFIXES
 
 
-def _reader(path: Path) -> Callable[[Project, Path, int | None], list[Draft]]:
-    if path.name in MANIFESTS:
-        return _of_manifest
-    if path.suffix.lower() in MODULE_SUFFIXES:
-        return _of_module
-    return _of_markdown
+def read_file(project: Project, path: Path, *, long: int = LONG) -> tuple[Draft, ...]:
+    """The drafts of one file of a project, all or none. Raises UnreadableSource."""
+    name, place = project.source(path), project.place(path)
+    folder = place.rpartition("/")[0]
+    try:
+        if path.name in MANIFESTS:
+            drafts = manifest_drafts(path, name=name, folder=folder)
+        elif path.suffix.lower() in MODULE_SUFFIXES:
+            drafts = module_drafts(path, name=name, place=place)
+        else:
+            drafts = drafts_of_markdown(path, name=name, long=long)
+            if folder and path.stem.lower() == "readme":
+                drafts = [_of_readme(draft, folder) for draft in drafts]
+        return tuple(_placed(project, draft) for draft in drafts)
+    except OSError as error:
+        raise UnreadableSource(str(error)) from error
+    except RecursionError as error:
+        raise unreadable(path, "it is nested too deeply to be read") from error
 
 
-def _of_manifest(project: Project, path: Path, _: int | None) -> list[Draft]:
-    return manifest_drafts(path, name=project.source(path), folder=_folder(project, path))
-
-
-def _of_module(project: Project, path: Path, _: int | None) -> list[Draft]:
-    return module_drafts(path, name=project.source(path), place=project.place(path))
-
-
-def _of_markdown(project: Project, path: Path, long: int | None) -> list[Draft]:
-    folder = _folder(project, path)
-    drafts = drafts_of_markdown(path, name=project.source(path), long=long)
-    if path.stem.lower() != "readme" or not folder:
-        return drafts
-    scope = f"path:{folder}"
-    return [
-        replace(draft, kind="module", scope=scope)
-        if (draft.kind, draft.scope) == ("note", "global")
-        else draft
-        for draft in drafts
-    ]
+def _of_readme(draft: Draft, folder: str) -> Draft:
+    """A README describes its folder, unless its front matter names another kind or scope."""
+    if (draft.kind, draft.scope) != ("note", "global"):
+        return draft
+    return replace(draft, kind="module", scope=f"path:{folder}")
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
@@ -191,11 +154,6 @@ def _placed(project: Project, draft: Draft) -> Draft:
     else:
         paths = named_paths(draft.content, project.root) if draft.kind == "adr" else ()
     return replace(draft, metadata={**draft.metadata, PATHS: list(paths)}) if paths else draft
-
-
-def _folder(project: Project, path: Path) -> str:
-    folder = project.place(path.parent)
-    return "" if folder == "." else folder
 
 
 # What the source of a module says about it: Python's docstring, the leading doc comment of other languages.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
-from germane.importers.markdown import Ignored, is_hidden
-from germane.importers.project import MODULE_SUFFIXES, Project, files_of, is_read, project_of, read_file
+from germane.importers.markdown import Ignored, is_hidden, walk
+from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ImportTarget, ProgressCallback, Run
 from germane.importers.sources import Skipped, unreadable
@@ -258,23 +258,26 @@ class FileScan:
             left_out.sort(key=lambda one: self._order.get(id(one), last))
 
     def _below(self, start: Path) -> Iterable[Path]:
-        return files_of(
-            self.project,
+        return walk(
             start,
+            root=self.project.root,
+            wanted=is_read,
             passed_over=lambda one: self._leave_out(self._run.passed_over, one, len(self.paths)),
             refused=lambda one: self._leave_out(self._run.skipped, one, len(self.paths)),
         )
 
     def _read(self, path: Path) -> list[Draft]:
-        one = read_file(self.project, path)
-        if one.unread is not None:
+        place = self.project.place(path)
+        try:
+            drafts = distinct(read_file(self.project, path), project=self.project.name, file=place)
+        except UnreadableSource as error:
             if path in self._named:
-                raise UnreadableSource(one.unread)
-            self._unread.add(self.project.place(path))
+                raise
+            self._unread.add(place)
             # Sources that can't be parsed are often meant to be so; what people write to be read isn't.
             aside = self._run.passed_over if path.suffix.lower() in MODULE_SUFFIXES else self._run.skipped
-            self._leave_out(aside, Skipped(source=str(path), reason=one.unread), self.paths[path])
-        drafts = distinct(one.drafts, project=self.project.name, file=self.project.place(path))
+            self._leave_out(aside, Skipped(source=str(path), reason=str(error)), self.paths[path])
+            return []
         return [draft for draft in drafts if not self._is_refused(draft, path)]
 
     def _is_refused(self, draft: Draft, path: Path) -> bool:
