@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Engine, Filter, Status
-from germane.importers import import_source
-from germane.importers.project import read_project
+from germane.importers import import_source, read_project
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=2).map(" ".join)

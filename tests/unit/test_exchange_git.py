@@ -13,9 +13,7 @@ import pytest
 
 import germane
 from germane.errors import UnreadableSource
-from germane.importers.git import changed_paths, read_git
-from germane.importers.sources import Skipped
-from germane.importers.transfer import read
+from germane.importers import Skipped, changed_paths, read, read_git
 
 COMMITTED = datetime(2024, 6, 1, 8, tzinfo=UTC)
 ATTRIBUTES = {".gitattributes": "* filter=trap diff=trap\nb filter=other\n"}

@@ -13,7 +13,7 @@ import pytest
 import germane
 from germane import Engine
 from germane.errors import InvalidInput, UnreadableSource
-from germane.importers.transfer import ImportReport, Layout, Progress, export_jsonl, import_source, layout_of
+from germane.importers import ImportReport, Layout, Progress, export_jsonl, import_source, layout_of
 from germane.model.query import Order
 
 WHEN = datetime(2024, 5, 1, tzinfo=UTC)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.records import memory_to_json, read_jsonl, read_lines, read_memories
+from germane.importers import memory_to_json, read_jsonl, read_memories
+from germane.importers.records import read_lines
 from germane.model.memory import Draft, Memory, Rendition, Renditions
 
 WHEN = datetime(2024, 5, 1, 10, tzinfo=UTC)

@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from germane.errors import MissingExtra, UnreadableSource
+from germane.importers import Skipped, read_markdown
 from germane.importers.documents import LONG
-from germane.importers.markdown import read_markdown
-from germane.importers.sources import Skipped
 from germane.model.memory import Draft
 
 NYGARD = """# 7. Use a queue for mail

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.project import doc_of_source, project_of, read_project
-from germane.importers.sources import Skipped
+from germane.importers import Skipped, read_project
+from germane.importers.project import doc_of_source, project_of
 from germane.model.memory import Draft
 
 PYPROJECT = """

@@ -15,9 +15,9 @@ import pytest
 
 import germane
 from germane import Engine, MissingExtra, Order
-from germane.importers import export_jsonl, import_source
+from germane.importers import export_jsonl, find_secrets, import_source
 from germane.importers.report import Run
-from germane.importers.secrets import ALLOWED, find_secrets, find_secrets_in_fields
+from germane.importers.secrets import ALLOWED, find_secrets_in_fields
 
 LETTERS, DIGITS, HEX = string.ascii_letters, string.digits, "0123456789abcdef"
 

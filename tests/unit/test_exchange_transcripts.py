@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from germane.errors import UnreadableSource
-from germane.importers.dialogue import read_transcript
+from germane.importers import read_transcript
 from germane.model.memory import Draft
 from germane.model.text import fenced
 

@@ -10,8 +10,8 @@ import pytest
 
 import germane
 from germane import Engine, InvalidInput
+from germane.importers import import_source
 from germane.importers.sources import day_in
-from germane.importers.transfer import import_source
 from germane.testing.fakes import FixedClock, WordCounter
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

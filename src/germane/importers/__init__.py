@@ -8,7 +8,7 @@ from germane.importers.locomo import conversation_drafts, evidence_report, read_
 from germane.importers.markdown import read_markdown
 from germane.importers.project import read_project, read_scoped
 from germane.importers.records import memory_from_json, memory_to_json, read_jsonl, read_memories
-from germane.importers.report import Gone, Importer, ImportReport, ImportTarget, Progress, Written
+from germane.importers.report import Gone, ImportReport, Progress, Written
 from germane.importers.secrets import Secret, find_secrets
 from germane.importers.sources import Skipped
 from germane.importers.sync import watch
@@ -17,8 +17,6 @@ from germane.importers.transfer import Layout, export_jsonl, import_source, layo
 __all__ = [
     "Gone",
     "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Layout",
     "Progress",
     "Secret",

@@ -1,85 +1,28 @@
-"""What an import needs of an engine, how far it has come, and what it reports."""
+"""What an import reports: its progress, its result, and what it left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
 from germane.importers.reconciliation import ORIGIN, ContinuedMemory, origin_of
 from germane.importers.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.importers.sources import Skipped
-from germane.model.change import UsageHistory
-from germane.model.memory import Draft, LifecycleState, Memory, RememberResult
-from germane.model.query import Filter
+from germane.model.memory import Draft, Memory, RememberResult
 from germane.model.text import left_open
 
 __all__ = [
     "Gone",
     "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Moved",
     "Progress",
     "ProgressCallback",
     "Run",
     "Written",
 ]
-
-
-class Importer(Protocol):
-    """What an import needs of an engine."""
-
-    @property
-    def agent(self) -> str:
-        """Whose memories they become."""
-        ...
-
-    def remember_many(self, drafts: Iterable[Draft], *, revive: bool) -> Sequence[RememberResult]:
-        """Remember all of them in one transaction or none; one result per draft, in order.
-
-        `revive` False leaves a forgotten memory forgotten. Raises InvalidInput for a draft that
-        can't be stored.
-        """
-        ...
-
-    def import_memories(
-        self, memories: Iterable[Memory], *, lifecycle_states: Mapping[str, LifecycleState] | None = None
-    ) -> Sequence[RememberResult]:
-        """Store memories as they are, ids, versions, status and counts included; what is there stays."""
-        ...
-
-    def import_usage_history(self, usage_history: UsageHistory) -> int:
-        """Keep what was gone through with memories that are here; returns how much of it is new."""
-        ...
-
-
-class ImportTarget(Importer, Protocol):
-    """What the import of files needs besides, to link what changed to what it was."""
-
-    def memories(
-        self, where: Filter | None = None, *, limit: int | None = None, after: str | None = None
-    ) -> Sequence[Memory]:
-        """The memories that pass a filter, a page at a time; `after` ended the page before."""
-        ...
-
-    def supersede(self, memory_id: str, draft: Draft, *, expected: int | None = None) -> Memory:
-        """Store a draft as the next version. Raises NotFound, InvalidInput or StaleRevision."""
-        ...
-
-    def revise(self, memory_id: str, *, metadata: Mapping[str, Any], expected: int | None = None) -> Memory:
-        """Store the next version with other metadata. Raises as `supersede` does."""
-        ...
-
-    def forget(self, memory_id: str) -> Memory:
-        """Keep a memory out of every result until it is restored. Raises NotFound."""
-        ...
-
-    def restore(self, memory_id: str) -> Memory:
-        """Undo a forget. Raises NotFound, or InvalidInput when the memory isn't forgotten."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,9 +188,9 @@ class Run:
         """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
         if self.unchecked is not None:
             return False
-        said = {name: value for name, value in item.metadata.items() if name != ORIGIN}
-        fields = {**said, "subject": item.subject or "", "tags": list(item.tags)}
-        found = (*find_secrets(item.content), *find_secrets_in_fields(fields))
+        named = {name: value for name, value in item.metadata.items() if name != ORIGIN}
+        named |= {"subject": item.subject or "", "tags": list(item.tags)}
+        found = (*find_secrets(item.content), *find_secrets_in_fields(named))
         for secret in found[:1]:
             rules = ", ".join(dict.fromkeys(each.rule for each in found))
             self.skipped.append(
@@ -280,20 +223,11 @@ class Run:
 
     def report(self) -> ImportReport:
         """What the import did."""
-        return ImportReport(
-            read=self.read,
-            created=self.created,
-            known=self.known,
-            revised=self.revised,
-            gone=tuple(self.gone),
-            pruned=self.pruned,
-            moved=tuple(self.moved),
-            skipped=tuple(self.skipped),
-            passed_over=tuple(self.passed_over),
-            unchecked=self.unchecked,
-            usage_records=self.usage_records,
-            written=tuple(self.written),
-        )
+        found: dict[str, Any] = {}
+        for each in fields(ImportReport):
+            value = getattr(self, each.name)
+            found[each.name] = tuple(value) if isinstance(value, list) else value
+        return ImportReport(**found)
 
     def _alone(self, item: _Item, write: _Write[_Item]) -> RememberResult | None:
         try:

@@ -10,11 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from germane.engine import Engine
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
 from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
-from germane.importers.report import Gone, ImportReport, ImportTarget, ProgressCallback, Run
+from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, unreadable
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
@@ -31,7 +32,7 @@ _FEW_FILES = 100
 
 
 def sync(
-    engine: ImportTarget,
+    engine: Engine,
     project: Project,
     starts: Sequence[Path],
     run: Run,
@@ -63,7 +64,7 @@ def sync(
 
 
 def _store_while_reading(
-    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, batch: int
+    engine: Engine, found: FileScan, places: Sequence[str], run: Run, *, batch: int
 ) -> bool:
     """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
 
@@ -90,7 +91,7 @@ def _store_while_reading(
 
 
 def _store_when_read(
-    engine: ImportTarget, found: FileScan, places: Sequence[str], run: Run, *, prune: bool, batch: int
+    engine: Engine, found: FileScan, places: Sequence[str], run: Run, *, prune: bool, batch: int
 ) -> None:
     drafts = found.drafts(found.paths)
     keys = {str(draft.source) for draft in drafts}
@@ -108,7 +109,7 @@ def _store_when_read(
     _let_go(engine, matches.gone, run, prune=prune)
 
 
-def _heads(engine: ImportTarget) -> Iterator[Memory]:
+def _heads(engine: Engine) -> Iterator[Memory]:
     """Every memory that nothing supersedes."""
     after: str | None = None
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
@@ -116,13 +117,13 @@ def _heads(engine: ImportTarget) -> Iterator[Memory]:
         after = page[-1].ref
 
 
-def _remember_all(engine: ImportTarget, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
+def _remember_all(engine: Engine, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
     fresh = iter(drafts)
     while group := list(islice(fresh, batch)):
         _remember(engine, group, run)
 
 
-def _remember(engine: ImportTarget, drafts: Sequence[Draft], run: Run) -> None:
+def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
     """Store new drafts. What only a past version says elsewhere is stored under a source of its own."""
     todo, count = list(drafts), 1
     while todo:
@@ -138,7 +139,7 @@ def _remember(engine: ImportTarget, drafts: Sequence[Draft], run: Run) -> None:
         todo = [replace(draft, source=f"{draft.metadata[ORIGIN]['key']}~v{count}") for draft in past]
 
 
-def _supersede(engine: ImportTarget, head: Memory, draft: Draft, run: Run) -> None:
+def _supersede(engine: Engine, head: Memory, draft: Draft, run: Run) -> None:
     run.read += 1
     try:
         if head.status is Status.FORGOTTEN:
@@ -153,7 +154,7 @@ def _supersede(engine: ImportTarget, head: Memory, draft: Draft, run: Run) -> No
         run.skipped.append(Skipped(source=str(draft.source), reason=str(error)))
 
 
-def _as_next_version(engine: ImportTarget, head: Memory, draft: Draft) -> Memory:
+def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
     try:
         return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
@@ -166,7 +167,7 @@ def _as_next_version(engine: ImportTarget, head: Memory, draft: Draft) -> Memory
             raise error from None
 
 
-def _let_go(engine: ImportTarget, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
+def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
     for head in gone:
         origin = origin_of(head)
         run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))
@@ -306,7 +307,7 @@ _TICK = 250
 
 
 def watch(
-    engine: ImportTarget,
+    engine: Engine,
     path: str | Path,
     *,
     stop: threading.Event | None = None,

@@ -1,7 +1,4 @@
-"""Import of any source: what it is and the reader for it; and export, in place.
-
-An engine is anything with the methods that `germane.importers.report` names.
-"""
+"""Import of any source: what it is and the reader for it; and export, in place."""
 
 from __future__ import annotations
 
@@ -10,24 +7,25 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from io import BytesIO, TextIOWrapper
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Final, TextIO, TypeVar
 
+from germane.engine import Engine
 from germane.errors import InvalidInput
 from germane.importers.dialogue import is_message, messages_in, read_transcript, starts_dialogue
 from germane.importers.git import read_git
 from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
 from germane.importers.manifests import MANIFESTS
 from germane.importers.markdown import MARKDOWN_SUFFIXES, read_markdown
-from germane.importers.project import MODULE_SUFFIXES, Project, nothing_in, project_of, read_project
+from germane.importers.project import MODULE_SUFFIXES, nothing_in, project_of, read_project
 from germane.importers.records import (
     MARKER,
     Learns,
@@ -40,7 +38,7 @@ from germane.importers.records import (
     read_lines,
     usage_history_to_json,
 )
-from germane.importers.report import Importer, ImportReport, ImportTarget, Progress, ProgressCallback, Run
+from germane.importers.report import ImportReport, ProgressCallback, Run
 from germane.importers.sources import (
     OnSkip,
     numbered_lines,
@@ -56,11 +54,7 @@ from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
 __all__ = [
     "BEGIN",
     "END",
-    "ImportReport",
-    "ImportTarget",
-    "Importer",
     "Layout",
-    "Progress",
     "check_ordinary",
     "export_jsonl",
     "import_source",
@@ -70,7 +64,6 @@ __all__ = [
     "read",
     "with_block",
     "write_block",
-    "write_through",
     "written_through",
 ]
 
@@ -81,7 +74,7 @@ _LINES_A_STEP = 100
 
 
 def import_source(
-    engine: ImportTarget,
+    engine: Engine,
     source: str,
     *,
     progress: ProgressCallback | None = None,
@@ -117,8 +110,12 @@ def import_source(
     layout, path = layout_of(source), path_of(source)
     run = Run(progress=progress, allow_secrets=allow_secrets)
     if layout in (Layout.PROJECT, Layout.MARKDOWN):
-        owner = project_of(path, name=project, root=root)
-        _import_files(engine, path, run, owner, prune=prune, batch=batch)
+        owner, is_folder = project_of(path, name=project, root=root), path.is_dir()
+        if is_folder:
+            run.require_detector()
+        count = sync(engine, owner, [path.resolve()], run, prune=prune, batch=batch, named=not is_folder)
+        if is_folder and not count and not run.skipped:
+            raise nothing_in(path)
     elif prune or project is not None or root is not None:
         named = f"project={project!r}" if project is not None else f"root={str(root)!r}"
         option = "prune=True" if prune else named
@@ -132,19 +129,7 @@ def import_source(
     return run.report()
 
 
-def _import_files(
-    engine: ImportTarget, path: Path, run: Run, owner: Project, *, prune: bool, batch: int
-) -> None:
-    start = path.resolve()
-    if not path.is_dir():
-        sync(engine, owner, [start], run, prune=prune, batch=batch, named=True)
-        return
-    run.require_detector()
-    if not sync(engine, owner, [start], run, prune=prune, batch=batch) and not run.skipped:
-        raise nothing_in(path)
-
-
-def _import_stream(engine: Importer, source: str, path: Path | None, run: Run, *, batch: int) -> None:
+def _import_stream(engine: Engine, source: str, path: Path | None, run: Run, *, batch: int) -> None:
     for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
         kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
         run.read += len(drafts) - len(kept)
@@ -152,31 +137,31 @@ def _import_stream(engine: Importer, source: str, path: Path | None, run: Run, *
 
 
 def _import_export(
-    engine: Importer, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
+    engine: Engine, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
 ) -> None:
     """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
     read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
-    refused: set[str] = set()
-    if run.unchecked is None:
-        refused = _chains_with_secrets(read(), run)
-    gone_through: list[UsageRecord | Learns] = []
+    refused = _ids_with_secrets(read(), run) if run.unchecked is None else frozenset()
+    records: list[UsageRecord | Learns] = []
     ids: dict[str, str] = {}
-    for group in _batches(_apart(read(), gone_through), batch):
+    for lines in _batches(read(), batch):
+        records += [line for line in lines if not isinstance(line, tuple)]
+        group = [line for line in lines if isinstance(line, tuple)]
         kept = [memory for memory, _ in group if memory.id not in refused]
-        lives = {memory.ref: standing for memory, standing in group if standing is not None}
+        states = {memory.ref: state for memory, state in group if state is not None}
         run.read += len(group) - len(kept)
-        stored = run.store(kept, partial(engine.import_memories, lifecycle_states=lives))
-        # What is known here by another id has gone through the same.
+        stored = run.store(kept, partial(engine.import_memories, lifecycle_states=states))
+        # What is known here by another id has the same usage records.
         ids |= {
             given.ref: one.memory.version_id
             for given, one in zip(kept, stored, strict=True)
             if one is not None
         }
-    if gone_through:
-        run.usage_records = engine.import_usage_history(_usage_history(gone_through, ids))
+    if records:
+        run.usage_records = engine.import_usage_history(_usage_history(records, ids))
 
 
-def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
+def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
     found = set()
     for line in lines:
         run.seen += 1
@@ -184,34 +169,24 @@ def _chains_with_secrets(lines: Iterable[Line], run: Run) -> set[str]:
             run.tell(None)
         if isinstance(line, tuple) and run.holds_secret(line[0]):
             found.add(line[0].id)
-    return found
+    return frozenset(found)
 
 
-def _apart(
-    lines: Iterable[Line], others: list[UsageRecord | Learns]
-) -> Iterator[tuple[Memory, LifecycleState | None]]:
-    """The memories of an export; what else it holds is put into the list meanwhile."""
-    for line in lines:
-        if isinstance(line, tuple):
-            yield line
-        else:
-            others.append(line)
-
-
-def _usage_history(gone_through: Iterable[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
-    """What of it speaks of memories that are here. Nothing is said of those that were left out."""
-    learns, told = False, 0
+def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
+    """The usage records of the memories that are here, with the ids that these have here."""
+    given = 0
     kept: list[UsageRecord] = []
-    for one in gone_through:
+    for one in records:
         if isinstance(one, bool):
-            learns = learns or one
             continue
-        if isinstance(one, Example):
-            told += one.given
-        if (known := known_by(one, ids)) is not None:
-            kept.append(replace(known, given=told) if isinstance(known, Example) else known)
+        record = one
+        if isinstance(record, Example):
+            given += record.given
+            record = replace(record, given=given)
+        if (known := known_by(record, ids)) is not None:
+            kept.append(known)
     return UsageHistory(
-        learns=learns,
+        learns=True in records,
         showings=tuple(one for one in kept if isinstance(one, Example)),
         outcomes=tuple(one for one in kept if isinstance(one, OutcomeRecord)),
         events=tuple(one for one in kept if isinstance(one, LifecycleEvent)),
@@ -399,22 +374,20 @@ _FLAGS: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getatt
 def written_through(path: Path) -> Iterator[TextIO]:
     """What is written inside stands in the file when the block ends, and not before.
 
-    A file that is there keeps its mode, its owner and its other names, and a link is followed. Raises
+    A file that is there keeps its mode, its owner and its other names, and a link is followed. Escaped
+    surrogates are written as the bytes that they stand for. Raises
     InvalidInput for what is no ordinary file, or can't be written; then nothing has changed, unless the
     disk is full.
     """
     check_ordinary(path)
-    with TemporaryFile() as whole, TextIOWrapper(whole, encoding="utf-8", newline="\n") as text:
+    with (
+        TemporaryFile() as whole,
+        TextIOWrapper(whole, encoding="utf-8", errors="surrogateescape", newline="\n") as text,
+    ):
         yield text
         text.flush()
         whole.seek(0)
         _copy(whole, path)
-
-
-def write_through(path: Path, whole: bytes) -> None:
-    """Write a file as `written_through` does."""
-    check_ordinary(path)
-    _copy(BytesIO(whole), path)
 
 
 def check_ordinary(path: Path) -> None:
@@ -505,5 +478,6 @@ def write_block(path: Path, text: str) -> bool:
         after = with_block(before.replace("\r\n", "\n"), text).replace("\n", ends)
         if after == before:
             return False
-    write_through(path, after.encode("utf-8", "surrogateescape"))
+    with written_through(path) as file:
+        file.write(after)
     return True
