@@ -24,8 +24,6 @@ __all__ = [
     "LONG",
     "MOST_PATHS",
     "TINY",
-    "ChangelogVersion",
-    "DecisionRecord",
     "DocumentPassage",
     "Heading",
     "MarkdownBlock",
@@ -289,24 +287,15 @@ _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _DECISIONS = frozenset({"decision", "decisions", "decision outcome", "the decision"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionRecord:
-    """What a decision record says about itself. `date` is ISO text, `status` as it is written."""
-
-    title: str
-    number: int | None
-    status: str | None
-    date: str | None
-
-
 def decision_record(
     document: Outline, *, file_name: str, fields: Mapping[str, Any], known: bool = False
-) -> DecisionRecord | None:
-    """What the document decides, if it is one decision record; None if it is anything else.
+) -> dict[str, Any] | None:
+    """The `title`, `number`, `status` and `date` of a decision record; None for any other document.
 
     It is one when exactly one heading announces a decision and a context, a status or a title such
     as `ADR 7` stands beside it: so do the templates of Nygard, MADR and Tyree. `known` says that
-    its front matter already calls it one. Front matter wins over what the text says.
+    its front matter already calls it one. Front matter wins over what the text says. The date is ISO text,
+    the status as it is written; what isn't known is None.
     """
     heads = [heading.title.lower().strip(" :") for heading in document.headings]
     number, title = _title(document, file_name)
@@ -317,7 +306,7 @@ def decision_record(
     if not known and not (decides and (context or status or named)):
         return None
     date = day_in(_field_of(document, fields, "date") or status or "")
-    return DecisionRecord(title=title, number=number, status=status, date=date)
+    return {"title": title, "number": number, "status": status, "date": date}
 
 
 def _title(document: Outline, file_name: str) -> tuple[int | None, str]:
@@ -369,43 +358,30 @@ _VERSION = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangelogVersion:
-    """One version's entry: its heading and all below it. `date` is ISO text, `line` counts from 0."""
-
-    name: str
-    date: str | None
-    yanked: bool
-    text: str
-    line: int
-
-
 def is_changelog_name(stem: str) -> bool:
     """Whether a file of that name (without its suffix) is by custom a changelog."""
     return stem.lower() in _NAMES
 
 
-def versions(document: Outline) -> tuple[ChangelogVersion, ...]:
-    """The entries of a changelog in its order; none where no heading names a version.
+def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
+    """The entries of a changelog in its order, each with its text; none where no heading names a version.
 
-    An entry ends at the next version's heading, whatever the level: generated changelogs give major
-    versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
+    Each has its `version`, its `line` counted from 1, and where its heading says so, its `date` as ISO text
+    and `yanked`. An entry ends at the next version's heading, whatever the level: generated changelogs give
+    major versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
     """
     heads = [(heading, match) for heading in document.headings if (match := _VERSION.match(heading.title))]
     ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
     found = []
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
         kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
-        found.append(
-            ChangelogVersion(
-                name=match["name"],
-                date=day_in(match["rest"]),
-                yanked="yanked" in match["rest"].lower(),
-                text="\n".join(kept).strip("\n").rstrip(),
-                line=heading.line,
-            )
-        )
-    return tuple(found)
+        entry: dict[str, Any] = {"version": match["name"], "line": heading.line + 1}
+        if date := day_in(match["rest"]):
+            entry["date"] = date
+        if "yanked" in match["rest"].lower():
+            entry["yanked"] = True
+        found.append((entry, "\n".join(kept).strip("\n").rstrip()))
+    return found
 
 
 # Which paths of a project a text governs: those that its front matter lists, or that it names.

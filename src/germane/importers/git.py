@@ -12,7 +12,6 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -285,43 +284,24 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
 
 def _is_edited(folder: Path, path: str) -> bool:
     """Whether a file differs from the last commit, or is new and not ignored."""
-    entry = _indexed(ask_git(folder, "ls-files", "--stage", "--debug", "--", path))
+    entry = _ENTRY.match(ask_git(folder, "ls-files", "--stage", "--debug", "--", path))
     if entry is None:
         return ask_git(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
     committed = ask_git(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
     return not committed or committed[0] not in _blobs(folder / path, entry)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Indexed:
-    """What the index holds of a file: its blob, and the file's time and size when that was written."""
-
-    mode: str
-    blob: str
-    time: tuple[int, int]
-    size: int
-
-
-def _indexed(listed: str) -> _Indexed | None:
-    match = _ENTRY.match(listed)
-    if match is None:
-        return None
-    time = (int(match["seconds"]), int(match["nanoseconds"]))
-    return _Indexed(mode=match["mode"], blob=match["blob"], time=time, size=int(match["size"]))
-
-
-def _blobs(file: Path, entry: _Indexed) -> tuple[str, ...]:
+def _blobs(file: Path, entry: re.Match[str]) -> Iterator[str]:
     """The blobs that a file may be: that of the index where its time and size are the same, or by content.
 
     Git may store line feeds for the line ends of Windows, so both are tried.
     """
-    seen = file.lstat()
-    if (divmod(seen.st_mtime_ns, 1_000_000_000), seen.st_size) == (entry.time, entry.size):
-        return (entry.blob,)
-    data = str(file.readlink()).encode() if entry.mode == _SYMLINK else file.read_bytes()
-    return tuple(_blob(text, len(entry.blob)) for text in (data, data.replace(b"\r\n", b"\n")))
-
-
-def _blob(data: bytes, digits: int) -> str:
-    name = "sha1" if digits == _SHA1_DIGITS else "sha256"
-    return hashlib.new(name, b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
+    status = file.lstat()
+    written = int(entry["seconds"]) * 1_000_000_000 + int(entry["nanoseconds"])
+    if (status.st_mtime_ns, status.st_size) == (written, int(entry["size"])):
+        yield entry["blob"]
+        return
+    algorithm = "sha1" if len(entry["blob"]) == _SHA1_DIGITS else "sha256"
+    content = str(file.readlink()).encode() if entry["mode"] == _SYMLINK else file.read_bytes()
+    for data in (content, content.replace(b"\r\n", b"\n")):
+        yield hashlib.new(algorithm, b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

@@ -178,9 +178,9 @@ def _drafts(path: Path, document: Outline, base: Draft, above: int, long: int) -
 def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
     """A draft per version. One without a day takes that of the next below, or else above."""
     entries = versions(document)
-    days = [as_day(version.date) for version in entries]
+    days = [as_day(entry.get("date")) for entry, _ in entries]
     for place in range(len(days) - 2, -1, -1):
-        if entries[place].name.lower() != "unreleased":
+        if entries[place][0]["version"].lower() != "unreleased":
             days[place] = days[place] or days[place + 1]
     for place in range(1, len(days)):
         days[place] = days[place] or days[place - 1]
@@ -188,20 +188,14 @@ def _of_changelog(document: Outline, base: Draft, above: int) -> list[Draft]:
         replace(
             base,
             kind="changelog",
-            content=version.text,
-            subject=version.name,
-            source=f"{base.source}#{version.name}",
+            content=text,
+            subject=entry["version"],
+            source=f"{base.source}#{entry['version']}",
             created_at=day or base.created_at,
             updated_at=None if day else base.updated_at,
-            metadata={
-                **base.metadata,
-                "version": version.name,
-                "line": version.line + above + 1,
-                **({"date": version.date} if version.date else {}),
-                **({"yanked": True} if version.yanked else {}),
-            },
+            metadata={**base.metadata, **entry, "line": entry["line"] + above},
         )
-        for version, day in zip(entries, days, strict=True)
+        for (entry, text), day in zip(entries, days, strict=True)
     ]
 
 
@@ -209,14 +203,14 @@ def _of_record(path: Path, document: Outline, base: Draft) -> Draft | None:
     record = decision_record(document, file_name=path.name, fields=base.metadata, known=base.kind == "adr")
     if record is None:
         return None
-    said = {"status": record.status, "date": record.date, "number": record.number}
+    title = record.pop("title")
     return replace(
         base,
         kind="adr",
         content=document.text(0, len(document.lines)),
-        subject=base.subject or record.title,
-        created_at=base.created_at or as_day(record.date),
-        metadata={**base.metadata, **{name: value for name, value in said.items() if value is not None}},
+        subject=base.subject or title,
+        created_at=base.created_at or as_day(record["date"]),
+        metadata={**base.metadata, **{name: value for name, value in record.items() if value is not None}},
     )
 
 

@@ -20,7 +20,7 @@ from typing import IO, Any, Final, TextIO, TypeVar
 
 from germane.engine import Engine
 from germane.errors import InvalidInput
-from germane.importers.dialogue import is_message, messages_in, read_transcript, starts_dialogue
+from germane.importers.dialogue import is_transcript, read_transcript, starts_dialogue
 from germane.importers.git import read_git
 from germane.importers.locomo import conversation_drafts, is_locomo, read_locomo
 from germane.importers.manifests import MANIFESTS
@@ -275,7 +275,7 @@ def _layout_of_lines(path: Path) -> Layout:
     fields = parse_object(line, path, number)
     if MARKER in fields:
         return Layout.EXPORT
-    if is_message(fields) or messages_in(fields) is not None:
+    if is_transcript(fields):
         return Layout.TRANSCRIPT
     return Layout.MEMORIES
 
@@ -293,7 +293,7 @@ def _layout_of_text(path: Path) -> Layout:
             raise unreadable(path, f"it is no JSON ({error})") from error
         if is_locomo(value):
             return Layout.LOCOMO
-        if is_message(value) or messages_in(value) is not None:
+        if is_transcript(value):
             return Layout.TRANSCRIPT
         raise unreadable(path, f"it is JSON of a layout that isn't known: {_READABLE}")
     if path.suffix.lower() in ("", ".txt", ".text"):
