@@ -75,7 +75,7 @@ def test_a_gain_in_every_question_is_no_chance() -> None:
     (found,) = differences([one], [other], seed=1)
     assert found.is_significant
     assert found.interval == (0.5, 0.5)
-    assert found.over_conversations is None
+    assert found.interval_over_conversations is None
     assert found.halves == (0.5, None)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from germane.errors import GermaneError, InvalidInput
 from germane.evaluation.material import EvaluationQuestion, EvidencePiece, Records, Stored, drawn
-from germane.evaluation.result import Needle
+from germane.evaluation.result import Needle, as_json, fields_as_json
 from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
 from germane.evaluation.run import contained_pieces, material_of
 from germane.model.context import Entry, Ranked, Reason, Trace
@@ -27,7 +27,6 @@ __all__ = ["Loss", "LossStage", "Losses", "Lost", "losses"]
 _EVERYTHING = 1_000_000
 """More memories than any agent's recall could give back."""
 _LABEL = 70
-_PLACES = 4
 
 
 class LossStage(StrEnum):
@@ -82,19 +81,7 @@ class Lost:
 
     def as_dict(self) -> dict[str, Any]:
         """The piece as JSON will hold it."""
-        return {
-            "evidence": self.evidence,
-            "stage": str(self.stage),
-            "label": self.label,
-            "detail": self.detail,
-            "ranks": dict(self.ranks),
-            "rank": self.rank,
-            "candidates": self.candidates,
-            "score": round(self.score, _PLACES),
-            "parts": {name: round(value, _PLACES) for name, value in self.parts.items()},
-            "short_by": self.short_by,
-            "remedy": self.remedy,
-        }
+        return fields_as_json(self) | {"remedy": self.remedy}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +99,9 @@ class Loss:
     def as_dict(self) -> dict[str, Any]:
         """The question as JSON will hold it."""
         return {
-            "number": self.number,
-            "question": self.question,
-            "where": self.where,
-            "category": self.category,
-            "evidence": self.evidence,
+            **fields_as_json(self, "fitted"),
             "contained": self.evidence - len(self.lost),
             "last_rank_that_fitted": self.fitted,
-            "lost": [each.as_dict() for each in self.lost],
         }
 
 
@@ -145,13 +127,8 @@ class Losses:
 
     def as_dict(self) -> dict[str, Any]:
         """The losses as JSON will hold them."""
-        return {
-            "configuration": self.configuration,
-            "budget": self.budget,
-            "evidence": sum(each.evidence for each in self.questions),
-            "stages": {str(stage): count for stage, count in self.by_stage.items()},
-            "questions": [each.as_dict() for each in self.questions],
-        }
+        evidence = sum(each.evidence for each in self.questions)
+        return {**fields_as_json(self), "evidence": evidence, "stages": as_json(self.by_stage)}
 
     def to_text(self) -> str:
         """The losses for people: the totals, then each question with its lost pieces and what would help."""

@@ -23,10 +23,11 @@ __all__ = [
     "Needle",
     "PairedDifference",
     "Result",
+    "as_json",
     "bootstrap_interval",
     "cluster_interval",
     "differences",
-    "differences_text",
+    "fields_as_json",
     "holds",
     "holds_phrase",
     "mean",
@@ -107,6 +108,11 @@ class EvaluationFigures:
     mrr: float
     answer_recall: float | None = None
 
+    def as_dict(self) -> dict[str, Any]:
+        """The figures as JSON will hold them: `recall@5` is the recall at that depth."""
+        depths = {f"recall@{depth}": as_json(share) for depth, share in self.recall_at.items()}
+        return fields_as_json(self, "recall_at") | depths
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -131,6 +137,39 @@ class Result:
     p95_ms: float
     by_evidence: Mapping[str, EvaluationFigures] = field(default_factory=dict)
     answers: tuple[Answer, ...] = field(default=(), repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON will hold it, without the answers. Latencies have three places, tokens one."""
+        return {
+            **fields_as_json(self, "overall", "answers", "p50_ms", "p95_ms"),
+            **self.overall.as_dict(),
+            "tokens": round(self.tokens, 1),
+            "latency_ms": {"p50": round(self.p50_ms, 3), "p95": round(self.p95_ms, 3)},
+        }
+
+
+# Values as JSON: the fields of each, and shares rounded.
+
+_PLACES = 4
+
+
+def as_json(value: Any) -> Any:
+    """The value in types that JSON has: what its `as_dict` says, else its fields; numbers to four places."""
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if hasattr(value, "__dataclass_fields__"):
+        return fields_as_json(value)
+    if isinstance(value, Mapping):
+        return {str(name): as_json(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [as_json(each) for each in value]
+    return round(value, _PLACES) if isinstance(value, float) else value
+
+
+def fields_as_json(value: Any, *without: str) -> dict[str, Any]:
+    """The fields of a dataclass as JSON, in their order."""
+    names = (name for name in value.__dataclass_fields__ if name not in without)
+    return {name: as_json(getattr(value, name)) for name in names}
 
 
 # What is measured of one question, and how many of them become one figure.
@@ -276,15 +315,13 @@ def cluster_interval(
 
 # Two configurations that answered the same questions, compared in pairs.
 
-_PLACES = 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedDifference:
     """What `second` found more than `first` at one budget: shares from -1 to 1, `second` minus `first`.
 
     `evidence_recall` and `all_evidence` are mean differences over the questions. `interval` is the
-    bootstrap 95 % interval of the first over questions, `over_conversations` that over whole
+    bootstrap 95 % interval of the first over questions, `interval_over_conversations` that over whole
     conversations (None for fewer than two). `halves` are the differences in each half of the data,
     None for a half without questions. A question is won where `second` found more of its evidence.
     """
@@ -296,7 +333,7 @@ class PairedDifference:
     evidence_recall: float
     all_evidence: float
     interval: tuple[float, float]
-    over_conversations: tuple[float, float] | None
+    interval_over_conversations: tuple[float, float] | None
     halves: tuple[float | None, float | None]
     wins: int
     losses: int
@@ -308,20 +345,7 @@ class PairedDifference:
 
     def as_dict(self) -> dict[str, Any]:
         """The difference as JSON will hold it."""
-        over = self.over_conversations
-        return {
-            "first": self.first,
-            "second": self.second,
-            "budget": self.budget,
-            "questions": self.questions,
-            "evidence_recall": round(self.evidence_recall, _PLACES),
-            "all_evidence": round(self.all_evidence, _PLACES),
-            "interval": [round(end, _PLACES) for end in self.interval],
-            "interval_over_conversations": None if over is None else [round(end, _PLACES) for end in over],
-            "halves": [None if half is None else round(half, _PLACES) for half in self.halves],
-            "wins": self.wins,
-            "losses": self.losses,
-        }
+        return fields_as_json(self)
 
 
 def differences(
@@ -329,12 +353,6 @@ def differences(
 ) -> tuple[PairedDifference, ...]:
     """One difference per budget. Both have to hold the same questions at the same budgets."""
     return tuple(_difference(one, other, seed) for one, other in zip(first, second, strict=True))
-
-
-def differences_text(several: Sequence[PairedDifference], *, title: str) -> str:
-    """A table for people, in points: per cent of the evidence, `second` minus `first`."""
-    head = (title, "budget", "points", "95 %", "over conv.", "half 1", "half 2", "all", "won", "lost")
-    return table([head, *(_row(each) for each in several)])
 
 
 def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
@@ -353,30 +371,11 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
         evidence_recall=mean(gains),
         all_evidence=mean([float(other.whole) - float(one.whole) for one, other in pairs]),
         interval=bootstrap_interval(gains, seed=seed),
-        over_conversations=cluster_interval(gains, [one.corpus for one, _ in pairs], seed=seed),
+        interval_over_conversations=cluster_interval(gains, [one.corpus for one, _ in pairs], seed=seed),
         halves=(mean(halves[0]) if halves[0] else None, mean(halves[1]) if halves[1] else None),
         wins=sum(gain > 0 for gain in gains),
         losses=sum(gain < 0 for gain in gains),
     )
-
-
-def _row(each: PairedDifference) -> tuple[str, ...]:
-    over = each.over_conversations
-    return (
-        each.second,
-        str(each.budget),
-        points(each.evidence_recall) + ("" if each.is_significant else " ~"),
-        _between(each.interval),
-        "-" if over is None else _between(over),
-        *("-" if half is None else points(half) for half in each.halves),
-        points(each.all_evidence),
-        str(each.wins),
-        str(each.losses),
-    )
-
-
-def _between(interval: tuple[float, float]) -> str:
-    return " … ".join(points(end) for end in interval)
 
 
 # Shares as people read them, in columns.
