@@ -13,10 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from germane.errors import GermaneError, InvalidInput
-from germane.evaluation.material import EvaluationQuestion, EvidencePiece, Records, Stored, drawn
+from germane.evaluation.material import (
+    EvaluationQuestion,
+    EvidencePiece,
+    Records,
+    Stored,
+    drawn,
+    read_material,
+)
 from germane.evaluation.result import Needle, as_json, fields_as_json
 from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
-from germane.evaluation.run import contained_pieces, material_of
+from germane.evaluation.run import contained_pieces
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Memory, Status
 from germane.operations.inputs import checked_count
@@ -164,7 +171,10 @@ def losses(
     """
     checked_count(budget, name="budget", least=1)
     configuration = configuration or Configuration()
-    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
+    material = read_material(
+        path, embedder=embedder, conversations=conversations, stored=stored, records=records
+    )
+    material = drawn(material, questions_limit, seed)
     asked = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
     for place in sorted({each.corpus for each in asked}):

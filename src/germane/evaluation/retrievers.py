@@ -22,7 +22,16 @@ from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import StaticEmbedder
 from germane.engine import Engine, open_engine
 from germane.errors import InvalidInput
-from germane.evaluation.material import Corpus, Order, Retriever, all_memories, open_records, record_key
+from germane.evaluation.material import (
+    Corpus,
+    Order,
+    Records,
+    Retriever,
+    Stored,
+    all_memories,
+    open_records,
+    record_key,
+)
 from germane.kinds import BUILT_IN
 from germane.model.context import Context
 from germane.model.plan import Plan
@@ -181,10 +190,10 @@ class GermaneReader:
         self._ungrouped = Packed(corpus) if GROUPING in configuration.without else None
         self._places = {own: place for place, own in enumerate(corpus.ids)}
         self.engine = _opened(corpus, configuration)
-        if corpus.stored is not None:
+        if isinstance(corpus.about, Stored):
             self.ids = {each: each for each in corpus.ids}
             return
-        if corpus.records is not None:
+        if corpus.about is not None:
             own = dict(zip(corpus.keys, corpus.ids, strict=True))
             memories = all_memories(self.engine)
             self.ids = {each.id: own[key] for each in memories if (key := record_key(each)) in own}
@@ -243,9 +252,9 @@ class GermaneReader:
 def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
     named = configuration.embedder != _AS_GIVEN
     embedder = embedder_named(configuration.embedder) if named else corpus.embedder
-    if corpus.records is not None:
-        return open_records(corpus.records, now=corpus.now, embedder=embedder, counter=corpus.counter)
-    if corpus.stored is None:
+    if isinstance(corpus.about, Records):
+        return open_records(corpus.about, now=corpus.now, embedder=embedder, counter=corpus.counter)
+    if corpus.about is None:
         return open_engine(
             ":memory:",
             agent="evaluation",
@@ -255,8 +264,8 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
         )
     opened = partial(
         open_engine,
-        corpus.stored.database,
-        agent=corpus.stored.agent,
+        corpus.about.database,
+        agent=corpus.about.agent,
         counter=corpus.counter,
         read_only=True,
         clock=lambda: corpus.now,

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
+    COUNTER,
     EvaluationQuestion,
     Material,
     Reader,
@@ -50,12 +51,11 @@ from germane.evaluation.retrievers import (
 )
 from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
-from germane.tokens import CachedCounter, get_counter
+from germane.tokens import get_counter
 
-__all__ = ["BUDGETS", "contained_pieces", "evaluate", "material_of"]
+__all__ = ["BUDGETS", "contained_pieces", "evaluate"]
 
 BUDGETS = (500, 1000, 2000, 4000)
-_COUNTER = "o200k"
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
 _WORDS_ONLY = Configuration(embedder="none")
@@ -90,7 +90,10 @@ def evaluate(
     """
     budgets = sorted({checked_count(budget, name="budget", least=1) for budget in budgets})
     taking_part, skipped = retrievers_of(retrievers, embedder)
-    material = drawn(material_of(path, embedder, conversations, stored, records), questions_limit, seed)
+    material = read_material(
+        path, embedder=embedder, conversations=conversations, stored=stored, records=records
+    )
+    material = drawn(material, questions_limit, seed)
     if not material.questions or not budgets or not taking_part:
         raise InvalidInput(
             f"There is nothing to measure: {len(material.questions)} questions with evidence, {len(budgets)} "
@@ -101,24 +104,6 @@ def evaluate(
     results = {name: run.results(name, retriever) for name, retriever in taking_part.items()}
     ablation = _ablated(run, results) if ablate else ()
     return _report(material, results, ablation, seed=seed, skipped=skipped)
-
-
-def material_of(
-    path: str | Path,
-    embedder: Embedder | None,
-    conversations: Sequence[str] | None = None,
-    stored: Stored | None = None,
-    records: Records | None = None,
-) -> Material:
-    """The questions of a file, as `evaluate` reads it. Raises UnreadableSource or InvalidInput."""
-    return read_material(
-        Path(path),
-        counter=CachedCounter(get_counter(_COUNTER)),
-        embedder=embedder,
-        conversations=conversations,
-        stored=stored,
-        records=records,
-    )
 
 
 def contained_pieces(text: str, asked: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
@@ -222,7 +207,7 @@ def _answered(
     wanted = [piece.name for piece in asked.pieces]
     depths = {depth: recall_at(ranking, wanted, depth) for depth in DEPTHS}
     # Not the counter that packed: a count that went wrong there must show here.
-    count = get_counter(_COUNTER).count
+    count = get_counter(COUNTER).count
     answers = {}
     for budget in budgets:
         started = perf_counter()
@@ -322,7 +307,7 @@ def _report(
         questions=len(material.questions),
         adversarial=material.adversarial,
         without_evidence=material.without_evidence,
-        counter=_COUNTER,
+        counter=COUNTER,
         seed=seed,
         evidence=material.evidence,
         skipped=skipped,
