@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from germane.evaluation.material import (
 )
 from germane.evaluation.result import Needle, as_json, fields_as_json
 from germane.evaluation.retrievers import BUNDLED, Configuration, GermaneReader
-from germane.evaluation.run import contained_pieces
+from germane.evaluation.run import contained_pieces, each_question
 from germane.model.context import Entry, Ranked, Reason, Trace
 from germane.model.memory import Memory, Status
 from germane.operations.inputs import checked_count
@@ -177,19 +177,14 @@ def losses(
     material = drawn(material, questions_limit, seed)
     asked = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
-    for place in sorted({each.corpus for each in asked}):
-        corpus = material.corpora[place]
-        needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-        where = material.names[place] if material.names else ""
-        reader = GermaneReader(corpus, configuration)
-        try:
-            for each in asked:
-                if each.corpus == place:
-                    found.append(_loss(reader, each, needles, budget, where))
-                    if progress is not None:
-                        progress(len(found), len(asked))
-        finally:
-            reader.close()
+    readers = each_question(
+        replace(material, questions=asked), lambda corpus: GermaneReader(corpus, configuration)
+    )
+    for reader, each, needles in readers:
+        where = material.names[each.corpus] if material.names else ""
+        found.append(_loss(reader, each, needles, budget, where))
+        if progress is not None:
+            progress(len(found), len(asked))
     return Losses(configuration=str(configuration), budget=budget, questions=tuple(found))
 
 

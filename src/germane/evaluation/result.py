@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from germane.packing.render import fence
 
@@ -25,7 +24,6 @@ __all__ = [
     "Result",
     "as_json",
     "bootstrap_interval",
-    "cluster_interval",
     "differences",
     "fields_as_json",
     "holds",
@@ -275,38 +273,25 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def bootstrap_interval(
-    values: Sequence[float], *, seed: int, resamples: int = RESAMPLES
+    values: Sequence[float],
+    *,
+    seed: int,
+    clusters: Sequence[int] | None = None,
+    resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
     """The 95 % percentile interval of the mean (Efron, 1979); (0, 0) of nothing.
+
+    With `clusters`, one for each value, whole clusters are drawn instead of single values: questions about
+    one conversation rise and fall together, so that is the honest interval for other conversations.
 
     The same seed and number of values draw the same resamples, so two retrievers that answered
     the same questions are resampled in pairs.
     """
     if not len(values):
         return 0.0, 0.0
-    sample: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    drawn = np.random.default_rng(seed).integers(0, sample.size, size=(resamples, sample.size))
-    tail = (100.0 - _COVERAGE) / 2.0
-    low, high = np.percentile(sample[drawn].mean(axis=1), [tail, 100.0 - tail])
-    return float(low), float(high)
-
-
-def cluster_interval(
-    values: Sequence[float], clusters: Sequence[int], *, seed: int, resamples: int = RESAMPLES
-) -> tuple[float, float] | None:
-    """The 95 % percentile interval of the mean when whole clusters are drawn, not single values.
-
-    Questions about one conversation rise and fall together, so this is the honest interval for
-    other conversations. None for fewer than two clusters, which say nothing about others.
-    """
-    names = sorted(set(clusters))
-    if len(names) < 2:  # noqa: PLR2004 - One conversation has no spread.
-        return None
-    sample = np.asarray(values, dtype=np.float64)
-    owners = np.searchsorted(names, clusters)
-    sums = np.bincount(owners, weights=sample)
-    sizes = np.bincount(owners)
-    drawn = np.random.default_rng(seed).integers(0, len(names), size=(resamples, len(names)))
+    _, owners = np.unique(range(len(values)) if clusters is None else clusters, return_inverse=True)
+    sums, sizes = np.bincount(owners, weights=np.asarray(values, dtype=np.float64)), np.bincount(owners)
+    drawn = np.random.default_rng(seed).integers(0, sums.size, size=(resamples, sums.size))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     tail = (100.0 - _COVERAGE) / 2.0
     low, high = np.percentile(means, [tail, 100.0 - tail])
@@ -360,6 +345,8 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
     if first.budget != second.budget or any(one.number != other.number for one, other in pairs):
         raise AssertionError(f"{first.retriever} and {second.retriever} did not answer the same questions.")
     gains = [other.share - one.share for one, other in pairs]
+    corpora = [one.corpus for one, _ in pairs]
+    over = bootstrap_interval(gains, seed=seed, clusters=corpora) if len(set(corpora)) > 1 else None
     halves = [
         [gain for gain, (one, _) in zip(gains, pairs, strict=True) if one.half == half] for half in (0, 1)
     ]
@@ -371,7 +358,7 @@ def _difference(first: Result, second: Result, seed: int) -> PairedDifference:
         evidence_recall=mean(gains),
         all_evidence=mean([float(other.whole) - float(one.whole) for one, other in pairs]),
         interval=bootstrap_interval(gains, seed=seed),
-        interval_over_conversations=cluster_interval(gains, [one.corpus for one, _ in pairs], seed=seed),
+        interval_over_conversations=over,
         halves=(mean(halves[0]) if halves[0] else None, mean(halves[1]) if halves[1] else None),
         wins=sum(gain > 0 for gain in gains),
         losses=sum(gain < 0 for gain in gains),

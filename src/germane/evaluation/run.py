@@ -5,14 +5,18 @@ Reads the clock to time contexts; everything else follows from the seed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
+from typing import Any, TypeVar
 
 from germane.errors import InvalidInput
 from germane.evaluation.material import (
     COUNTER,
+    Corpus,
     EvaluationQuestion,
     Material,
     Reader,
@@ -53,11 +57,12 @@ from germane.operations.inputs import checked_count
 from germane.protocols import Embedder
 from germane.tokens import get_counter
 
-__all__ = ["BUDGETS", "contained_pieces", "evaluate"]
+__all__ = ["BUDGETS", "contained_pieces", "each_question", "evaluate"]
 
 BUDGETS = (500, 1000, 2000, 4000)
 _RANKED = 100  # How deep the reciprocal rank looks.
 _MANY = 3  # Pieces of evidence from which on questions are reported together.
+_Reader = TypeVar("_Reader", bound=Reader)
 _WORDS_ONLY = Configuration(embedder="none")
 
 
@@ -103,7 +108,19 @@ def evaluate(
     run.expect(len(taking_part))
     results = {name: run.results(name, retriever) for name, retriever in taking_part.items()}
     ablation = _ablated(run, results) if ablate else ()
-    return _report(material, results, ablation, seed=seed, skipped=skipped)
+    return Report(
+        results=tuple(chain.from_iterable(results.values())),
+        conversations=material.names,
+        turns=sum(len(corpus.ids) for corpus in material.corpora),
+        questions=len(material.questions),
+        adversarial=material.adversarial,
+        without_evidence=material.without_evidence,
+        counter=COUNTER,
+        seed=seed,
+        evidence=material.evidence,
+        skipped=skipped,
+        ablation=ablation,
+    )
 
 
 def contained_pieces(text: str, asked: EvaluationQuestion, needles: Mapping[str, Needle]) -> list[bool]:
@@ -111,6 +128,19 @@ def contained_pieces(text: str, asked: EvaluationQuestion, needles: Mapping[str,
     return [
         any(holds(text, [needles[each] for each in piece.ids if each in needles])) for piece in asked.pieces
     ]
+
+
+def each_question(
+    material: Material, retriever: Callable[[Corpus], _Reader]
+) -> Iterator[tuple[_Reader, EvaluationQuestion, Mapping[str, Needle]]]:
+    """Each question with an open reader of its corpus, and what has to stand in a context by the ids."""
+    for place, corpus in enumerate(material.corpora):
+        questions = [asked for asked in material.questions if asked.corpus == place]
+        if questions:
+            with closing(retriever(corpus)) as reader:
+                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
+                for asked in questions:
+                    yield reader, asked, needles
 
 
 class _Run:
@@ -148,25 +178,15 @@ class _Run:
 
     def _answers(self, name: str, retriever: Retriever) -> dict[int, list[Answer]]:
         answers: dict[int, list[Answer]] = {budget: [] for budget in self._budgets}
-        for place, corpus in enumerate(self._material.corpora):
-            reader = retriever(corpus)
-            try:
-                needles = dict(zip(corpus.ids, corpus.turns, strict=True))
-                for asked in self._material.questions:
-                    if asked.corpus == place:
-                        for budget, answer in _answered(reader, asked, needles, self._budgets).items():
-                            answers[budget].append(answer)
-                        self._step()
-                if isinstance(reader, GermaneReader):
-                    self.parts.setdefault(name, set()).update(reader.parts)
-            finally:
-                reader.close()
+        for reader, asked, needles in each_question(self._material, retriever):
+            for budget, answer in _answered(reader, asked, needles, self._budgets).items():
+                answers[budget].append(answer)
+            if isinstance(reader, GermaneReader):
+                self.parts.setdefault(name, set()).update(reader.parts)
+            self._done += 1
+            if self._reported is not None:
+                self._reported(self._done, self._total)
         return answers
-
-    def _step(self) -> None:
-        self._done += 1
-        if self._reported is not None:
-            self._reported(self._done, self._total)
 
 
 def _ablated(run: _Run, results: Mapping[str, Sequence[Result]]) -> tuple[PairedDifference, ...]:
@@ -264,15 +284,10 @@ def _grouped(
     answers: Sequence[Answer], group_of: Callable[[Answer], int | str]
 ) -> dict[int | str, list[Answer]]:
     """The answers by group, numbers before names."""
-    groups: dict[int | str, list[Answer]] = {}
-    for each in answers:
-        groups.setdefault(group_of(each), []).append(each)
-    return {
-        group: groups[group]
-        for group in sorted(
-            groups, key=lambda one: (isinstance(one, str), one if isinstance(one, int) else 0, str(one))
-        )
-    }
+    groups: list[Any] = sorted(
+        {group_of(each) for each in answers}, key=lambda group: (isinstance(group, str), group)
+    )
+    return {group: [each for each in answers if group_of(each) == group] for group in groups}
 
 
 def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
@@ -289,27 +304,4 @@ def _figures(answers: Sequence[Answer], seed: int) -> EvaluationFigures:
         interval=bootstrap_interval(shares, seed=seed),
         recall_at={depth: mean([each.recall_at[depth] for each in answers]) for depth in DEPTHS},
         mrr=mean([each.reciprocal for each in answers]),
-    )
-
-
-def _report(
-    material: Material,
-    results: Mapping[str, Sequence[Result]],
-    ablation: tuple[PairedDifference, ...],
-    *,
-    seed: int,
-    skipped: Mapping[str, str],
-) -> Report:
-    return Report(
-        results=tuple(one for several in results.values() for one in several),
-        conversations=material.names,
-        turns=sum(len(corpus.ids) for corpus in material.corpora),
-        questions=len(material.questions),
-        adversarial=material.adversarial,
-        without_evidence=material.without_evidence,
-        counter=COUNTER,
-        seed=seed,
-        evidence=material.evidence,
-        skipped=skipped,
-        ablation=ablation,
     )
