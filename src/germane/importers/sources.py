@@ -6,12 +6,13 @@ import codecs
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import MissingExtra, UnreadableSource
 from germane.model.memory import Draft
@@ -28,6 +29,7 @@ __all__ = [
     "as_day",
     "as_moment",
     "as_tags",
+    "batches",
     "day_in",
     "draft_of_fields",
     "name_of",
@@ -43,6 +45,8 @@ __all__ = [
     "turn_draft",
     "unreadable",
 ]
+
+_Item = TypeVar("_Item")
 
 EXTERNAL = "external"
 """The trust of what a file says: it may claim any speaker and any rank, so it is given none."""
@@ -117,6 +121,13 @@ def name_of(path: Path) -> str:
         if (folder / ".git").exists():
             return absolute.relative_to(folder).as_posix()
     return f"{absolute.parent.name}/{absolute.name}" if absolute.parent.name else absolute.name
+
+
+def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """The items in lists of `size`, read as they are asked for; the last may be shorter."""
+    iterator = iter(items)
+    while group := list(islice(iterator, size)):
+        yield group
 
 
 def unreadable(path: Path | str, reason: str, *, line: int | None = None) -> UnreadableSource:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
 from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
-from germane.importers.sources import Skipped, unreadable
+from germane.importers.sources import Skipped, batches, unreadable
 from germane.model.memory import Draft, Memory, Status
 from germane.model.query import Filter
 
@@ -27,8 +26,8 @@ __all__ = ["SETTLED", "FileScan", "sync", "watch"]
 
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
-_FEW_FILES = 100
-"""So few are read at once; for more it is worth asking first whether they can be stored as they are read."""
+_CHANGES_A_STEP = 100
+"""Changed memories after which an import tells how far it has come."""
 
 
 def sync(
@@ -57,56 +56,38 @@ def sync(
             found.look(start, named=named)
     places = [project.place(start) for start in starts]
     run.pruned = prune
-    if len(found.paths) <= _FEW_FILES or not _store_while_reading(engine, found, places, run, batch=batch):
-        _store_when_read(engine, found, places, run, prune=prune, batch=batch)
-    found.put_in_order()
-    return len(found.paths)
-
-
-def _store_while_reading(
-    engine: Engine, found: FileScan, places: Sequence[str], run: Run, *, batch: int
-) -> bool:
-    """Store what is new as it is read, and whether that was possible; if not, nothing was stored.
-
-    It is where each stored memory of these files still stands in its place as it was: then no draft
-    continues any, whatever the other files say, and the result is that of reading all of them first.
-    """
-    heads = list(_heads(engine))
-    known_files = found.known_files(heads)
-    if known_files is None:
-        return False
-    drafts = found.drafts(known_files)
-    keys = {str(draft.source) for draft in drafts}
-    heads = [head for head in heads if found.may_continue(head, places, keys)]
+    stored = list(_heads(engine))
+    first = found.known_files(stored)
+    drafts = found.drafts(found.paths if first is None else first)
+    heads = found.continued(stored, drafts, places)
     matches = matched(drafts, heads)
-    if len(matches.known) != len(heads) or not all(stands_as_it_was(*pair) for pair in matches.known):
-        return False
-    run.read += len(matches.known)
-    run.known += len(matches.known)
-    known = {id(draft) for _, draft in matches.known}
-    fresh = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
-    _remember_all(engine, fresh, run, batch=batch)
-    run.tell(None)
-    return True
-
-
-def _store_when_read(
-    engine: Engine, found: FileScan, places: Sequence[str], run: Run, *, prune: bool, batch: int
-) -> None:
-    drafts = found.drafts(found.paths)
-    keys = {str(draft.source) for draft in drafts}
-    heads = [head for head in _heads(engine) if found.may_continue(head, places, keys)]
-    matches = matched(drafts, heads, lost=found.lost(heads))
+    new: Iterable[Draft]
+    if (
+        first is not None
+        and len(matches.known) == len(heads)
+        and all(stands_as_it_was(*pair) for pair in matches.known)
+    ):
+        # No draft of the other files continues a memory, whatever they hold.
+        known = {id(draft) for _, draft in matches.known}
+        new = (draft for path in found.paths for draft in found.drafts([path]) if id(draft) not in known)
+    else:
+        drafts = found.drafts(found.paths)
+        heads = found.continued(stored, drafts, places)
+        matches = matched(drafts, heads, lost=found.lost(heads))
+        new = matches.new
     run.note_moves(matches.moved)
     run.read += len(matches.known)
     run.known += len(matches.known)
-    _remember_all(engine, matches.new, run, batch=batch)
+    for group in batches(new, batch):
+        _remember(engine, group, run)
     for number, (head, draft) in enumerate(matches.changed):
-        if number % _FEW_FILES == 0:
+        if number % _CHANGES_A_STEP == 0:
             run.tell(draft.source)
         _supersede(engine, head, draft, run)
     run.tell(None)
     _let_go(engine, matches.gone, run, prune=prune)
+    found.put_in_order()
+    return len(found.paths)
 
 
 def _heads(engine: Engine) -> Iterator[Memory]:
@@ -115,12 +96,6 @@ def _heads(engine: Engine) -> Iterator[Memory]:
     while page := engine.memories(_HEADS, limit=_PAGE, after=after):
         yield from (memory for memory in page if memory.superseded_by is None)
         after = page[-1].ref
-
-
-def _remember_all(engine: Engine, drafts: Iterable[Draft], run: Run, *, batch: int) -> None:
-    fresh = iter(drafts)
-    while group := list(islice(fresh, batch)):
-        _remember(engine, group, run)
 
 
 def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
@@ -224,8 +199,14 @@ class FileScan:
             found += self._drafts[path]
         return found
 
-    def may_continue(self, head: Memory, places: Sequence[str], keys: Collection[str]) -> bool:
-        """Whether a stored memory came from these files, and may be continued by a draft of them."""
+    def continued(
+        self, heads: Iterable[Memory], drafts: Iterable[Draft], places: Sequence[str]
+    ) -> list[Memory]:
+        """The stored memories that came from these files, and that one of the drafts may continue."""
+        keys = {str(draft.source) for draft in drafts}
+        return [head for head in heads if self._may_continue(head, places, keys)]
+
+    def _may_continue(self, head: Memory, places: Sequence[str], keys: Collection[str]) -> bool:
         origin = origin_of(head)
         if origin is None:
             return head.source in keys and ORIGIN not in head.metadata

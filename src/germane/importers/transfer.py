@@ -13,10 +13,10 @@ from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, TextIO, TypeVar
+from typing import IO, Any, Final, TextIO
 
 from germane.engine import Engine
 from germane.errors import InvalidInput
@@ -41,6 +41,7 @@ from germane.importers.records import (
 from germane.importers.report import ImportReport, ProgressCallback, Run
 from germane.importers.sources import (
     OnSkip,
+    batches,
     numbered_lines,
     read_text,
     translated_os_errors,
@@ -66,8 +67,6 @@ __all__ = [
     "write_block",
     "written_through",
 ]
-
-_Item = TypeVar("_Item")
 
 _LINES_A_STEP = 100
 """Lines of an export after which it is told how far the search for secrets has come."""
@@ -130,7 +129,7 @@ def import_source(
 
 
 def _import_stream(engine: Engine, source: str, path: Path | None, run: Run, *, batch: int) -> None:
-    for drafts in _batches(read(source, on_skip=run.skipped.append), batch):
+    for drafts in batches(read(source, on_skip=run.skipped.append), batch):
         kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
         run.read += len(drafts) - len(kept)
         run.store(kept, lambda items: engine.remember_many(items, revive=False))
@@ -144,7 +143,7 @@ def _import_export(
     refused = _ids_with_secrets(read(), run) if run.unchecked is None else frozenset()
     records: list[UsageRecord | Learns] = []
     ids: dict[str, str] = {}
-    for lines in _batches(read(), batch):
+    for lines in batches(read(), batch):
         records += [line for line in lines if not isinstance(line, tuple)]
         group = [line for line in lines if isinstance(line, tuple)]
         kept = [memory for memory, _ in group if memory.id not in refused]
@@ -191,12 +190,6 @@ def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, st
         outcomes=tuple(one for one in kept if isinstance(one, OutcomeRecord)),
         events=tuple(one for one in kept if isinstance(one, LifecycleEvent)),
     )
-
-
-def _batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    iterator = iter(items)
-    while group := list(islice(iterator, size)):
-        yield group
 
 
 # What a source is, and the reader for it.
