@@ -36,9 +36,9 @@ from germane.model.space import (
     SpaceEventKind,
     SpaceInfo,
 )
-from germane.model.text import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
+from germane.model.text import checked_name
 
-__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
+__all__ = ["Decided", "admit", "decide"]
 
 _MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
 
@@ -78,7 +78,13 @@ def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
     if isinstance(act, Disband):
         _lead(space, act.by, "disband it")
         return Decided(space=None, events=())
-    return _moved(space, act)
+    if isinstance(act, Join):
+        return _join(space, act)
+    if isinstance(act, Leave):
+        return _leave(space, act)
+    if isinstance(act, Promote):
+        return _promote(space, act)
+    return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
 
 
 _JOIN: Final = "It joins by engine.space(name).join(), or is let in by a member."
@@ -92,16 +98,6 @@ def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
         name=checked_name(name), created_at=act.at, admits=act.admits, members=(first,), joined=1
     )
     return Decided(space=made, events=((SpaceEventKind.CREATE, act.by),))
-
-
-def _moved(space: SpaceInfo, act: Join | Leave | Promote | Demote | FailOver) -> Decided:
-    if isinstance(act, Join):
-        return _join(space, act)
-    if isinstance(act, Leave):
-        return _leave(space, act)
-    if isinstance(act, Promote):
-        return _promote(space, act)
-    return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
 
 
 def _join(space: SpaceInfo, act: Join) -> Decided:

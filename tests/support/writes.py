@@ -10,8 +10,8 @@ from germane.model.conversation import Append, Message, Role, TextPart
 from germane.model.ledger import Assembly, LedgerEntry
 from germane.model.memory import Level, Memory, Status
 from germane.model.space import Create
+from germane.model.text import tenant_of
 from germane.model.working_set import AddItem, HeldChange, Touch
-from germane.spaces import tenant_of
 from germane.stores.relational.store import RelationalStore
 from germane.testing.fakes import START, make_id, make_memories, make_memory, make_revision
 

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from germane.engine import Engine
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
 from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
@@ -21,6 +20,8 @@ from germane.model.query import Filter
 
 if TYPE_CHECKING:
     from watchfiles import Change
+
+    from germane.engine import Engine
 
 __all__ = ["SETTLED", "FileScan", "sync", "watch"]
 

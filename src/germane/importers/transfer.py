@@ -16,9 +16,8 @@ from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, TextIO
+from typing import IO, TYPE_CHECKING, Any, Final, TextIO
 
-from germane.engine import Engine
 from germane.errors import InvalidInput
 from germane.importers.dialogue import is_transcript, read_transcript, starts_dialogue
 from germane.importers.git import read_git
@@ -51,6 +50,9 @@ from germane.importers.sync import sync
 from germane.model.change import UsageHistory, UsageRecord, version_of
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Draft, LifecycleEvent, LifecycleState, Memory
+
+if TYPE_CHECKING:
+    from germane.engine import Engine
 
 __all__ = [
     "BEGIN",

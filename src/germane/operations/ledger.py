@@ -28,6 +28,7 @@ from germane.model.ledger import (
 )
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
+from germane.model.text import is_tenant
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.inputs import checked_time, checking_verbs
 from germane.operations.refresh import CUT, cut_again
@@ -41,7 +42,6 @@ from germane.operations.working_set import (
 )
 from germane.packing.lines import RememberedLines
 from germane.protocols import ConversationStore, LedgerStore
-from germane.spaces import is_tenant
 from germane.tokens import CachedCounter, get_counter
 
 __all__ = ["DEFAULT_DAYS", "Ledger", "difference", "ledger", "metrics"]

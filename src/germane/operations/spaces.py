@@ -10,19 +10,18 @@ from dataclasses import replace
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
-from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.space import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
 from germane.protocols import MultilingualStore, SpaceStore
-from germane.spaces import admit, tenant_of
+from germane.spaces import admit
 from germane.stores.location import Following
 
 __all__ = [
-    "checked_rights",
-    "checked_role",
     "create",
     "disband",
     "entered",
@@ -42,7 +41,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 
     Raises SpaceTaken when others have a space of that name, and InvalidInput.
     """
-    most = None if admits is None else checked_rights(admits, name="admits")
+    most = None if admits is None else checked_word(Right, admits, name="admits")
     store = sharing_store(session)
     try:
         made = store.settle_space(
@@ -185,13 +184,3 @@ def sharing_store(session: AgentContext) -> SpaceStore:
             "your store the methods of germane.SpaceStore."
         )
     return store
-
-
-def checked_rights(rights: object, *, name: str = "rights") -> Right:
-    """A right, given as itself or as its word."""
-    return checked_word(Right, rights, name=name)
-
-
-def checked_role(role: object) -> Role:
-    """A role, given as itself or as its word."""
-    return checked_word(Role, role, name="role")

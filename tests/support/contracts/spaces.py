@@ -35,10 +35,10 @@ from germane.model.space import (
     SpaceEvent,
     SpaceEventKind,
 )
+from germane.model.text import tenant_of
 from germane.model.working_set import DEFAULT_SET, AddItem, Clear
 from germane.model.working_set import RemoveItem as Out
 from germane.protocols import SpaceStore, Store, WorkingSetStore
-from germane.spaces import tenant_of
 from germane.testing.contract_search import ask, ids
 from germane.testing.fakes import START, make_memory, make_revision
 
