@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from typing import TypeVar
 
 from germane.model.memory import Draft, Memory, Status
@@ -53,8 +54,8 @@ class Origin:
 
     def noted(self) -> dict[str, object]:
         """The origin as metadata."""
-        said = {"project": self.project, "file": self.file, "key": self.key, "digest": self.digest}
-        return {**said, "gone": True} if self.gone else dict(said)
+        noted = {each.name: getattr(self, each.name) for each in dataclass_fields(self)}
+        return {name: value for name, value in noted.items() if value is not False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,32 +187,26 @@ def _editable(memory: Memory) -> str | None:
     return None if by_hand else _place(memory)
 
 
-def _is_whole(key: str, file: str) -> bool:
-    """Whether a key names a file and not a place in it."""
-    return key.endswith(file)
-
-
 def _grown(memory: Memory) -> tuple[str, bool] | None:
-    """What a draft is paired by when a file was parted into sections since, or joined from them."""
+    """What a draft is paired by when a file was split into sections since, or joined from them."""
     origin = origin_of(memory)
     if origin is None or _editable(memory) is None:
         return None
-    return origin.file, not _is_whole(origin.key, origin.file)
+    return origin.file, not origin.key.endswith(origin.file)
 
 
-def _digest_of(memory: Memory) -> str:
-    """The digest of what the source said; one imported before digests were noted has its own."""
+def _unchanged(memory: Memory) -> tuple[str, str] | None:
     origin = origin_of(memory)
-    return origin.digest if origin else _basic(memory.kind, memory.content, memory.subject, str(memory.scope))
+    return (origin.key, origin.digest) if origin else None
 
 
 _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
-    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), lambda m: (str(_place(m)), _digest_of(m))),
+    (lambda d: (_noted(d)["key"], _noted(d)["digest"]), _unchanged),
     (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
     (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),
-    (lambda d: (_noted(d)["file"], _is_whole(_noted(d)["key"], _noted(d)["file"])), _grown),
+    (lambda d: (_noted(d)["file"], _noted(d)["key"].endswith(_noted(d)["file"])), _grown),
 )
 
 
@@ -233,31 +228,13 @@ def _is_known(head: Memory, draft: Draft) -> bool:
 
 
 def _digest(draft: Draft) -> str:
-    """What a draft says apart from where it stands. A text that only moved within its file has the same."""
-    metadata = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
-    said = [
-        _basic(draft.kind, draft.content, draft.subject, str(draft.scope)),
-        sorted(draft.tags),
-        [
-            draft.importance,
-            draft.confidence,
-            draft.outcome and str(draft.outcome),
-            draft.trust and str(draft.trust),
-        ],
-        draft.pinned,
-        draft.created_at and draft.created_at.isoformat(),
-        metadata,
-        *([draft.updated_at.isoformat()] if draft.updated_at else []),
-    ]
-    return _hashed(said)
-
-
-def _basic(kind: str, content: str, subject: str | None, scope: str) -> str:
-    return _hashed([kind, content, subject, scope])
-
-
-def _hashed(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=True, sort_keys=True, default=str)
+    """What a draft holds apart from its place. A text that only moved within its file has the same."""
+    # What has its default is left out, so that a new field of drafts leaves the digests of old texts alone.
+    values = ((each, getattr(draft, each.name)) for each in dataclass_fields(Draft) if each.name != "source")
+    fields = {each.name: value for each, value in values if value != each.default}
+    fields["tags"] = sorted(draft.tags)
+    fields["metadata"] = {name: value for name, value in draft.metadata.items() if name not in _POSITIONS}
+    text = json.dumps(fields, ensure_ascii=True, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
