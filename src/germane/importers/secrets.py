@@ -20,33 +20,8 @@ __all__ = ["ALLOWED", "Secret", "can_find_secrets", "find_secrets", "find_secret
 ALLOWED = "pragma: allowlist secret"
 """A line that says so holds no secret, whatever it looks like; `detect-secrets` reads the same words."""
 
-_PLUGINS = (
-    "artifactory.ArtifactoryDetector",
-    "aws.AWSKeyDetector",
-    "azure_storage_key.AzureStorageKeyDetector",
-    "basic_auth.BasicAuthDetector",
-    "cloudant.CloudantDetector",
-    "discord.DiscordBotTokenDetector",
-    "github_token.GitHubTokenDetector",
-    "gitlab_token.GitLabTokenDetector",
-    "ibm_cloud_iam.IbmCloudIamDetector",
-    "ibm_cos_hmac.IbmCosHmacDetector",
-    "jwt.JwtTokenDetector",
-    "keyword.KeywordDetector",
-    "mailchimp.MailchimpDetector",
-    "npm.NpmDetector",
-    "openai.OpenAIDetector",
-    "private_key.PrivateKeyDetector",
-    "pypi_token.PypiTokenDetector",
-    "sendgrid.SendGridDetector",
-    "slack.SlackDetector",
-    "softlayer.SoftlayerDetector",
-    "square_oauth.SquareOAuthDetector",
-    "stripe.StripeDetector",
-    "telegram_token.TelegramBotTokenDetector",
-    "twilio.TwilioKeyDetector",
-)
-_ENTROPY = ("high_entropy_strings.Base64HighEntropyString", "high_entropy_strings.HexHighEntropyString")
+_LEFT_OUT = "IPPublicDetector"
+"""The plugin whose findings are no secrets."""
 
 _FORMATS: Mapping[str, str] = {
     "Anthropic API Key": r"\bsk-ant-[a-z0-9]+-[\w-]{20,}",
@@ -208,17 +183,17 @@ def _detector() -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
     """
     try:
         heuristic = import_module("detect_secrets.filters.heuristic")
-        sure, guessing = ([_plugin(name) for name in names] for names in (_PLUGINS, _ENTROPY))
+        types = import_module("detect_secrets.util.importlib").import_types_from_package(
+            import_module("detect_secrets.plugins"),
+            filter=lambda each: not isinstance(getattr(each, "secret_type", None), str),
+        )
     except ImportError as error:
         raise MissingExtra(
             feature="Finding what looks like a secret before it is stored", extra="project"
         ) from error
-    return tuple(sure), tuple(guessing), heuristic
-
-
-def _plugin(name: str) -> Any:
-    module, _, kind = name.partition(".")
-    return getattr(import_module(f"detect_secrets.plugins.{module}"), kind)()
+    plugins = [each() for each in dict.fromkeys(types) if each.__name__ != _LEFT_OUT]
+    guessing = tuple(each for each in plugins if type(each).__name__.endswith("HighEntropyString"))
+    return tuple(each for each in plugins if each not in guessing), guessing, heuristic
 
 
 def _as_lines(fields: Mapping[str, Any]) -> Iterator[str]:
