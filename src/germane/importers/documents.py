@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import MissingExtra
-from germane.importers.sources import FieldError, day_in
+from germane.importers.sources import FieldError, as_texts, day_in
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -414,10 +414,10 @@ def stated_paths(fields: Mapping[str, Any]) -> tuple[str, ...]:
     Each is a pattern as in a .gitignore, from the project's root. Raises FieldError for what is no list
     of texts, and for a path outside the project.
     """
-    stated = [*_listed(fields.get("paths"), "paths")]
+    stated = [*as_texts(fields.get("paths"), name="paths")]
     scope = fields.get("scope")
     if isinstance(scope, list) or (isinstance(scope, str) and "/" in scope and stated_scope(fields) is None):
-        stated += _listed(scope, "scope")
+        stated += as_texts(scope, name="scope")
     for pattern in stated:
         if ".." in PurePosixPath(pattern).parts or _ELSEWHERE.match(pattern):
             raise FieldError(
@@ -433,7 +433,8 @@ def named_paths(text: str, root: Path) -> tuple[str, ...]:
     A name counts when it is there now and has a slash or a suffix, so that the word `docs` isn't one;
     a glob counts when the folder above its first wildcard is there. A line number behind it is ignored.
     """
-    found = dict.fromkeys(pattern for name in _quoted(text) if (pattern := _existing(name, root)))
+    names = (_PLACE.sub("", match[1].strip()) for match in _QUOTED.finditer(text))
+    found = dict.fromkeys(pattern for name in names if (pattern := _existing(name, root)))
     return tuple(found) if len(found) <= MOST_PATHS else ()
 
 
@@ -442,27 +443,13 @@ def pattern_of(place: str, *, folder: bool) -> str:
     return "/" + _MEANING.sub(r"\\\1", place) + ("/" if folder else "")
 
 
-def _listed(value: object, name: str) -> Iterator[str]:
-    items = value.split(",") if isinstance(value, str) else value
-    if items is None:
-        return
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise FieldError(f"{name!r} must be a list of paths, or one text with commas, and is {value!r}")
-    yield from (item.strip() for item in items if item.strip())
-
-
-def _quoted(text: str) -> Iterator[str]:
-    for match in _QUOTED.finditer(text):
-        yield _PLACE.sub("", match[1].strip())
-
-
 def _existing(name: str, root: Path) -> str | None:
     plain = name.removeprefix("./")
     parts = PurePosixPath(plain).parts
     if not parts or plain.startswith(("/", "~")) or ".." in parts or "\\" in plain or "\0" in plain:
         return None
     if _GLOB.search(plain):
-        above = PurePosixPath(*_before_glob(parts))
+        above = PurePosixPath(*takewhile(lambda part: not _GLOB.search(part), parts))
         return f"/{plain}" if "/" in plain and above.parts and _is_there(root / above) else None
     if "/" not in plain and not PurePosixPath(plain).suffix:
         return None
@@ -470,13 +457,6 @@ def _existing(name: str, root: Path) -> str | None:
     if not _is_there(root / place):
         return None
     return pattern_of(place, folder=(root / place).is_dir())
-
-
-def _before_glob(parts: tuple[str, ...]) -> Iterator[str]:
-    for part in parts:
-        if _GLOB.search(part):
-            return
-        yield part
 
 
 def _is_there(path: Path) -> bool:

@@ -28,7 +28,7 @@ __all__ = [
     "Turn",
     "as_day",
     "as_moment",
-    "as_tags",
+    "as_texts",
     "batches",
     "day_in",
     "draft_of_fields",
@@ -184,10 +184,11 @@ def draft_of_fields(fields: Mapping[str, Any], **given: Any) -> Draft:
     pinned = fields.get("pinned") or False
     if not isinstance(pinned, bool):
         raise FieldError(f"'pinned' must be true or false, and is {pinned!r}")
+    tags = (text.lstrip("#") for text in as_texts(fields.get("tags"), name="tags"))
     named: dict[str, Any] = {
         "kind": text_of(fields, "kind") or "note",
         "subject": text_of(fields, "subject"),
-        "tags": as_tags(fields.get("tags")),
+        "tags": tuple(dict.fromkeys(filter(None, tags))),
         "scope": text_of(fields, "scope") or "global",
         "importance": number_of(fields, "importance"),
         "confidence": number_of(fields, "confidence"),
@@ -223,15 +224,13 @@ def number_of(fields: Mapping[str, Any], name: str) -> float | None:
     return number
 
 
-def as_tags(value: object) -> tuple[str, ...]:
-    """Tags from a list, or from one text with commas; a leading `#` is no part of a tag."""
-    if value is None:
-        return ()
-    items = value.split(",") if isinstance(value, str) else value
+def as_texts(value: object, *, name: str) -> tuple[str, ...]:
+    """The texts of a list, or of one text with commas, each once and without blanks around it."""
+    items = value.split(",") if isinstance(value, str) else () if value is None else value
     if not isinstance(items, list | tuple) or any(isinstance(item, list | dict | bool) for item in items):
-        raise FieldError(f"'tags' must be a list of texts, or one text with commas, and is {value!r}")
-    named = (str(item).strip().lstrip("#") for item in items if item is not None)
-    return tuple(dict.fromkeys(tag for tag in named if tag))
+        raise FieldError(f"{name!r} must be a list of texts, or one text with commas, and is {value!r}")
+    texts = (str(item).strip() for item in items if item is not None)
+    return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def as_moment(value: object, *, name: str, assume_utc: bool) -> datetime | None:
