@@ -30,6 +30,10 @@ MOST_FILES = 100
 """How many of a commit's files are named in its metadata; `files_changed` counts all of them."""
 
 _FORMAT = "--format=format:%x00%H%x00%at%x00%an%x00%s%x00%b%x00"
+_LOG = (
+    *("log", "-z", "--no-merges", "--no-renames", "--name-only"),
+    *("--no-show-signature", "--no-ext-diff", "--no-textconv", _FORMAT),
+)
 _FIELDS = 5
 _SHORT = 12
 _CHUNK = 1 << 16
@@ -91,7 +95,8 @@ def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
             reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
             on_skip(Skipped(source=f"git:{path}", reason=reason))
     found = False
-    for fields, files in _records(_output(path, "." if prefix else "")):
+    limits = ["--", "."] if prefix else []
+    for fields, files in _records(_output(path, *_LOG, *limits)):
         found = True
         yield _draft(fields, [] if fields[0] in cut else files)
     if not found:
@@ -166,12 +171,10 @@ def _shallow_commits(path: Path) -> frozenset[str]:
     return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
 
 
-def _output(path: Path, inside: str) -> Iterator[bytes]:
-    """What `git log` writes, in chunks. The process ends with the iterator, however far it was read."""
-    limits = ["--", inside] if inside else []
-    options = ("-z", "--no-merges", "--no-renames", "--name-only", "--no-show-signature", "--no-ext-diff")
+def _output(path: Path, *arguments: str) -> Iterator[bytes]:
+    """What git writes, in chunks. The process ends with the iterator, however far it was read."""
     with tempfile.TemporaryFile() as complaints:
-        process = _start(path, "log", *options, "--no-textconv", _FORMAT, *limits, complaints=complaints)
+        process = _start(path, *arguments, complaints=complaints)
         try:
             assert process.stdout is not None  # noqa: S101 - A pipe is always opened; this tells the checker.
             while chunk := process.stdout.read(_CHUNK):
@@ -185,21 +188,18 @@ def _output(path: Path, inside: str) -> Iterator[bytes]:
 
 
 def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
-    """What git answers; when it refuses, `refused`, or else the error with git's own words.
+    """The output of a git command; `refused`, where it is given, if git can't be run or refuses.
 
     `arguments` must be a command that reads the object database, the references or the index. One that
     compares the content of files (`status`, `diff`, `ls-files -m`) runs the filters that the repository's
-    own configuration names, and no option turns those off.
+    own configuration names, and no option turns those off. Raises UnreadableSource with git's own words.
     """
-    with tempfile.TemporaryFile() as complaints:
-        process = _start(path, *arguments, complaints=complaints)
-        answer, _ = process.communicate()
-        if process.returncode == 0:
-            return answer.decode("utf-8", "replace").strip()
+    try:
+        return b"".join(_output(path, *arguments)).decode("utf-8", "replace").strip()
+    except UnreadableSource:
         if refused is None:
-            complaints.seek(0)
-            raise unreadable(path, _complaint(complaints.read()))
-    return refused
+            raise
+        return refused
 
 
 def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -107,13 +107,13 @@ def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG)
 
     Raises UnreadableSource.
     """
-    front = split_front_matter(read_text(path), path)
-    if not front.body.strip():
+    fields, body, above = split_front_matter(read_text(path), path)
+    if not body.strip():
         raise unreadable(path, "it has front matter and no text")
-    document = outline(front.body)
+    document = outline(body)
     try:
-        base = _draft_of_fields(front.fields, name or name_of(path))
-        return _drafts(path, document, base, front.lines, long)
+        base = _draft_of_fields(fields, name or name_of(path))
+        return _drafts(path, document, base, above, long)
     except FieldError as error:
         raise unreadable(path, f"in its front matter, {error}") from error
 

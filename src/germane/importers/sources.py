@@ -22,7 +22,6 @@ __all__ = [
     "EXTERNAL",
     "TURN",
     "FieldError",
-    "FrontMatter",
     "OnSkip",
     "Skipped",
     "Turn",
@@ -321,17 +320,8 @@ _FENCE = "---"
 _FENCE_ENDS = ("---", "...")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontMatter:
-    """A document's own fields and its text without them; `lines` is how many lines they took."""
-
-    fields: Mapping[str, Any]
-    body: str
-    lines: int
-
-
-def split_front_matter(text: str, path: Path) -> FrontMatter:
-    """Part a document into the fields that open it and the rest.
+def split_front_matter(text: str, path: Path) -> tuple[Mapping[str, Any], str, int]:
+    """The fields that open a document, the rest of it, and how many lines the fields took.
 
     A first line `---` that nothing closes, or with mere prose up to the next, is a rule across the
     page and no front matter. Raises UnreadableSource, naming the line, for a block that is no YAML
@@ -339,14 +329,12 @@ def split_front_matter(text: str, path: Path) -> FrontMatter:
     """
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
-        return FrontMatter(fields={}, body=text, lines=0)
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in _FENCE_ENDS), None)
-    if end is None:
-        return FrontMatter(fields={}, body=text, lines=0)
-    fields = _load("\n".join(lines[1:end]), path)
+        return {}, text, 0
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in _FENCE_ENDS), 0)
+    fields = _load("\n".join(lines[1:end]), path) if end else None
     if fields is None:
-        return FrontMatter(fields={}, body=text, lines=0)
-    return FrontMatter(fields=fields, body="\n".join(lines[end + 1 :]), lines=end + 1)
+        return {}, text, 0
+    return fields, "\n".join(lines[end + 1 :]), end + 1
 
 
 def _load(block: str, path: Path) -> Mapping[str, Any] | None:
