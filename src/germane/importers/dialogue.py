@@ -118,7 +118,7 @@ def _read(
         messages = read_messages(value, provider)
     except (FieldError, InvalidInput) as error:
         raise unreadable(path, str(error), line=line) from error
-    # What stands beside the list comes first, and has no moment.
+    # A system prompt beside the list comes first, and has no time.
     before: list[datetime | None] = [None] * (len(messages) - len(moments))
     return tuple(
         message if moment is None else message.evolve(created_at=moment)
@@ -139,8 +139,8 @@ def _of_dialogue(turns: Sequence[Turn]) -> tuple[Message, ...]:
     made = []
     for number, turn in enumerate(turns, start=1):
         role = _role(turn, first)
-        said = turn.text if turn.role else f"{turn.speaker}: {turn.text}"
-        made.append(Message(role=role, parts=(TextPart(text=said),), seq=number, created_at=turn.at))
+        text = turn.text if turn.role else f"{turn.speaker}: {turn.text}"
+        made.append(Message(role=role, parts=(TextPart(text=text),), seq=number, created_at=turn.at))
     return tuple(made)
 
 
@@ -149,7 +149,7 @@ def _role(turn: Turn, first: str) -> Role:
     if name in _SYSTEMS:
         return Role.SYSTEM
     if name:
-        # What a tool returned stands in words, and no call is there for it.
+        # The result of a tool is plain text here: there is no call that it could answer.
         return Role.ASSISTANT if name in _ASSISTANTS or name in ("tool", "function") else Role.USER
     return Role.USER if turn.speaker == first else Role.ASSISTANT
 
@@ -185,8 +185,8 @@ def read_transcript(path: Path) -> Iterator[Draft]:
 
 # Messages in the layouts of the OpenAI and Anthropic APIs as turns.
 #
-# It reads what people kept, of whatever origin, so it asks less of a message than
-# `germane.conversation.formats`, which gives back what it read.
+# Files come from many tools, so this reader is more lenient than `germane.conversation.formats`, which
+# returns messages exactly as they were read.
 
 STAMPS = ("created_at", "timestamp", "create_time", "time", "date")
 """Where files keep when a message was sent; no provider knows any of these."""
@@ -197,7 +197,7 @@ _MILLISECONDS = 100_000_000_000
 
 
 def is_message(value: object) -> bool:
-    """Whether a JSON value has the form of a message: a role and what was said or called."""
+    """Whether a JSON value has the form of a message: a role, and content or calls."""
     return (
         isinstance(value, Mapping)
         and isinstance(value.get("role"), str)
@@ -227,9 +227,9 @@ def messages_in(value: Any) -> Sequence[Any] | None:
 
 
 def message_turns(messages: Sequence[Any]) -> Iterator[Turn]:
-    """One turn per message that says, calls or returns something, with tool use in readable words.
+    """One turn per message that has text, a call or a result, with tool use in readable words.
 
-    A call's name stands beside its result. Raises FieldError, naming the message by its number from
+    A result names the tool that was called. Raises FieldError, naming the message by its number from
     1, for what is no message.
     """
     reader = _Reader()
@@ -249,7 +249,7 @@ class _Reader:
     tools: dict[str, str] = field(default_factory=dict)
 
     def turn(self, message: object, index: int) -> Turn | None:
-        """The message as a turn; None when nothing in it was said."""
+        """The message as a turn; None for one without any text."""
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise FieldError("an object with a 'role' and a 'content' was expected")
         role: str = message["role"]
@@ -294,8 +294,8 @@ class _Reader:
             return self.call(part.get("id"), part.get("name"), part.get("input"))
         if kind.endswith("tool_result"):
             name = self.tools.get(str(part.get("tool_use_id")), "tool")
-            said = "\n".join(self.parts(part.get("content")))
-            return result_in_words(name, said, failed=bool(part.get("is_error")))
+            text = "\n".join(self.parts(part.get("content")))
+            return result_in_words(name, text, failed=bool(part.get("is_error")))
         return named_fields(kind, part)
 
     def calls(self, message: Mapping[str, Any]) -> Iterator[str]:
@@ -314,7 +314,7 @@ class _Reader:
             yield self.call(None, old.get("name"), old.get("arguments"))
 
     def call(self, call_id: object, name: object, given: object) -> str:
-        """A call in readable words; its name is kept for the result that comes later."""
+        """A call in readable words; its name is remembered for the result."""
         named = str(name or "tool")
         if call_id is not None:
             self.tools[str(call_id)] = named
@@ -334,7 +334,7 @@ def _returns_only(content: object) -> bool:
 
 
 def _stamp(message: Mapping[str, Any]) -> datetime | None:
-    """When the message was sent, if it says so: ISO text, or seconds or milliseconds since 1970."""
+    """When the message was sent: ISO text, or seconds or milliseconds since 1970; None if it has no time."""
     for name in STAMPS:
         value = message.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -379,10 +379,10 @@ def starts_dialogue(text: str) -> bool:
 def dialogue_turns(text: str) -> Iterator[Turn]:
     """The turns of a text in which each begins with its speaker, as `user: …` or `Ann Lee: …`.
 
-    A day and time may stand before the name, in brackets or not; without an offset it is UTC. Other
+    A day and time may precede the name, in brackets or not; without an offset it is UTC. Other
     lines belong to the turn above them. What counts as a speaker is settled by the first turn: if it is
     a role, only roles are; if it has a stamp, only stamped lines begin turns. An indented line, one
-    in a code block and a label such as `TraceNote:` never do. What stands before the first turn is left
+    in a code block and a label such as `TraceNote:` never do. Text before the first turn is left
     out; see `starts_dialogue`.
     """
     speaker, stamp, lines, index = "", None, list[str](), 0
@@ -396,13 +396,13 @@ def dialogue_turns(text: str) -> Iterator[Turn]:
             continue
         if rule is None:
             rule = _rule(match)
-        elif said := "\n".join(lines).strip():
-            yield _turn(speaker, stamp, said, index)
+        elif spoken := "\n".join(lines).strip():
+            yield _turn(speaker, stamp, spoken, index)
         index += bool(speaker)
         speaker, stamp, lines = match["name"], match["stamp"], [match["text"] or ""]
         fence = _fence_after(lines[0], "")
-    if speaker and (said := "\n".join(lines).strip()):
-        yield _turn(speaker, stamp, said, index)
+    if speaker and (spoken := "\n".join(lines).strip()):
+        yield _turn(speaker, stamp, spoken, index)
 
 
 def _rule(first: re.Match[str]) -> str:

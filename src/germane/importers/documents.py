@@ -54,7 +54,7 @@ class Heading:
 class MarkdownBlock:
     """A paragraph, list, table, code block …: lines `start` up to `end`, counted from 0.
 
-    `items` are the places inside where it may be parted: the lines at which a list's items begin.
+    `items` are the places inside where it may be split: the lines at which a list's items begin.
     """
 
     start: int
@@ -65,7 +65,7 @@ class MarkdownBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A document's lines with what stands where; `references` are the lines of link definitions."""
+    """A document's lines with its headings and blocks; `references` are the lines of link definitions."""
 
     lines: tuple[str, ...]
     headings: tuple[Heading, ...]
@@ -148,18 +148,18 @@ def _words(inlines: Sequence[Token]) -> str:
     return " ".join("".join(parts).split())
 
 
-# Parting a long document where its author did: at headings, then between blocks.
+# Splitting a long document where its author did: at headings, then between blocks.
 
 LONG = 1_600
-"""About 400 tokens: a passage that answers a question whole and leaves room for others beside it."""
+"""About 400 tokens: a passage that answers a question whole and leaves space for others."""
 
 TINY = 240
-"""About 60 tokens: less than this says little without its surroundings."""
+"""About 60 tokens: a shorter text means little without its context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentPassage:
-    """A stretch of a document that stands alone: the headings above it, its text, its first line.
+    """A stretch of a document that can be read alone: the headings above it, its text, its first line.
 
     `path` is empty for what comes before the first heading. Where one section made several
     passages, `part` counts them from 1 to `parts`. `line` counts from 0.
@@ -175,10 +175,10 @@ class DocumentPassage:
 def passages(document: Outline, *, long: int = LONG, tiny: int = TINY) -> tuple[DocumentPassage, ...]:
     """The document in passages of about `long` characters at most.
 
-    Every line that isn't blank stands in exactly one passage, except headings that have nothing of
-    their own below them (they still stand in the paths of what follows). A section tinier than
+    Every line that isn't blank is in exactly one passage, except headings that have nothing of
+    their own below them (they are still in the paths of what follows). A section tinier than
     `tiny` characters joins the passage of its parent. A code block, a table and a list item are
-    never parted, so a passage is longer than `long` where one of them is, or a paragraph.
+    never split, so a passage is longer than `long` where one of them is, or a paragraph.
     """
     return tuple(_of_section(document, _tree(document), long, tiny))
 
@@ -231,7 +231,7 @@ def _of_section(document: Outline, section: _Section, long: int, tiny: int) -> I
 
 
 def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple[int, str]]:
-    """What stands between a heading and its first subsection, packed into texts with their first lines."""
+    """The text between a heading and its first subsection, packed into texts with their first lines."""
     packed: list[tuple[int, str]] = []
     start = section.start
     cuts = [*_cuts(document, section, long), section.own]
@@ -244,7 +244,7 @@ def _of_own_lines(document: Outline, section: _Section, long: int) -> list[tuple
 
 
 def _cuts(document: Outline, section: _Section, long: int) -> list[int]:
-    """The lines at which a section's own text may be parted: never between a lead-in and what it leads to."""
+    """The lines at which a section's own text may be split: never between a lead-in and what it leads to."""
     found: list[int] = []
     leads_in = True  # The heading leads in to the first block.
     for block in document.blocks:
@@ -293,8 +293,8 @@ def decision_record(
     """The `title`, `number`, `status` and `date` of a decision record; None for any other document.
 
     It is one when exactly one heading announces a decision and a context, a status or a title such
-    as `ADR 7` stands beside it: so do the templates of Nygard, MADR and Tyree. `known` says that
-    its front matter already calls it one. Front matter wins over what the text says. The date is ISO text,
+    as `ADR 7` goes with it: so do the templates of Nygard, MADR and Tyree. `known` is true where its front
+    matter already calls it one. Front matter wins over the text. The date is ISO text,
     the status as it is written; what isn't known is None.
     """
     heads = [heading.title.lower().strip(" :") for heading in document.headings]
@@ -339,7 +339,7 @@ def _field_of(document: Outline, fields: Mapping[str, Any], name: str) -> str | 
 
 
 def _opening(document: Outline) -> tuple[str, ...]:
-    """The lines that stand before the first section: where most templates keep their fields."""
+    """The lines before the first section: where most templates keep their fields."""
     sections = [heading for heading in document.headings if heading.level > 1]
     return document.lines[: sections[0].line] if sections else document.lines[:20]
 
@@ -366,7 +366,7 @@ def is_changelog_name(stem: str) -> bool:
 def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
     """The entries of a changelog in its order, each with its text; none where no heading names a version.
 
-    Each has its `version`, its `line` counted from 1, and where its heading says so, its `date` as ISO text
+    Each has its `version`, its `line` counted from 1, and if its heading has them, its `date` as ISO text
     and `yanked`. An entry ends at the next version's heading, whatever the level: generated changelogs give
     major versions a higher one. Link definitions, which tools gather at the end, belong to no entry.
     """
@@ -374,13 +374,13 @@ def versions(document: Outline) -> list[tuple[dict[str, Any], str]]:
     ends = [*(heading.line for heading, _ in heads[1:]), len(document.lines)]
     found = []
     for (heading, match), end in zip(heads, ends, strict=bool(heads)):
-        kept = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
+        lines = [document.lines[line] for line in range(heading.line, end) if line not in document.references]
         entry: dict[str, Any] = {"version": match["name"], "line": heading.line + 1}
         if date := day_in(match["rest"]):
             entry["date"] = date
         if "yanked" in match["rest"].lower():
             entry["yanked"] = True
-        found.append((entry, "\n".join(kept).strip("\n").rstrip()))
+        found.append((entry, "\n".join(lines).strip("\n").rstrip()))
     return found
 
 

@@ -21,7 +21,7 @@ from germane.errors import UnreadableSource
 from germane.importers.sources import EXTERNAL, OnSkip, Skipped, unreadable
 from germane.model.memory import Draft
 
-__all__ = ["COMMIT", "MOST_FILES", "ask_git", "changed_paths", "read_git"]
+__all__ = ["COMMIT", "MOST_FILES", "changed_paths", "git_output", "read_git"]
 
 COMMIT = "commit"
 """The kind of every commit, and its tag."""
@@ -74,22 +74,22 @@ _OF_A_REPOSITORY = frozenset(
 
 
 def read_git(path: Path, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
-    """The commits of the repository at `path`, newest first, read as they are asked for.
+    """The commits of the repository at `path`, newest first, read lazily.
 
     For a folder inside a repository they are those that touched it. Merges are left out: what they
-    bring stands in the commits they merge. Each is of kind `commit`, at its author's time, with
+    bring is in the commits they merge. Each is of kind `commit`, at its author's time, with
     the message as content, its first line as subject, author, day and files as metadata, and
-    `git:HASH` as source. A shallow clone is told to `on_skip`: its history is cut short, and what its
+    `git:HASH` as source. A shallow clone is reported to `on_skip`: its history is cut short, and what its
     oldest commits changed isn't known.
 
     Raises UnreadableSource when git isn't installed, or the folder is in no repository, in one that
     git refuses to read, or in one without commits.
     """
-    prefix = ask_git(path, "rev-parse", "--show-prefix")
-    if ask_git(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
+    prefix = git_output(path, "rev-parse", "--show-prefix")
+    if git_output(path, "rev-parse", "--verify", "--quiet", "HEAD", refused="") == "":
         raise unreadable(path, "the repository has no commits yet")
     cut = frozenset[str]()
-    if ask_git(path, "rev-parse", "--is-shallow-repository") == "true":
+    if git_output(path, "rev-parse", "--is-shallow-repository") == "true":
         cut = _shallow_commits(path)
         if on_skip is not None:
             reason = "the clone is shallow, so older commits are missing; `git fetch --unshallow` brings them"
@@ -167,7 +167,7 @@ def _tokens(chunks: Iterator[bytes]) -> Iterator[str]:
 
 def _shallow_commits(path: Path) -> frozenset[str]:
     """The commits at which a shallow clone was cut: git shows all of their files as if they were new."""
-    listed = Path(path, ask_git(path, "rev-parse", "--git-path", "shallow"))
+    listed = Path(path, git_output(path, "rev-parse", "--git-path", "shallow"))
     return frozenset(listed.read_text("ascii").split()) if listed.is_file() else frozenset()
 
 
@@ -187,7 +187,7 @@ def _output(path: Path, *arguments: str) -> Iterator[bytes]:
             process.communicate()
 
 
-def ask_git(path: Path, *arguments: str, refused: str | None = None) -> str:
+def git_output(path: Path, *arguments: str, refused: str | None = None) -> str:
     """The output of a git command; `refused`, where it is given, if git can't be run or refuses.
 
     `arguments` must be a command that reads the object database, the references or the index. One that
@@ -221,7 +221,7 @@ def _start(path: Path, *arguments: str, complaints: IO[bytes]) -> subprocess.Pop
 
 
 def _environment() -> dict[str, str]:
-    """Ours, in English, without prompts, and without what a git hook around us says of *its* repository.
+    """Our environment, in English, without prompts, and without what a git hook sets for its own repository.
 
     No transport is allowed: git would fetch the objects that a partial clone lacks, by commands that the
     clone's configuration names.
@@ -238,10 +238,10 @@ def _environment() -> dict[str, str]:
 
 
 def _complaint(stderr: bytes) -> str:
-    said = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
-    if "not a git repository" in said:
+    message = stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ").rstrip(".")
+    if "not a git repository" in message:
         return "it is in no git repository"
-    return f"git refused: {said}"
+    return f"git refused: {message}"
 
 
 # When files of a project were changed last, by git.
@@ -270,7 +270,7 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
     found: dict[str, datetime] = {}
     for path in dict.fromkeys(paths):
         try:
-            seconds = ask_git(folder, "log", "-1", "--format=%ct", "--", path, refused="")
+            seconds = git_output(folder, "log", "-1", "--format=%ct", "--", path, refused="")
             edited = (folder / path).is_file() and _is_edited(folder, path)
         except (UnreadableSource, OSError, ValueError):
             continue
@@ -284,10 +284,10 @@ def changed_paths(root: Path | str, paths: Iterable[str]) -> dict[str, datetime]
 
 def _is_edited(folder: Path, path: str) -> bool:
     """Whether a file differs from the last commit, or is new and not ignored."""
-    entry = _ENTRY.match(ask_git(folder, "ls-files", "--stage", "--debug", "--", path))
+    entry = _ENTRY.match(git_output(folder, "ls-files", "--stage", "--debug", "--", path))
     if entry is None:
-        return ask_git(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
-    committed = ask_git(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
+        return git_output(folder, "ls-files", "--others", "--exclude-standard", "--", path) != ""
+    committed = git_output(folder, "ls-tree", "HEAD", "--", path, refused="").split()[2:3]
     return not committed or committed[0] not in _blobs(folder / path, entry)
 
 

@@ -36,7 +36,7 @@ _GO_BLOCK = re.compile(r"^(?P<verb>\w+)\s*\(\s*(?://.*)?$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest says: the project, what it runs on, and what it needs, group by group, in its order."""
+    """The content of a manifest: the project, what it runs on, and its dependencies by group, in order."""
 
     ecosystem: str
     name: str | None
@@ -179,15 +179,15 @@ def _need(name: str, wanted: object) -> str:
         return " or ".join(_need(name, one) for one in wanted)
     if not isinstance(wanted, dict):
         raise FieldError(f"the dependency {name!r} must be a text or a table, and is {wanted!r}")
-    said = [str(wanted["version"])] if "version" in wanted else []
-    said += [f"from {wanted[key]}" for key in ("git", "path", "url") if key in wanted]
+    words = [str(wanted["version"])] if "version" in wanted else []
+    words += [f"from {wanted[key]}" for key in ("git", "path", "url") if key in wanted]
     if wanted.get("workspace"):
-        said.append("of the workspace")
+        words.append("of the workspace")
     if isinstance(features := wanted.get("features", wanted.get("extras")), list) and features:
-        said.append(f"with {'+'.join(map(str, features))}")
+        words.append(f"with {'+'.join(map(str, features))}")
     if wanted.get("optional"):
-        said.append("(optional)")
-    return " ".join([name, *said])
+        words.append("(optional)")
+    return " ".join([name, *words])
 
 
 def _go_statements(text: str) -> Iterator[tuple[str, str]]:
@@ -306,10 +306,10 @@ def _lines(found: Manifest) -> Iterator[str]:
         yield found.note
 
 
-# Where a project begins: the folder from which its paths are told.
+# Where a project begins: the folder that its paths are relative to.
 #
 # An import, a watch and a context of one project have to agree on it, from whichever of its folders they
-# are run, or the scopes of its paths would not be those that are asked for.
+# are run, or the scopes of its paths would not match.
 
 SETTINGS = "germane.toml"
 """The name of the file with a project's settings, at its root."""

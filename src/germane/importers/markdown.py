@@ -62,7 +62,7 @@ MARKDOWN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 _KINDS_BY_TYPE = frozenset(
     {"adr", "pattern", "iplan", "module", "dependency", "changelog", "decision", "procedure", "fact", "note"}
 )
-"""What `type:` may say in front matter; other tools write other words there, which stay metadata."""
+"""The kinds that `type:` may name in front matter; other words there stay metadata."""
 
 _SEPARATOR = " > "
 _CREATED = ("date", "created", "created_at")
@@ -103,7 +103,7 @@ def _is_markdown(path: Path) -> bool:
 
 
 def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG) -> list[Draft]:
-    """The drafts of one Markdown file, all or none, as `read_markdown` says; `name` is their source.
+    """The drafts of one Markdown file, all or none, by the rules of `read_markdown`; `name` is their source.
 
     Raises UnreadableSource.
     """
@@ -119,7 +119,7 @@ def drafts_of_markdown(path: Path, *, name: str | None = None, long: int = LONG)
 
 
 def _draft_of_fields(fields: Mapping[str, Any], source: str) -> Draft:
-    """What front matter says about every draft of its file."""
+    """The fields that front matter gives every draft of its file."""
     kind, metadata = text_of(fields, "kind"), dict(plain(fields))
     declared = text_of(fields, "type") if kind is None and isinstance(fields.get("type"), str) else None
     if declared and declared.lower() in _KINDS_BY_TYPE:
@@ -256,7 +256,7 @@ class Ignored:
     """Whether git ignores a path, by every .gitignore from the root to it and the repository's own list.
 
     The patterns are read by `pathspec`, in git's order: the nearest file decides, and in it the last
-    pattern that matches. What lies below an ignored folder is ignored whatever else is said.
+    pattern that matches. What lies below an ignored folder is ignored whatever other patterns match.
     """
 
     def __init__(self, root: Path) -> None:
@@ -268,12 +268,12 @@ class Ignored:
         """Whether the path itself is ignored; its folders are taken to be not."""
         for folder in path.parents:
             spec = self._spec_of(folder)
-            said = _says(spec, path.relative_to(folder), is_folder=is_folder)
-            if said is not None:
-                return said
+            ignored = _decision(spec, path.relative_to(folder), is_folder=is_folder)
+            if ignored is not None:
+                return ignored
             if folder == self._root:
                 break
-        return bool(_says(self._own, path.relative_to(self._root), is_folder=is_folder))
+        return bool(_decision(self._own, path.relative_to(self._root), is_folder=is_folder))
 
     def below(self, path: Path, *, is_folder: bool) -> bool:
         """Whether the path or one of its folders, from the root down, is ignored."""
@@ -297,7 +297,7 @@ def walk(
     """The wanted files at or below `start`, folder by folder in the order of their names.
 
     Ignored and hidden ones are left out silently; folders of other people's work, files of more than
-    MOST_BYTES and links that lead out of the project are told to `passed_over`, folders that the system
+    MOST_BYTES and links that lead out of the project are reported to `passed_over`, folders that the system
     refuses to `refused`.
     """
     ignored = Ignored(root)
@@ -320,10 +320,10 @@ def _below(
 
     for folder, folders, names in os.walk(start, onerror=failed):
         here = Path(folder)
-        kept = sorted(name for name in folders if not name.startswith("."))
+        visible = sorted(name for name in folders if not name.startswith("."))
         folders[:] = [
             name
-            for name in kept
+            for name in visible
             if not ignored(here / name, is_folder=True) and _is_ours(here / name, passed_over)
         ]
         for name in sorted(names):
@@ -366,14 +366,14 @@ def is_hidden(path: Path, root: Path) -> bool:
     return any(part.startswith(".") or part in NOT_OURS for part in path.relative_to(root).parts)
 
 
-def _says(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
-    """What the last pattern that matches says of the path itself; None where none does."""
+def _decision(spec: GitIgnoreSpec | None, path: Path, *, is_folder: bool) -> bool | None:
+    """Whether the last pattern that matches the path itself ignores it; None where none matches."""
     if spec is None:
         return None
     text = path.as_posix() + ("/" if is_folder else "")
     for pattern in reversed(spec.patterns):
         found = pattern.match_file(text) if pattern.include is not None else None
-        # One that ends before the path does speaks of a folder that the path is in, which was asked before.
+        # A match that ends before the path does is of a folder above it, which was checked before.
         if found is not None and found.match.end() == len(text):
             return pattern.include
     return None

@@ -1,4 +1,4 @@
-"""A project's folder as drafts: records, changelogs, manifests, notes, and what its modules say."""
+"""A project's folder as drafts: records, changelogs, manifests, notes and the docs of its modules."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Project:
 def project_of(path: Path, *, name: str | None = None, root: Path | str | None = None) -> Project:
     """The project that a file or folder belongs to: that of `root`, or else of `project_root`.
 
-    It is called `name`, or as a manifest at its root says, or as its folder. Sources are paths from a
+    Its name is `name`, or that in a manifest at its root, or that of its folder. Sources are paths from a
     repository's root; elsewhere the folder's own name comes first. Raises InvalidInput for a path
     outside `root`.
     """
@@ -144,7 +144,7 @@ def _of_readme(draft: Draft, folder: str) -> Draft:
 
 
 def _placed(project: Project, draft: Draft) -> Draft:
-    """The draft with the paths that it applies to in its metadata, as far as it says or shows them."""
+    """The draft with the paths that it applies to in its metadata, where its scope or its text names any."""
     scope = str(draft.scope)
     if PATHS in draft.metadata:
         return draft
@@ -156,14 +156,14 @@ def _placed(project: Project, draft: Draft) -> Draft:
     return replace(draft, metadata={**draft.metadata, PATHS: list(paths)}) if paths else draft
 
 
-# What the source of a module says about it: Python's docstring, the leading doc comment of other languages.
+# The documentation in the source of a module: Python's docstring, the leading doc comment of other languages.
 
 _SCRIPT = frozenset({".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"})
 MODULE_SUFFIXES = frozenset({".py", ".go", ".rs"}) | _SCRIPT
 """The suffixes of the files whose leading documentation is read."""
 
 _FOLDERS = frozenset({"__init__.py", "mod.rs", "lib.rs", "main.rs", "doc.go"})
-"""Files that speak for the folder they lie in; so does an index file of JavaScript or TypeScript."""
+"""Files that represent their folder; so does an index file of JavaScript or TypeScript."""
 
 _BLOCK = re.compile(r"/\*\*(?!/)(?P<text>.*?)\*/", re.DOTALL)
 _BEFORE_SCRIPT = re.compile(
@@ -183,7 +183,7 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
     """The draft of a module that documents itself, of kind `module`; none for one that doesn't.
 
     `name` is its source and `place` its path from the project's root. The scope is that path, or the
-    folder for a file that speaks for its folder, such as `__init__.py`. Raises UnreadableSource for what
+    folder for a file that represents its folder, such as `__init__.py`. Raises UnreadableSource for what
     isn't text, and for Python that can't be parsed.
     """
     try:
@@ -195,13 +195,13 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
     doc = doc_of_source(text, path)
     if not doc:
         return []
-    speaks_for = _scope(PurePosixPath(place))
+    module = _scope(PurePosixPath(place))
     return [
         Draft(
-            content=f"{speaks_for or '.'}: {doc}",
+            content=f"{module or '.'}: {doc}",
             kind="module",
-            subject=speaks_for or place,
-            scope=f"path:{speaks_for}" if speaks_for else "global",
+            subject=module or place,
+            scope=f"path:{module}" if module else "global",
             trust=EXTERNAL,
             source=name,
         )
@@ -248,12 +248,12 @@ def _of_go(text: str) -> str:
     above = text[: found.start()] if found else ""
     if above.endswith("*/\n"):
         return inspect.cleandoc(above[above.rfind("/*") + 2 : -3])
-    said: list[str] = []
+    comment: list[str] = []
     for line in reversed(above.split("\n")[:-1]):
         if not line.startswith("//"):
             break
-        said.insert(0, line[2:].removeprefix(" "))
-    return "\n".join(line for line in said if not _DIRECTIVE.match(line)).strip()
+        comment.insert(0, line[2:].removeprefix(" "))
+    return "\n".join(line for line in comment if not _DIRECTIVE.match(line)).strip()
 
 
 def _of_rust(text: str) -> str:
@@ -283,7 +283,7 @@ def _scope(place: PurePosixPath) -> str:
 
 
 def read_scoped(path: Path | str) -> ScopedPlan:
-    """The scoped plan as the table `scoped` of a file says, and as it is by default where it says nothing.
+    """The scoped plan of a file's table `scoped`; the default one where there is no such table.
 
     Raises UnreadableSource for what is no TOML, InvalidInput for what is no setting, and InvalidPlan.
     """

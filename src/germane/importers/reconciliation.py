@@ -33,14 +33,14 @@ ORIGIN = "origin"
 """The metadata in which an import notes what it needs to know a memory again."""
 
 _POSITIONS = frozenset({"line", "part", "parts"})
-"""Where in its file a text stood: it moves when something above it is edited, and says nothing new."""
+"""Where in its file a text was: it moves when something above it is edited, and is no change."""
 
 _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a memory came from: the project, the file in it, the place there, and a digest of what it said.
+    """Where a memory came from: the project, the file in it, the place there, and a digest of its content.
 
     `gone` is set when the source no longer held it and the import that saw so forgot it: if it comes
     back it is restored, which what a person has forgotten is not.
@@ -60,8 +60,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """What is to be done: drafts to store anew, memories with the drafts that supersede them or bring them
-    back, drafts that are stored already, and memories that the source no longer holds. `moved` are those of
+    """The result of matching: drafts to store as new, memories with the drafts that replace or restore them,
+    drafts that are stored already, and memories that the source no longer holds. `moved` are those of
     `changed` that were only known by their likeness.
     """
 
@@ -85,7 +85,7 @@ def origin_of(memory: Memory) -> Origin | None:
 
 
 def stands_as_it_was(head: Memory, draft: Draft) -> bool:
-    """Whether a draft says in the same place just what it said when the memory was imported."""
+    """Whether a draft has the same place and the same content as when the memory was imported."""
     origin = origin_of(head)
     noted = _noted(draft)
     return origin is not None and (origin.key, origin.digest) == (noted["key"], noted["digest"])
@@ -113,11 +113,11 @@ def distinct(drafts: Iterable[Draft], *, project: str, file: str) -> tuple[Draft
 def matched(drafts: Sequence[Draft], heads: Sequence[Memory], *, lost: Collection[str] = ()) -> Matches:
     """Pair the drafts of files with the heads that those files had brought.
 
-    First what says the same in the same place; then what says the same in another, which has moved;
-    then what stands in the same place and says something else, an edit; then a file that was parted
-    into sections since, or joined from them; last, of the files that are `lost`, what says most of
-    what only they said, which was moved and edited. What a person has forgotten
-    is known while its text stands, and never superseded. Ties go to the older chain, so the result
+    First the same content in the same place; then the same content in another place, which has moved;
+    then other content in the same place, an edit; then a file that was split into sections since, or
+    joined from them; last, for the files that are `lost`, a draft with most of the text that only they
+    had, which was moved and edited. A memory that a person has forgotten is known while its text is
+    there, and never superseded. Ties go to the older chain, so the result
     doesn't depend on an order.
     """
     left = sorted(heads, key=lambda head: head.id)
@@ -211,7 +211,7 @@ _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | 
 
 
 def _is_known(head: Memory, draft: Draft) -> bool:
-    """Whether nothing needs doing: the source says what it said, or a person has forgotten it."""
+    """Whether nothing needs doing: the content is the same, or a person has forgotten the memory."""
     origin = origin_of(head)
     if head.status is Status.FORGOTTEN:
         return not (origin and origin.gone)
@@ -244,19 +244,19 @@ def _digest(draft: Draft) -> str:
 # those written on one template do, counts for nothing.
 
 LEAST_SHARE = 0.6
-"""The part of what only the old text says that has to stand in the new one."""
+"""The share of the text that only the old memory has that must be in the new one."""
 
 _FEWEST = 8
 """Runs of three words that only the old text has; with fewer there is too little to know it by."""
 _RUN = 3
 _BY_NAME = frozenset({"dependency", "changelog"})
-"""Kinds that are told apart by the name of a package or version, however alike their texts are."""
+"""Kinds that are distinguished by the name of a package or version, however alike their texts are."""
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuedMemory:
-    """A memory, the draft that says most of what only it said, and how much of that, from 0 to 1."""
+    """A memory, the draft with most of the text that only it has, and how much of that, from 0 to 1."""
 
     head: Memory
     draft: Draft
@@ -268,7 +268,7 @@ def continued(
 ) -> list[ContinuedMemory]:
     """The memories of `lost` that a draft of the same kind continues, in the order of the drafts.
 
-    Measured is the share of the runs of three words that stand in no other memory of `known`. A pair has to
+    Measured is the share of the runs of three words that are in no other memory of `known`. A pair has to
     be the best of both its sides: where two are as good, none is taken.
     """
     if not lost or not drafts:

@@ -71,7 +71,7 @@ FORMAT = 1
 """The format of a memory that is written here, and the newest that can be read."""
 
 HISTORY_FORMAT: Final = 2
-"""The format of usage records: above a memory's, so that a reader of memories alone asks for an upgrade."""
+"""The format of usage records: above a memory's, so that a reader of memories alone demands an upgrade."""
 
 RECORD: Final = "record"
 """The field that names the type of a usage record; a memory has none."""
@@ -90,7 +90,7 @@ _RECORDS: Final[Mapping[str, type[UsageRecord]]] = {
     "event": LifecycleEvent,
 }
 _NAMES: Final = {"memory_id": "memory", "given": "later"}
-"""What a field is called in JSON, where that is not its own name."""
+"""What a field is ref in JSON, where that is not its own name."""
 _CONTEXT_KEY: Final = re.compile("[0-9a-f]{32}")
 
 
@@ -155,16 +155,16 @@ def usage_history_to_json(
     latest: int | None = None
     types = {cls: name for name, cls in _RECORDS.items()}
     several: tuple[UsageRecord, ...] = (*usage_history.showings, *usage_history.outcomes)
-    for kept in (*several, *usage_history.events):
-        if kept.memory_id not in ids:
+    for record in (*several, *usage_history.events):
+        if record.memory_id not in ids:
             continue
-        fields = {**head, RECORD: types[type(kept)], **_to_json(kept, without=("number", "version"))}
-        if isinstance(kept, Example):
-            fields["later"] = 1 if latest is None else max(1, kept.given - latest)
-            latest = kept.given
-        elif isinstance(kept, LifecycleEvent):
-            fields["by"] = None if kept.by == agent else kept.by
-            fields["other"] = kept.other if kept.other in ids else None
+        fields = {**head, RECORD: types[type(record)], **_to_json(record, without=("number", "version"))}
+        if isinstance(record, Example):
+            fields["later"] = 1 if latest is None else max(1, record.given - latest)
+            latest = record.given
+        elif isinstance(record, LifecycleEvent):
+            fields["by"] = None if record.by == agent else record.by
+            fields["other"] = record.other if record.other in ids else None
         yield fields
 
 
@@ -174,29 +174,29 @@ def usage_record_from_json(fields: Mapping[str, Any], *, agent: str) -> UsageRec
     The `given` of an Example is how much higher it is than that of the Example before it.
     """
     _check_format(fields, newest=HISTORY_FORMAT)
-    record = fields.get(RECORD)
-    if record == _LEARNING:
+    name = fields.get(RECORD)
+    if name == _LEARNING:
         return _flag(fields, "on")
-    if not isinstance(record, str) or record not in _RECORDS:
+    if not isinstance(name, str) or name not in _RECORDS:
         known = ", ".join([_LEARNING, *_RECORDS]).replace(", event", " or event")
-        raise FieldError(f"{RECORD!r} must be {known}, and is {record!r}")
+        raise FieldError(f"{RECORD!r} must be {known}, and is {name!r}")
     given = {"later": 1, "number": 0, **fields, "by": fields.get("by") or agent}
-    kept = _from_json(_RECORDS[record], given)
-    if not isinstance(kept, LifecycleEvent) and not _CONTEXT_KEY.fullmatch(kept.context):
-        raise FieldError(f"'context' must be 32 hexadecimal digits, and is {kept.context!r}")
-    return kept
+    record = _from_json(_RECORDS[name], given)
+    if not isinstance(record, LifecycleEvent) and not _CONTEXT_KEY.fullmatch(record.context):
+        raise FieldError(f"'context' must be 32 hexadecimal digits, and is {record.context!r}")
+    return record
 
 
-def known_by(kept: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
+def known_by(record: UsageRecord, ids: Mapping[str, str]) -> UsageRecord | None:
     """The usage record with the ids that its memories have here; None where its memory isn't here."""
-    if kept.memory_id not in ids:
+    if record.memory_id not in ids:
         return None
-    called = ids[kept.memory_id]
-    if isinstance(kept, LifecycleEvent):
-        memory_id, version = split_id(called)
-        other = None if kept.other is None else ids.get(kept.other)
-        return replace(kept, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
-    return replace(kept, memory_id=called)
+    ref = ids[record.memory_id]
+    if isinstance(record, LifecycleEvent):
+        memory_id, version = split_id(ref)
+        other = None if record.other is None else ids.get(record.other)
+        return replace(record, memory_id=memory_id, version=version or 1, other=other and split_id(other)[0])
+    return replace(record, memory_id=ref)
 
 
 def _check_format(fields: Mapping[str, Any], *, newest: int) -> None:
@@ -324,7 +324,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 # JSON lines of memories: hand-written ones as drafts, exported ones as they were.
 
 Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
-"""What a line of an export says."""
+"""The value of one line of an export."""
 
 _FIELDS = (
     "content",
@@ -346,12 +346,12 @@ _FIELDS = (
 
 
 def read_jsonl(path: Path) -> Iterator[Draft]:
-    """One draft per line, read as they are asked for; blank lines are passed over.
+    """One draft per line, read lazily; blank lines are skipped.
 
     A line is an object with `content` (or `text`) and any other field of a draft. Without a
     `source` it is the file and the text is trusted as a document's; a line that names its source may
     name its `trust` too. An exported line is accepted as well and gives up its id, status and counts
-    (`read_memories` keeps them); what was gone through with memories is passed over. Raises
+    (`read_memories` returns them); usage records are skipped. Raises
     UnreadableSource, naming the line, for anything else.
     """
     name = name_of(path)

@@ -56,7 +56,7 @@ class Gone:
 class Moved:
     """A memory whose file is gone, and that a text elsewhere continues, by likeness alone.
 
-    `share` is the part of what only the old text said that stands in the new one, from 0 to 1.
+    `share` is how much of the text that only the old one had is in the new one, from 0 to 1.
     """
 
     id: str
@@ -79,13 +79,12 @@ class ImportReport:
     """What an import did. Each draft read is `created`, `known` (there already), `revised`, or left out.
 
     `revised` counts the drafts that became the next version of a memory. `gone` are the memories whose
-    text stands no longer in the files imported, and `pruned` tells whether they were forgotten. `moved` are
+    text is no longer in the imported files, and `pruned` is true if they were forgotten. `moved` are
     those of `revised` that were moved to another file and edited, and are known by their likeness alone.
-    `experience` counts what was new of uses, outcomes and events of lives, which an export holds beside
-    memories.
-    `skipped` says what was left out though it was to be read, and why: files that can't be read, parts
-    that look like a secret. `passed_over` says what is left out by rule: other people's folders, large
-    files. `unchecked` says why nothing was checked for secrets, where nothing was. `written` names each
+    `usage_records` counts the new usage records of an export: uses, outcomes and lifecycle events.
+    `skipped` are the parts that should have been read, with the reason: files that can't be read, parts
+    that look like a secret. `passed_over` are parts left out by rule: other people's folders, large
+    files. `unchecked` is the reason why nothing was checked for secrets, or None. `written` names each
     memory that was written, in order; reports are compared without it, since ids differ each time.
     """
 
@@ -109,7 +108,7 @@ _Item = TypeVar("_Item", Draft, Memory)
 _Write: TypeAlias = Callable[[Sequence[_Item]], Sequence[RememberResult]]
 
 ProgressCallback: TypeAlias = Callable[[Progress], None]
-"""Told how far an import has come."""
+"""Receives the progress of an import."""
 
 _NO_DETECTOR = "detect-secrets isn't installed; pip install 'germane[project]' to have secrets refused"
 _ALLOWED = "secrets were allowed"
@@ -152,7 +151,7 @@ class Run:
             if one is not None and isinstance(item, Draft):
                 self.note_open_fence(item)
         if items:
-            self.tell(items[-1].source)
+            self.show_progress(items[-1].source)
         return applied
 
     def revise(self, memory: Memory) -> None:
@@ -170,7 +169,7 @@ class Run:
             self.skipped.append(Skipped(source=draft.source or draft.content[:60], reason=reason))
 
     def note_moves(self, moves: Sequence[ContinuedMemory]) -> None:
-        """Note which texts were known again, although their file is another and they were edited."""
+        """Note the texts that were recognized although they moved to another file and were edited."""
         for one in moves:
             origin = origin_of(one.head)
             before = origin.key if origin else str(one.head.source)
@@ -185,7 +184,7 @@ class Run:
             )
 
     def holds_secret(self, item: Draft | Memory, path: Path | None = None) -> bool:
-        """Whether something in it looks like a secret, which is then told; no where secrets are unchecked."""
+        """Report what looks like a secret; whether anything does. False where secrets are unchecked."""
         if self.unchecked is not None:
             return False
         named = {name: value for name, value in item.metadata.items() if name != ORIGIN}
@@ -202,8 +201,8 @@ class Run:
             )
         return bool(found)
 
-    def tell(self, source: str | None) -> None:
-        """Tell how far the import has come, unless that was told already."""
+    def show_progress(self, source: str | None) -> None:
+        """Report the progress of the import, unless it is the same as before."""
         counts = (self.read, self.created, self.known, self.revised, len(self.skipped), self.seen)
         if self._progress is None or counts == self._reported:
             return
@@ -251,10 +250,10 @@ def _place(item: Draft | Memory, secret: Secret, path: Path | None) -> str:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return str(path)
-    wanted = [line, line.partition(": ")[2]]  # What a module says follows the module's name.
-    standing = (
+    wanted = [line, line.partition(": ")[2]]  # The documentation of a module follows its name.
+    exact = (
         n for n, each in enumerate(text.splitlines(), 1) if any(part and part in each for part in wanted)
     )
     alike = (found.line for found in find_secrets(text) if found.rule == secret.rule)
-    number = next(standing, None) or next(alike, None)
+    number = next(exact, None) or next(alike, None)
     return str(path) if number is None else f"{path}:{number}"

@@ -1,6 +1,6 @@
 """What looks like a secret in a text: by `detect-secrets`, its heuristics, and formats that it lacks.
 
-Works offline: nothing is asked of anybody whether a secret is valid.
+Works offline: no service is called to verify a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from germane.errors import MissingExtra
 __all__ = ["ALLOWED", "Secret", "can_find_secrets", "find_secrets", "find_secrets_in_fields"]
 
 ALLOWED = "pragma: allowlist secret"
-"""A line that says so holds no secret, whatever it looks like; `detect-secrets` reads the same words."""
+"""A line with this comment holds no secret, whatever it looks like; `detect-secrets` has the same rule."""
 
 _LEFT_OUT = "IPPublicDetector"
 """The plugin whose findings are no secrets."""
@@ -94,7 +94,7 @@ def can_find_secrets() -> bool:
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """What looks like a secret in a text, a line's first rule for each line, in order.
 
-    A line that says `pragma: allowlist secret` is passed over, and so are values that plainly stand
+    A line with `pragma: allowlist secret` is skipped, and so are values that plainly stand
     for a secret: templates, `EXAMPLE`, `changeme`, one sign many times. Raises MissingExtra.
     """
     _detector()
@@ -134,7 +134,7 @@ def _windows(line: str) -> Iterator[str]:
 
 
 def _rules(line: str, *, guess: bool, digest: bool) -> Iterator[str]:
-    """The names of the rules by which a line holds a secret; `digest` says that it speaks of digests."""
+    """The names of the rules by which a line holds a secret; `digest`: the line is about digests."""
     for rule, pattern in _formats():
         for match in pattern.finditer(line):
             if not _stands_for_one(match.groupdict().get("value") or match[0]):
@@ -179,7 +179,7 @@ def _formats() -> tuple[tuple[str, re.Pattern[str]], ...]:
 def _detector() -> tuple[tuple[Any, ...], tuple[Any, ...], Any]:
     """The plugins that know a format or a name, those that judge by entropy, and the heuristics.
 
-    They are made here and not asked of the library's settings, which are one for the whole process.
+    They don't come from the library's settings, which are global to the process.
     """
     try:
         heuristic = import_module("detect_secrets.filters.heuristic")

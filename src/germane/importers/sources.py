@@ -48,7 +48,7 @@ __all__ = [
 _Item = TypeVar("_Item")
 
 EXTERNAL = "external"
-"""The trust of what a file says: it may claim any speaker and any rank, so it is given none."""
+"""The trust of text from a file: it may claim any speaker and any rank, so it is given none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Skipped:
 
 
 OnSkip: TypeAlias = Callable[[Skipped], None]
-"""Told of each part that a reader leaves out."""
+"""Receives each part that a reader leaves out."""
 
 
 def raise_skipped(skipped: Skipped) -> None:
@@ -92,7 +92,7 @@ def read_text(path: Path) -> str:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that aren't blank, each with its number from 1, read as they are asked for.
+    """The lines of a file that aren't blank, each with its number from 1, read lazily.
 
     Only a line feed ends a line here (after a carriage return or not), since a JSON text may hold every
     other separator of Unicode. Raises UnreadableSource as `read_text` does.
@@ -123,7 +123,7 @@ def name_of(path: Path) -> str:
 
 
 def batches(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    """The items in lists of `size`, read as they are asked for; the last may be shorter."""
+    """The items in lists of `size`, read lazily; the last may be shorter."""
     iterator = iter(items)
     while group := list(islice(iterator, size)):
         yield group
@@ -362,7 +362,7 @@ def _load(block: str, path: Path) -> Mapping[str, Any] | None:
     return {str(name): value for name, value in fields.items()}
 
 
-# A turn of a dialogue as a draft: the same for every layout that dialogues are kept in.
+# A turn of a dialogue as a draft: the same for every layout of dialogues.
 
 TURN = "turn"
 """The tag of every turn of a dialogue."""
@@ -370,9 +370,9 @@ TURN = "turn"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What one speaker said at once; `index` counts the turns of its session from 0.
+    """The words of one speaker; `index` counts the turns of its session from 0.
 
-    `role` is who a chat interface says it was (user, assistant, tool …), where it says so.
+    `role` is the role that a chat interface gives the speaker (user, assistant, tool …), if any.
     """
 
     speaker: str
@@ -385,14 +385,14 @@ class Turn:
 def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, Any] | None = None) -> Draft:
     """The turn as an episode of its session.
 
-    The content names the speaker. The day, where it is known, stands in the metadata, so that the turn
-    is found by it; a context writes it once above all that was said that day.
+    The content names the speaker. The day, where it is known, is in the metadata, so that the turn
+    is found by it; a context writes it once above all turns of that day.
     """
-    said: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
+    named: dict[str, Any] = {"session": session, "index": turn.index, "speaker": turn.speaker}
     if turn.role:
-        said["role"] = turn.role
+        named["role"] = turn.role
     if turn.at:
-        said["day"] = day_in_words(turn.at)
+        named["day"] = day_in_words(turn.at)
     return Draft(
         content=f"{turn.speaker}: {turn.text}",
         kind="episode",
@@ -401,5 +401,5 @@ def turn_draft(turn: Turn, *, session: str, source: str, metadata: Mapping[str, 
         trust=EXTERNAL,
         source=source,
         created_at=turn.at,
-        metadata={**said, **(metadata or {})},
+        metadata={**named, **(metadata or {})},
     )

@@ -1,4 +1,4 @@
-"""Keeps what is stored of a project's files up to what the files say, once or while people work in it."""
+"""Keeps the memories of a project's files in step with the files, once or while people work in it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["SETTLED", "FileScan", "sync", "watch"]
 _HEADS = Filter(statuses=(Status.ACTIVE, Status.ARCHIVED, Status.FORGOTTEN))
 _PAGE = 1000
 _CHANGES_A_STEP = 100
-"""Changed memories after which an import tells how far it has come."""
+"""Changed memories after which an import reports its progress."""
 
 
 def sync(
@@ -41,10 +41,10 @@ def sync(
     batch: int = 500,
     named: bool = False,
 ) -> int:
-    """Store what the files at or below `starts` say, link edits to what they were; how many files were read.
+    """Store the drafts of the files at or below `starts`, edits as next versions; returns how many files.
 
     What the files no longer hold is reported as gone, and with `prune` forgotten, unless a text elsewhere
-    continues what a missing file said; what an unreadable file or a refused part had brought stays as it
+    continues the text of a missing file; the memories of an unreadable file or a refused part stay as they
     is. A start that doesn't exist has nothing left. Files that are `named` are read whatever they are
     called, and raise UnreadableSource when they can't be.
 
@@ -83,9 +83,9 @@ def sync(
         _remember(engine, group, run)
     for number, (head, draft) in enumerate(matches.changed):
         if number % _CHANGES_A_STEP == 0:
-            run.tell(draft.source)
+            run.show_progress(draft.source)
         _supersede(engine, head, draft, run)
-    run.tell(None)
+    run.show_progress(None)
     _let_go(engine, matches.gone, run, prune=prune)
     found.put_in_order()
     return len(found.paths)
@@ -100,7 +100,7 @@ def _heads(engine: Engine) -> Iterator[Memory]:
 
 
 def _remember(engine: Engine, drafts: Sequence[Draft], run: Run) -> None:
-    """Store new drafts. What only a past version says elsewhere is stored under a source of its own."""
+    """Store new drafts. One with the text of a superseded version gets a source of its own."""
     todo, count = list(drafts), 1
     while todo:
         stored = run.store(todo, lambda items: engine.remember_many(items, revive=False))
@@ -134,8 +134,8 @@ def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
     try:
         return engine.supersede(head.id, draft, expected=head.version)
     except InvalidInput as error:
-        # Another memory may have said just this in this place once. A source that only this chain
-        # can have tells the two apart; where the draft itself is bad, it is refused again.
+        # Another memory may have had just this text in this place once. A source that only this chain
+        # can have distinguishes the two; where the draft itself is bad, it is refused again.
         try:
             named = replace(draft, source=f"{draft.source}~{head.id[-12:]}")
             return engine.supersede(head.id, named, expected=head.version)
@@ -162,13 +162,13 @@ def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) ->
 # What the files of one import hold, read one by one, and what of it must be left alone.
 
 _FILES_A_STEP = 25
-"""Files after which an import tells how far it has come."""
+"""Files after which an import reports its progress."""
 
 _READING, _CHECKING, _STORING = range(3)
 
 
 class FileScan:
-    """The files to import in the order of their paths, and what those that were read so far say."""
+    """The files to import in the order of their paths, and the drafts of those that were read."""
 
     def __init__(self, project: Project, run: Run) -> None:
         self.project = project
@@ -189,12 +189,12 @@ class FileScan:
         self._run.seen_of = len(self.paths)
 
     def drafts(self, paths: Iterable[Path]) -> list[Draft]:
-        """What these files say, without what looks like a secret. Each file is read once."""
+        """The drafts of these files, without what looks like a secret. Each file is read once."""
         found = []
         for path in paths:
             if path not in self._drafts:
                 if self._run.seen % _FILES_A_STEP == 0 and len(self.paths) > _FILES_A_STEP:
-                    self._run.tell(self.project.place(path))
+                    self._run.show_progress(self.project.place(path))
                 self._drafts[path] = self._read(path)
                 self._run.seen += 1
             found += self._drafts[path]
@@ -304,7 +304,7 @@ def watch(
     The first report is of the whole folder, as `import_source` with `prune` gives it; each later one
     of the files that changed since, once nothing has for `settled` seconds. Edits become versions, what
     is renamed keeps its history, and what is deleted is forgotten until it comes back. It ends when
-    `stop` is set or the caller stops iterating; every report stands for what is stored already.
+    `stop` is set or the caller stops iterating; every report is of memories that are stored already.
 
     Raises UnreadableSource for what is no folder, or when the folder itself disappears, which forgets
     nothing; InvalidInput for `settled` of less than a hundredth of a second, or a folder outside `root`;

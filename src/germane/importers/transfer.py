@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 _LINES_A_STEP = 100
-"""Lines of an export after which it is told how far the search for secrets has come."""
+"""Lines of an export after which the search for secrets reports its progress."""
 
 
 def import_source(
@@ -86,19 +86,19 @@ def import_source(
     prune: bool = False,
     allow_secrets: bool = False,
 ) -> ImportReport:
-    """Import a source, `batch` memories per transaction, and say what became of it.
+    """Import a source, `batch` memories per transaction, and return a report.
 
-    Sources are what `read` accepts; an export is restored as it was, and with it what was gone through with
-    its memories, without counting any of it anew. Importing twice changes nothing, and what was forgotten
+    Sources are what `read` accepts; an export is restored as it was, with its usage records, and
+    nothing is counted twice. Importing twice changes nothing, and what was forgotten
     stays so. Of files and folders, a text that was edited becomes the next version of its memory; what is
     no longer there is reported, and with `prune` forgotten until it comes back. `project` names
     what they belong to, so that an agent's projects stay apart; `root` is the folder that its paths are
-    told from, unless that is where `project_root` finds it.
+    relative to, unless `project_root` finds it.
 
     A part that looks like a secret is skipped with the rule and the place, unless `allow_secrets`; of an
     export, all versions of the memory. A draft that the engine refuses is skipped with its reason, and
     so is an unreadable file of a folder. When the source itself can't be read any further,
-    UnreadableSource says where; the batches before that are stored.
+    UnreadableSource names the place; the batches before that are stored.
 
     `progress` is called after each batch, and while files or the lines of an export are looked through before
     the first. An import may be interrupted at any time: each batch that was stored stays, and the next
@@ -132,15 +132,15 @@ def import_source(
 
 def _import_stream(engine: Engine, source: str, path: Path | None, run: Run, *, batch: int) -> None:
     for drafts in batches(read(source, on_skip=run.skipped.append), batch):
-        kept = [draft for draft in drafts if not run.holds_secret(draft, path)]
-        run.read += len(drafts) - len(kept)
-        run.store(kept, lambda items: engine.remember_many(items, revive=False))
+        accepted = [draft for draft in drafts if not run.holds_secret(draft, path)]
+        run.read += len(drafts) - len(accepted)
+        run.store(accepted, lambda items: engine.remember_many(items, revive=False))
 
 
 def _import_export(
     engine: Engine, path: Path, run: Run, *, batch: int, renditions_of: RenditionsOf | None
 ) -> None:
-    """Restore an export. Its versions stand or fall together, so the whole of it is looked at first."""
+    """Restore an export. All versions of a memory are skipped if one has a secret, so it is read twice."""
     read = partial(read_lines, path, agent=engine.agent, renditions_of=renditions_of)
     refused = _ids_with_secrets(read(), run) if run.unchecked is None else frozenset()
     records: list[UsageRecord | Learns] = []
@@ -148,14 +148,14 @@ def _import_export(
     for lines in batches(read(), batch):
         records += [line for line in lines if not isinstance(line, tuple)]
         group = [line for line in lines if isinstance(line, tuple)]
-        kept = [memory for memory, _ in group if memory.id not in refused]
+        accepted = [memory for memory, _ in group if memory.id not in refused]
         states = {memory.ref: state for memory, state in group if state is not None}
-        run.read += len(group) - len(kept)
-        stored = run.store(kept, partial(engine.import_memories, lifecycle_states=states))
+        run.read += len(group) - len(accepted)
+        stored = run.store(accepted, partial(engine.import_memories, lifecycle_states=states))
         # What is known here by another id has the same usage records.
         ids |= {
             given.ref: one.memory.version_id
-            for given, one in zip(kept, stored, strict=True)
+            for given, one in zip(accepted, stored, strict=True)
             if one is not None
         }
     if records:
@@ -167,7 +167,7 @@ def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
     for line in lines:
         run.seen += 1
         if run.seen % _LINES_A_STEP == 0:
-            run.tell(None)
+            run.show_progress(None)
         if isinstance(line, tuple) and run.holds_secret(line[0]):
             found.add(line[0].id)
     return frozenset(found)
@@ -176,7 +176,7 @@ def _ids_with_secrets(lines: Iterable[Line], run: Run) -> frozenset[str]:
 def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, str]) -> UsageHistory:
     """The usage records of the memories that are here, with the ids that these have here."""
     given = 0
-    kept: list[UsageRecord] = []
+    mapped: list[UsageRecord] = []
     for one in records:
         if isinstance(one, bool):
             continue
@@ -185,12 +185,12 @@ def _usage_history(records: Sequence[UsageRecord | Learns], ids: Mapping[str, st
             given += record.given
             record = replace(record, given=given)
         if (known := known_by(record, ids)) is not None:
-            kept.append(known)
+            mapped.append(known)
     return UsageHistory(
         learns=True in records,
-        showings=tuple(one for one in kept if isinstance(one, Example)),
-        outcomes=tuple(one for one in kept if isinstance(one, OutcomeRecord)),
-        events=tuple(one for one in kept if isinstance(one, LifecycleEvent)),
+        showings=tuple(one for one in mapped if isinstance(one, Example)),
+        outcomes=tuple(one for one in mapped if isinstance(one, OutcomeRecord)),
+        events=tuple(one for one in mapped if isinstance(one, LifecycleEvent)),
     )
 
 
@@ -220,7 +220,7 @@ class Layout(StrEnum):
 def read(source: str, *, on_skip: OnSkip | None = None) -> Iterator[Draft]:
     """The drafts of a source: `git:PATH`, the folder of a project, or a file of any layout known.
 
-    What a reader leaves out it tells `on_skip`. Raises UnreadableSource for what is none of them or
+    A reader reports what it leaves out to `on_skip`. Raises UnreadableSource for what is none of them or
     can't be read.
     """
     layout, path = layout_of(source), path_of(source)
@@ -296,7 +296,7 @@ def _layout_of_text(path: Path) -> Layout:
     raise unreadable(path, f"files ending in {path.suffix!r} aren't known: {_READABLE}")
 
 
-# Memories, and what was gone through with them, as JSON lines that import back to the same store.
+# Memories and their usage records as JSON lines that import back to the same store.
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -311,9 +311,9 @@ def export_jsonl(
 ) -> int:
     """Write one line per memory, in the order given, and return how many were written.
 
-    `lifecycle_states` says by `Memory.ref` what is counted of their lives; without it a line has no counts.
-    What of an `experience` speaks of these memories follows, a line for each part of it; what the `agent` did
-    by itself doesn't name it there.
+    `lifecycle_states` are by `Memory.ref`; without them a line has no counts. The records of the
+    `usage_history` that belong to these memories follow, a line each; events that the `agent` caused don't
+    name it.
 
     Fields are sorted and nothing depends on when or where it is written, so the same memories are the
     same bytes; `out` has to be UTF-8 with line feeds as line ends. To restore them into an empty store they
@@ -330,9 +330,9 @@ def export_jsonl(
             for one in usage_history.events
             if (name := version_of(one)) in written
         )
-        told = replace(usage_history, events=events)
-        kept = usage_history_to_json(told, agent=agent, ids=frozenset(written.values()))
-        out.writelines(map(_as_line, kept))
+        of_refs = replace(usage_history, events=events)
+        records = usage_history_to_json(of_refs, agent=agent, ids=frozenset(written.values()))
+        out.writelines(map(_as_line, records))
     return len(written)
 
 
@@ -367,7 +367,7 @@ _FLAGS: Final = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getatt
 
 @contextmanager
 def written_through(path: Path) -> Iterator[TextIO]:
-    """What is written inside stands in the file when the block ends, and not before.
+    """Write a file whose content is replaced when the block ends, and not before.
 
     A file that is there keeps its mode, its owner and its other names, and a link is followed. Escaped
     surrogates are written as the bytes that they stand for. Raises
@@ -463,8 +463,8 @@ def with_block(whole: str, text: str) -> str:
 def write_block(path: Path, text: str) -> bool:
     """Put a context into a file, which is made when it isn't there; whether that changed the file.
 
-    What stands outside the marks is left to the byte, and the file keeps its mode and its links. Raises
-    InvalidInput and UnreadableSource.
+    The text outside the marks stays as it is, byte for byte, and the file keeps its mode and its links.
+    Raises InvalidInput and UnreadableSource.
     """
     check_ordinary(path)
     with translated_os_errors(path):
