@@ -1,7 +1,7 @@
 """The rules of spaces: who may do what, and what becomes of the members. Values in, values out.
 
-No clock and no store: whoever keeps spaces asks here inside the transaction that reads the members and
-writes what was decided.
+No clock and no store: a store calls these rules inside the transaction that reads the members and
+writes the result.
 
 A space is an agent of its own in a store, under a name that no agent can take. A member *leads* when
 it is active and may write; of those a space has at least one as long as it exists.
@@ -45,7 +45,7 @@ _MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """What an act comes to: the space as it is afterwards, None when it ended, and what happened to whom."""
+    """The result of an act: the space afterwards, None when it ended, and the events with their agents."""
 
     space: SpaceInfo | None
     events: tuple[tuple[SpaceEventKind, str], ...]
@@ -59,7 +59,7 @@ def admit(space: SpaceInfo, agent: str, right: Right) -> Member:
     if right is Right.READ or member.leads:
         return member
     if member.rights is Right.READ:
-        why, remedy = "may only read", "An active member that may write can let it leave and join anew."
+        why, remedy = "may only read", "An active member that may write can let it leave and join again."
     else:
         why, remedy = "is passive", "It takes part once it is promoted, or takes over by fail_over."
     raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=remedy)
@@ -163,14 +163,14 @@ def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
     member = _leading(space, act.agent, "failed over from")
     failed = _with(space, member.evolve(role=Role.PASSIVE, order=space.joined + 1))
     failed = failed.evolve(joined=space.joined + 1)
-    happened = (SpaceEventKind.FAIL_OVER, act.agent)
-    return _replaced(failed, member, happened, wanted="fail over", always=True)
+    event = (SpaceEventKind.FAIL_OVER, act.agent)
+    return _replaced(failed, member, event, wanted="fail over", always=True)
 
 
 def _replaced(
     space: SpaceInfo,
     gone: Member,
-    happened: tuple[SpaceEventKind, str],
+    event: tuple[SpaceEventKind, str],
     *,
     wanted: str,
     always: bool = False,
@@ -181,15 +181,15 @@ def _replaced(
     """
     has_leader = any(one.leads for one in space.members)
     if not gone.leads or (has_leader and not always):
-        return Decided(space=space, events=(happened,))
+        return Decided(space=space, events=(event,))
     waits = [one for one in space.members if one.role is Role.PASSIVE and one.agent != gone.agent]
     if not waits:
         if has_leader:
-            return Decided(space=space, events=(happened,))
+            return Decided(space=space, events=(event,))
         raise LastActive(space=space.name, agent=gone.agent, wanted=wanted)
     follows = min(waits, key=lambda one: one.order)
     taken_over = _with(space, follows.evolve(role=Role.ACTIVE))
-    return Decided(space=taken_over, events=(happened, (SpaceEventKind.PROMOTE, follows.agent)))
+    return Decided(space=taken_over, events=(event, (SpaceEventKind.PROMOTE, follows.agent)))
 
 
 def _with(space: SpaceInfo, member: Member) -> SpaceInfo:
@@ -208,10 +208,9 @@ def _member(space: SpaceInfo, agent: str) -> Member:
 def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
     member = _member(space, agent)
     if not member.leads:
-        standing = "is passive already" if member.role is Role.PASSIVE else "may only read"
+        why = "is passive already" if member.role is Role.PASSIVE else "may only read"
         raise InvalidInput(
-            f"{agent!r} {standing} in space {space.name!r}; only an active member that may write "
-            f"can be {what}."
+            f"{agent!r} {why} in space {space.name!r}; only an active member that may write can be {what}."
         )
     return member
 

@@ -162,7 +162,7 @@ def test_the_text_of_a_report() -> None:
 1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
-Share of the evidence that stands whole in the context; of questions with all of it; and of the evidence in the context at any length. In per cent.
+Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
 
 retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
 germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
@@ -215,7 +215,7 @@ def test_the_text_of_what_was_compared_and_left_out() -> None:
 1 conversations, 1,200 turns, 3 questions; 2 adversarial and 1 without evidence left out. Tokens by o200k; seed 7.
 
 Overall
-Share of the evidence that stands whole in the context; of questions with all of it; and of the evidence in the context at any length. In per cent.
+Share of the evidence that the context contains in full; of questions with all of it; and of the evidence in the context at any length. In per cent.
 
 retriever  budget  evidence        95 %   all  shown   R@5  R@10   R@20   MRR  tokens  fill  over  p50 ms  p95 ms
 germane     1,000      83.3  50.0–100.0  66.7   83.3  50.0  66.7  100.0  61.1     988   99%     0     3.1     9.5
@@ -239,13 +239,13 @@ retriever  budget  1 (3)  3+ (0)  all of 1  all of 3+
 germane     1,000   83.3     0.0      66.7        0.0
 
 Compared in pairs
-Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks what it doesn't tell from chance.
+Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
 
 second     first  budget   points          95 %  over conversations  half 1  half 2    all  won  lost
 lexical  germane   1,000  -16.7 ~  -25.0 … +5.0       -30.0 … +10.0   -25.0       -  -33.3    0     1
 
 Without each part
-Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks what it doesn't tell from chance.
+Points of evidence recall, the second minus the first, question by question. The interval is the bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that may be chance.
 
 second            first  budget  points          95 %  over conversations  half 1  half 2    all  won  lost
 without=window  germane   1,000   -16.7  -25.0 … -5.0                   -   -25.0       -  -33.3    0     1

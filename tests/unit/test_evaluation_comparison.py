@@ -119,7 +119,7 @@ def test_a_floor_is_passed_at_its_height_and_missed_above_it() -> None:
     passed, missed = check_floors(REPORT, floors, retriever="a")
     assert (passed.passed, missed.passed) == (True, False)
     assert str(missed) == (
-        "MISSED: all evidence of a at 1000 tokens is 50.0 %, and at least 51.0 % was asked for."
+        "MISSED: all evidence of a at 1000 tokens is 50.0 %, and at least 51.0 % is required."
     )
 
 

@@ -1,4 +1,4 @@
-"""Measure how much of what answers a question stands in the context, without a judge.
+"""Measure how much of the evidence for a question its context contains, without a judge.
 
 `evaluate` runs; everything else here is a value or a pure function.
 """

@@ -43,19 +43,18 @@ class LossStage(StrEnum):
     NOT_ADMITTED = "not_admitted"  # It was superseded or forgotten, or the plan doesn't show its kind.
     NOT_GATHERED = "not_gathered"  # No signal put it among its candidates.
     GATED = "gated"  # It seemed to have nothing to do with the question.
-    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the room.
-    CUT = "cut"  # It stands in the context, but not whole.
+    OUTRANKED = "outranked"  # It was ranked, and what ranked higher took the space.
+    CUT = "cut"  # The context contains it, but not in full.
 
 
 _ORDER = tuple(LossStage)
 _REMEDIES = {
     LossStage.NOT_STORED: "import it, or mend the evidence: no memory has that id or source",
-    LossStage.NOT_ADMITTED: "restore it, name its successor as evidence, or ask by a plan that shows its "
-    "kind",
-    LossStage.NOT_GATHERED: "the question shares too little with it: say it in words that a question "
+    LossStage.NOT_ADMITTED: "restore it, name its successor as evidence, or use a plan that shows its kind",
+    LossStage.NOT_GATHERED: "the question shares too little with it: put it in words that a question "
     "would use, "
     "use an embedder, or gather more (the limit of the plan's section)",
-    LossStage.GATED: "say it in words that a question would use, or ask by a plan without the gate",
+    LossStage.GATED: "put it in words that a question would use, or use a plan without the gate",
     LossStage.OUTRANKED: "raise the budget, or see which part of its score is low",
     LossStage.CUT: "raise the section's share, or use a plan whose sections show memories at full length",
 }
@@ -63,10 +62,10 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A piece of evidence that doesn't stand whole in a context.
+    """A piece of evidence that a context doesn't contain in full.
 
-    `ranks` is its place by each signal among all memories, counted from 1; a signal that says
-    nothing of it is absent. `rank` is its place among the `candidates` of the context, `parts` are
+    `ranks` is its place by each signal among all memories, counted from 1; a signal with
+    no value for it is absent. `rank` is its place among the `candidates` of the context, `parts` are
     those of its score and `short_by` the tokens that were missing for it.
     """
 
@@ -93,7 +92,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What one question lost. `fitted` is the rank of the last candidate that stands in the context."""
+    """What one question lost. `fitted` is the rank of the last candidate in the context."""
 
     number: int
     question: str
@@ -165,7 +164,7 @@ def losses(
 ) -> Losses:
     """What each question of a file lost at a budget, and at which stage.
 
-    `question` asks one alone: its number, counted as `evaluate` asks them, its text, or a part of
+    `question` selects one alone: its number in the order of `evaluate`, its text, or a part of
     it that no other question has. The rest is as in `evaluate`. Raises UnreadableSource or
     InvalidInput.
     """
@@ -175,63 +174,61 @@ def losses(
         path, embedder=embedder, conversations=conversations, stored=stored, records=records
     )
     material = drawn(material, questions_limit, seed)
-    asked = material.questions if question is None else (_named(material.questions, question),)
+    selected = material.questions if question is None else (_named(material.questions, question),)
     found: list[Loss] = []
     readers = each_question(
-        replace(material, questions=asked), lambda corpus: GermaneReader(corpus, configuration)
+        replace(material, questions=selected), lambda corpus: GermaneReader(corpus, configuration)
     )
     for reader, each, needles in readers:
         where = material.names[each.corpus] if material.names else ""
         found.append(_loss(reader, each, needles, budget, where))
         if progress is not None:
-            progress(len(found), len(asked))
+            progress(len(found), len(selected))
     return Losses(configuration=str(configuration), budget=budget, questions=tuple(found))
 
 
-def _named(asked: Sequence[EvaluationQuestion], question: str) -> EvaluationQuestion:
+def _named(questions: Sequence[EvaluationQuestion], question: str) -> EvaluationQuestion:
     wanted = question.strip()
     if wanted.isdecimal():
-        found = [each for each in asked if each.number == int(wanted)]
+        found = [each for each in questions if each.number == int(wanted)]
     else:
-        exact = [each for each in asked if each.question.casefold() == wanted.casefold()]
-        found = exact or [each for each in asked if wanted.casefold() in each.question.casefold()]
+        exact = [each for each in questions if each.question.casefold() == wanted.casefold()]
+        found = exact or [each for each in questions if wanted.casefold() in each.question.casefold()]
     if not wanted or not found:
         raise InvalidInput(
             f"No question with evidence is {question!r}. Give its number, from 1 to "
-            f"{max((each.number for each in asked), default=0)}, or a part of its text."
+            f"{max((each.number for each in questions), default=0)}, or a part of its text."
         )
     if len(found) > 1:
         numbers = ", ".join(str(each.number) for each in found[:10])
-        raise InvalidInput(
-            f"{question!r} stands in {len(found)} questions: {numbers}. Give one of the numbers."
-        )
+        raise InvalidInput(f"{question!r} is in {len(found)} questions: {numbers}. Give one of the numbers.")
     return found[0]
 
 
 def _loss(
-    reader: GermaneReader, asked: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
+    reader: GermaneReader, case: EvaluationQuestion, needles: Mapping[str, Needle], budget: int, where: str
 ) -> Loss:
-    context = reader.context(asked.question, budget)
-    held = contained_pieces(context.text, asked, needles)
-    missing = [piece for piece, there in zip(asked.pieces, held, strict=True) if not there]
-    ranking = _Ranking(reader, asked, context.trace)
+    context = reader.context(case.question, budget)
+    held = contained_pieces(context.text, case, needles)
+    missing = [piece for piece, there in zip(case.pieces, held, strict=True) if not there]
+    ranking = _Ranking(reader, case, context.trace)
     return Loss(
-        number=asked.number,
-        question=asked.question,
+        number=case.number,
+        question=case.question,
         where=where,
-        category=asked.category,
-        evidence=len(asked.pieces),
+        category=case.category,
+        evidence=len(case.pieces),
         fitted=ranking.fitted,
         lost=tuple(ranking.lost(piece) for piece in missing),
     )
 
 
 class _Ranking:
-    """Where memories stand for one question: in the context's trace, and by each signal."""
+    """The ranks of memories for one question: in the context's trace, and by each signal."""
 
-    def __init__(self, reader: GermaneReader, asked: EvaluationQuestion, trace: Trace) -> None:
+    def __init__(self, reader: GermaneReader, case: EvaluationQuestion, trace: Trace) -> None:
         self._reader = reader
-        self._question = asked.question
+        self._question = case.question
         self._memories = {own: stored for stored, own in reader.ids.items()}
         self._entries = sorted(trace.entries, key=lambda entry: -entry.score)
         self._places = {entry.memory_id: place for place, entry in enumerate(self._entries, 1)}
@@ -239,7 +236,7 @@ class _Ranking:
 
     @property
     def fitted(self) -> int:
-        """The last place that stands in the context; 0 for none."""
+        """The rank of the last candidate in the context; 0 for none."""
         places = (place for place, entry in enumerate(self._entries, 1) if entry.included)
         return max(places, default=0)
 

@@ -77,7 +77,7 @@ def read_material(
     counter = counter or CachedCounter(get_counter(COUNTER))
     if path.suffix.lower() in _LINES:
         if conversations is not None:
-            raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them unsaid.")
+            raise InvalidInput(f"{path.name} holds no conversations to choose from; leave them out.")
         return _own_material(path, counter, embedder, records or stored)
     if records is not None:
         raise InvalidInput(
@@ -97,11 +97,11 @@ def read_material(
 
 def drawn(material: Material, limit: int | None, seed: int) -> Material:
     """The material with at most `limit` of its questions, drawn over all of them and left in order."""
-    asked = material.questions
-    if limit is None or len(asked) <= checked_count(limit, name="questions_limit", least=1):
+    questions = material.questions
+    if limit is None or len(questions) <= checked_count(limit, name="questions_limit", least=1):
         return material
-    places = np.random.default_rng(seed).choice(len(asked), size=limit, replace=False)
-    return replace(material, questions=tuple(asked[place] for place in sorted(places.tolist())))
+    places = np.random.default_rng(seed).choice(len(questions), size=limit, replace=False)
+    return replace(material, questions=tuple(questions[place] for place in sorted(places.tolist())))
 
 
 def _chosen(every: Sequence[LocomoConversation], names: Sequence[str] | None) -> list[LocomoConversation]:
@@ -139,7 +139,7 @@ def _questions_of(conversations: Sequence[LocomoConversation]) -> tuple[Evaluati
 
 
 def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: Embedder | None) -> Corpus:
-    """A conversation as memories, asked about on the day after it ended."""
+    """A conversation as memories; its questions are set on the day after it ended."""
     last = max((turn.session_at for turn in conversation.turns), default=None)
     if last is None:
         raise InvalidInput(f"Conversation {conversation.sample_id!r} has no turns to ask about.")
@@ -156,21 +156,20 @@ def _corpus(conversation: LocomoConversation, counter: TokenCounter, embedder: E
     )
 
 
-# Questions of your own as JSON lines: about a store that is there, or probes with their memories.
+# Your own questions as JSON lines: about an existing store, or probes with their memories.
 #
-# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by memory id or
-# by source, and a source that several memories share is found when one of them is. A probe is `{"question":
-# ..., "memory": ..., "near": [...], "half": ...}`: the memory answers the question, and what is near to it
-# doesn't. A number or a text in `half` parts the data; without it the first half of the lines is the first
-# half.
+# A question is `{"question": ..., "evidence": [...], "category": ...}`; evidence is named by memory id, by
+# source or by the end of its path, and a name that several memories share is found when one of them is. A
+# probe is `{"question": ..., "memory": ..., "near": [...], "half": ...}`: the memory answers the question,
+# and what is near to it doesn't. A number or a text in `half` splits the data; without it the first half of
+# the lines is the first half.
 #
-# Of records that are imported for the run, evidence may also be a file's path or the end of one, `expect`
-# holds the numbers of their lines, and `answer` a phrase or a list of them: phrases that stand in the text
-# of a context which answers the question. A question with an answer alone has the memories with that phrase
-# as its evidence.
+# `expect` holds the numbers of lines of records that are imported for the run, and `answer` a phrase or a
+# list of them: phrases in the text of a context that answers the question. A question with an answer alone
+# has the memories with that phrase as its evidence.
 
 _PROBED_AT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When probes are asked. Any moment would do: their memories have no time of their own."""
+"""The time of the questions of probes. Any moment would do: their memories have no time of their own."""
 _NO_CATEGORY = "all"
 _Read = TypeVar("_Read")
 
@@ -189,29 +188,29 @@ def _own_material(
             f"{path.name} asks about a store and none is named. Name its file (--db) and its agent "
             "(--agent), or records to import (--records)."
         )
-    asked = _each(lines, path, lambda fields: _asked(fields, corpus, by_name))
-    kept = [(fields, one) for (_, fields), one in zip(lines, asked, strict=True) if one.pieces]
+    cases = _each(lines, path, lambda fields: _case(fields, corpus, by_name))
+    usable = [(fields, case) for (_, fields), case in zip(lines, cases, strict=True) if case.pieces]
     halves = list(dict.fromkeys(str(fields["half"]) for _, fields in lines if "half" in fields))
-    middle = (len(kept) + 1) // 2
+    middle = (len(usable) + 1) // 2
     questions = tuple(
         replace(
-            one,
+            case,
             number=place + 1,
             half=int(str(fields.get("half")) != halves[0] if halves else place >= middle),
         )
-        for place, (fields, one) in enumerate(kept)
+        for place, (fields, case) in enumerate(usable)
     )
     missing = [
         f"{path.name}:{number}: {piece.name}"
-        for (number, _), one in zip(lines, asked, strict=True)
-        for piece in one.pieces
+        for (number, _), case in zip(lines, cases, strict=True)
+        for piece in case.pieces
         if not piece.ids
     ]
     return Material(
         corpora=(corpus,),
         questions=questions,
         without_evidence=len(lines) - len(questions),
-        evidence=EvidenceReport(read=sum(len(one.pieces) for one in asked), missing=tuple(missing)),
+        evidence=EvidenceReport(read=sum(len(case.pieces) for case in cases), missing=tuple(missing)),
     )
 
 
@@ -282,7 +281,7 @@ def _corpus_of(
     return corpus, by_name
 
 
-def _asked(
+def _case(
     fields: Mapping[str, Any], corpus: Corpus, by_name: Mapping[str, Sequence[str]]
 ) -> EvaluationQuestion:
     """The question of a line with the evidence that it names; its number and half are set later."""
@@ -326,7 +325,7 @@ def _probed(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _texts(fields: Mapping[str, Any], name: str) -> list[str]:
-    """The texts of a field; one text stands for a list of one."""
+    """The texts of a field; a single text is a list of one."""
     written = fields.get(name, [])
     texts = [written] if isinstance(written, str) else written
     if not isinstance(texts, list) or not all(isinstance(each, str) and each.strip() for each in texts):
@@ -368,7 +367,7 @@ class EvaluationQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that is asked, and of what. `names` are the conversations; a store and probes have none."""
+    """All questions, and the corpora that they are about. `names` are those of conversations."""
 
     corpora: tuple[Corpus, ...]
     questions: tuple[EvaluationQuestion, ...]
@@ -391,7 +390,7 @@ def found_pieces(ranking: Sequence[str], pieces: Sequence[EvidencePiece]) -> lis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A store that is there already, and whose memories are asked about. It is only read."""
+    """An existing store that questions are about. It is only read."""
 
     database: str | Path
     agent: str
@@ -399,12 +398,12 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """One conversation, oldest turn first; `ids`, `turns` and `drafts` stand side by side.
+    """One conversation, oldest turn first; `ids`, `turns` and `drafts` are parallel.
 
     A draft is the turn as germane imports it, a text of `texts` the turn with its day, as every
-    other retriever is given it. `now` is a moment after the last turn: when the questions are asked.
-    What the questions are `about` has no drafts: the memories of a store have the same ids there, and
-    records are imported by each reader, whose memories `keys` tell apart (see `record_key`).
+    other retriever is given it. `now` is a moment after the last turn: the time of the questions.
+    A corpus `about` a store or records has no drafts: the memories of a store have the same ids there, and
+    records are imported by each reader, whose memories `keys` identify (see `record_key`).
     """
 
     ids: tuple[str, ...]
@@ -418,7 +417,7 @@ class Corpus:
 
     @property
     def texts(self) -> list[str]:
-        """Each turn as "day speaker: what was said"."""
+        """Each turn as "day speaker: words"."""
         return [f"{turn.day} {turn.texts}".lstrip() for turn in self.turns]
 
 
@@ -452,7 +451,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """What is imported into a store in memory and then asked about.
+    """A source to import into a store in memory; questions are about its memories.
 
     `source` is what `germane import` takes. `now` is the moment of the import and of the questions; the
     time of the run unless given.

@@ -103,7 +103,7 @@ _INKS = {
     "ink": ("#1f2328", "#e6e8eb"),
     "faint": ("#636c76", "#9aa3ad"),
     "grid": ("#e3e5e8", "#30363d"),
-    # Okabe and Ito's colours, which people with any colour vision tell apart, some darker for words;
+    # Okabe and Ito's colours, which people with any colour vision can distinguish, some darker for words;
     # the first is germane's. On dark paper they are as far apart, and lighter.
     "c0": ("#0072b2", "#5cb3ee"),
     "c1": ("#d55e00", "#ff9350"),
@@ -141,30 +141,30 @@ def curve(report: Report) -> str:
         *reversed([_line(axes, each, ink) for each, ink in zip(series, inks, strict=True)]),
         *_labels(axes, series, inks),
     ]
-    said = (
-        f"Share of evidence turns that stand whole in the context; {report.questions:,} questions, "
+    subtitle = (
+        f"Share of evidence turns that the context contains in full; {report.questions:,} questions, "
         "bands: 95 % bootstrap"
     )
-    return _drawing("Evidence recall against token budget", said, parts, left=_LEFT, height=_HEIGHT)
+    return _drawing("Evidence recall against token budget", subtitle, parts, left=_LEFT, height=_HEIGHT)
 
 
-def _drawing(title: str, said: str, parts: Iterable[str], *, left: float, height: int) -> str:
-    """An SVG with its title and what it shows above, light or dark as its reader is."""
+def _drawing(title: str, subtitle: str, parts: Iterable[str], *, left: float, height: int) -> str:
+    """An SVG with its title and subtitle at the top, light or dark as its reader is."""
     size = f'width="{_WIDTH}" height="{height}"'
     opening = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {_WIDTH} {height}" role="img" {_FONT}>',
         f"<title>{escape(title)}</title>",
-        f"<desc>{escape(said)}</desc>",
+        f"<desc>{escape(subtitle)}</desc>",
         _PLOT_STYLE,
         f"<rect {size} {_painted(fill='paper')}/>",
         _text(left, 34, title, size=19, weight=600),
-        _text(left, 56, said, size=12.5, ink="faint"),
+        _text(left, 56, subtitle, size=12.5, ink="faint"),
     ]
     return "\n".join([*opening, *parts, "</svg>"]) + "\n"
 
 
 class _Axes:
-    """Where a budget and a share stand on the page."""
+    """The places of budgets and shares on the page."""
 
     def __init__(self, budgets: Sequence[int], *, right: float) -> None:
         self.budgets = budgets
@@ -235,7 +235,7 @@ def _result_line(result: Result) -> str:
 
 
 def _label_width(series: Sequence[Sequence[Result]]) -> float:
-    """How wide the labels beside the lines are, within what leaves room for the lines."""
+    """How wide the labels beside the lines are, within what leaves space for the lines."""
     longest = max((len(_label(each[-1])) for each in series), default=0)
     return _LABEL_INDENT + _LETTER * max(longest, _FEWEST_LETTERS)
 
@@ -316,7 +316,7 @@ _ROWS = {
 
 def trend(metrics: Metrics) -> str:
     """The days as an SVG: three shares with the range aimed at, and how many memories were new."""
-    said = (
+    subtitle = (
         f"{metrics.since:%Y-%m-%d} until {metrics.until:%Y-%m-%d}, {metrics.assemblies:,} assemblies recorded"
     )
     end = _PLOT_TOP + _ROW * len(_ROWS)
@@ -327,7 +327,7 @@ def trend(metrics: Metrics) -> str:
         first, last = metrics.per_day[0].date.isoformat(), metrics.per_day[-1].date.isoformat()
         parts.append(_text(_PLOT_LEFT, end - 6, first, size=12, ink="faint"))
         parts.append(_text(_PLOT_RIGHT, end - 6, last, size=12, ink="faint", anchor="end"))
-    return _drawing("How well contexts do, day by day", said, parts, left=24, height=end + 26)
+    return _drawing("How well contexts do, day by day", subtitle, parts, left=24, height=end + 26)
 
 
 def _row(metrics: Metrics, name: str, top: float) -> list[str]:

@@ -28,7 +28,7 @@ _NAMED_IDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that one run measured. `skipped` says of each retriever that took no part why.
+    """Everything that one run measured. `skipped` has the reason for each retriever that took no part.
 
     `conversations` is empty when the questions were about a store or probes, whose memories `turns`
     counts. `ablation` sets the first configuration beside itself without each of its parts.
@@ -92,7 +92,7 @@ class Report:
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def data(self) -> str:
-        """What was asked and of what, in one paragraph."""
+        """The number of memories and questions, the counter and the seed, in one paragraph."""
         memories = f"{self.turns:,} memories"
         if self.conversations:
             memories = f"{len(self.conversations):,} conversations, {self.turns:,} turns"
@@ -144,13 +144,13 @@ class Report:
 _HALVES = "Evidence recall in per cent. A difference that only one half shows is likely chance."
 _COUNTS = "Evidence recall, and the share of questions with all of their evidence, in per cent."
 _OVERALL = (
-    "Share of the evidence that stands whole in the context; of questions with all of it; and of the "
+    "Share of the evidence that the context contains in full; of questions with all of it; and of the "
     "evidence in the context at any length. In per cent."
 )
 _POINTS = (
     "Points of evidence recall, the second minus the first, question by question. The interval is the "
-    "bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks what it doesn't tell "
-    "from chance."
+    "bootstrap's 95 % over questions, and over whole conversations beside it; ~ marks a difference that "
+    "may be chance."
 )
 
 
@@ -256,7 +256,7 @@ class Floor:
 
     @classmethod
     def parse(cls, text: str, *, gauge: Gauge, name: str) -> Floor:
-        """The floor of a text such as `1000=0.84`; `name` is what asked for it. Raises InvalidInput."""
+        """The floor of a text such as `1000=0.84`; `name` is the option that has it. Raises InvalidInput."""
         budget, _, least = text.partition("=")
         try:
             floor = cls(gauge=gauge, budget=int(budget.replace("_", "")), least=float(least))
@@ -291,7 +291,7 @@ class GateResult:
         what = self.floor.gauge.replace("_", " ")
         return (
             f"{'passed' if self.passed else 'MISSED'}: {what} of {self.retriever} at {self.floor.budget} "
-            f"tokens is {percent(self.reached)} %, and at least {percent(self.floor.least)} % was asked for."
+            f"tokens is {percent(self.reached)} %, and at least {percent(self.floor.least)} % is required."
         )
 
 

@@ -43,11 +43,11 @@ DEPTHS = (5, 10, 20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of one question at one budget: `contained` of its `evidence` pieces stood whole in the
-    context.
+    """The outcome of one question at one budget: the context contained `contained` of its `evidence` pieces
+    in full.
 
     `shown` counts the pieces in the context at any length; of a retriever that doesn't report its items,
-    those that stood whole. Of its `phrases` that answer it, `phrases_contained` stood in the context.
+    those in full. Of its `phrases` that answer it, the context contained `phrases_contained`.
 
     `number` names the question within the run, `corpus` what it was about, `half` the half of the
     data that belongs to.
@@ -69,7 +69,7 @@ class Answer:
 
     @property
     def share(self) -> float:
-        """The share of the evidence that stood whole in the context."""
+        """The share of the evidence that the context contained in full."""
         return self.contained / self.evidence
 
     @property
@@ -87,12 +87,12 @@ class Answer:
 class EvaluationFigures:
     """What was measured over a set of questions, each a share from 0 to 1.
 
-    `evidence_recall` is the mean over the questions of the share of their evidence that stands
-    whole in the context, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
+    `evidence_recall` is the mean over the questions of the share of their evidence that
+    the context contains in full, `interval` its bootstrap 95 % interval; `all_evidence` is the share of
     questions with all of it, and `shown_recall` counts evidence in the context at any length: whole or
-    shortened. `answer_recall` is the mean share of a question's answer phrases that stand in the text, None
-    where no question names any. `evidence` counts the evidence turns and `found` those that stood
-    there. `recall_at` and `mrr` judge the ranking before anything is packed.
+    shortened. `answer_recall` is the mean share of a question's answer phrases that the text contains, None
+    where no question names any. `evidence` counts the evidence turns and `found` those
+    contained. `recall_at` and `mrr` judge the ranking before anything is packed.
     """
 
     questions: int
@@ -152,7 +152,7 @@ _PLACES = 4
 
 
 def as_json(value: Any) -> Any:
-    """The value in types that JSON has: what its `as_dict` says, else its fields; numbers to four places."""
+    """The value in types that JSON has: that of its `as_dict`, else its fields; numbers to four places."""
     if hasattr(value, "as_dict"):
         return value.as_dict()
     if hasattr(value, "__dataclass_fields__"):
@@ -184,9 +184,9 @@ _ESCAPE = re.compile(r"\\(?=[<#=\-`~_*>|])")
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """What has to stand in a context for a turn to stand there: its day and who said what, whole.
+    """What a context must contain for a turn to count: its day, its speaker and all of its words.
 
-    Without a day it is a memory's content, which may stand amid what its kind's wording adds to it.
+    Without a day it is a memory's content, which may be surrounded by what its kind's template adds to it.
     """
 
     day: str
@@ -194,23 +194,23 @@ class Needle:
 
 
 def holds(context: str, needles: Sequence[Needle]) -> list[bool]:
-    """Whether each of the turns stands whole in the context.
+    """Whether the context contains each of the turns in full.
 
-    What was said stands fenced, on lines of its own, and its day either before it on the first of
+    The words are fenced, on lines of their own, and the day is either before them on the first of
     them or in the heading above it. Bullets and indents are no part of it and are looked past; a
-    turn that was cut, that stands under another day, or inside a longer line, doesn't count.
+    turn that was cut, under another day, or inside a longer line, doesn't count.
     """
     parts = _parts(context)
     found = []
     for each in needles:
-        said = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.texts))
+        words = "\n".join(_BULLET.sub("", line.strip()) for line in fence(each.texts))
         if not each.day:
-            found.append(bool(said) and any(_stands_in(said, body) for _, body in parts))
+            found.append(bool(words) and any(_has_words(body, words) for _, body in parts))
             continue
-        said += "\n"
-        dated = f"\n{each.day} {said}"
+        words += "\n"
+        dated = f"\n{each.day} {words}"
         found.append(
-            any(dated in body or (each.day in heading and f"\n{said}" in body) for heading, body in parts)
+            any(dated in body or (each.day in heading and f"\n{words}" in body) for heading, body in parts)
         )
     return found
 
@@ -221,7 +221,7 @@ def holds_phrase(context: str, phrase: str) -> bool:
     Case, bullets and the escapes of fencing don't matter.
     """
     wanted = _in_one_line("\n".join(fence(phrase)))
-    return bool(wanted) and _stands_in(wanted, f" {_in_one_line(context)} ")
+    return bool(wanted) and _has_words(f" {_in_one_line(context)} ", wanted)
 
 
 def _in_one_line(text: str) -> str:
@@ -229,13 +229,13 @@ def _in_one_line(text: str) -> str:
     return _ESCAPE.sub("", " ".join(words)).casefold()
 
 
-def _stands_in(said: str, body: str) -> bool:
-    """Whether the words stand there as words: no letter of another word touches them."""
-    place = body.find(said)
+def _has_words(body: str, words: str) -> bool:
+    """Whether a text has the words as words: no letter of another word touches them."""
+    place = body.find(words)
     while place >= 0:
-        if not body[place - 1].isalnum() and not body[place + len(said)].isalnum():
+        if not body[place - 1].isalnum() and not body[place + len(words)].isalnum():
             return True
-        place = body.find(said, place + 1)
+        place = body.find(words, place + 1)
     return False
 
 

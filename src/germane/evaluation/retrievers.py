@@ -67,7 +67,7 @@ BUNDLED: Embedder = StaticEmbedder()
 """The embedder of a run that is given none: the one that comes with the package."""
 
 GROUPING = "grouping"
-"""What `without` calls the standing together of a session's turns, which is no part of a score.
+"""What `without` calls the grouping of a session's turns, which is no part of a score.
 
 Without it a context holds the same ranking, each memory on a dated line of its own.
 """
@@ -125,10 +125,10 @@ class Configuration:
             raise InvalidInput(f"plan={self.plan!r} is unknown. Known plans: {', '.join(PLANS)}.")
 
     def __str__(self) -> str:
-        said = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
+        words = {_AS_GIVEN: [], "none": [_WORDS_ONLY]}.get(self.embedder, [self.embedder])
         if self.plan is not None:
-            said = [*said, f"plan={self.plan}"]
-        return _JOINT.join([*said, *(f"without={part}" for part in self.without)]) or _ITSELF
+            words = [*words, f"plan={self.plan}"]
+        return _JOINT.join([*words, *(f"without={part}" for part in self.without)]) or _ITSELF
 
     @classmethod
     def parse(cls, text: str) -> Configuration:
@@ -174,7 +174,7 @@ def configured(configuration: Configuration, *, by_plan: bool = False) -> Retrie
 class GermaneReader:
     """Germane over one corpus: every conversation is one agent in a store of its own, in memory.
 
-    `parts` collects the names of the score parts that were seen: they say what there is to leave out.
+    `parts` collects the names of the score parts that were seen: those that can be left out.
     `shown` holds the corpus's ids of the items of the last context, whole or shortened. `by_plan` passes
     the plan as a value even where nothing is left out of it. A plan that is passed has no frame, so its
     contexts may differ a little from those of the call by name, and what is left out is compared with it.
@@ -270,7 +270,7 @@ def _opened(corpus: Corpus, configuration: Configuration) -> Engine:
         read_only=True,
         clock=lambda: corpus.now,
     )
-    # A store has the vectors that it has, so it is opened as its users open it unless told otherwise.
+    # A store has the vectors that it has, so it is opened as its users open it unless an embedder is named.
     return opened() if embedder is BUNDLED else opened(embedder=embedder)
 
 
@@ -286,10 +286,10 @@ class Packed:
 
     def text(self, order: Sequence[int], budget: int) -> str:
         """The lines that fit, in this order of places; one that doesn't fit is left out."""
-        room, taken = budget, []
+        left, taken = budget, []
         for place in order:
-            if self._costs[place] <= room:
-                room -= self._costs[place]
+            if self._costs[place] <= left:
+                left -= self._costs[place]
                 taken.append(self._lines[place])
         return "\n".join(taken)
 
@@ -316,7 +316,7 @@ class RankedReader:
 
 # Other systems that rank, where they are installed. None of them is needed.
 #
-# Each is imported only when it is asked to rank. Vectors come from the embedder of the run, so that systems
+# Each is imported only when it is used. Vectors come from the embedder of the run, so that systems
 # are compared and not models.
 
 _MODULES = {"bm25s": "bm25s", "chroma": "chromadb", "lancedb-fts": "lancedb", "lancedb-hybrid": "lancedb"}
@@ -413,12 +413,12 @@ def _lancedb_hybrid(corpus: Corpus) -> Order:
 
 def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
     """A table with an index of its words, and how a question is put so that it can't be syntax."""
-    # It warns, from Rust, of every table that it makes anew.
+    # It warns, from Rust, of every table that it creates.
     os.environ.setdefault("LANCEDB_LOG", "error")
     lancedb: Any = import_module("lancedb")
     match: Any = import_module("lancedb.query").MatchQuery
     table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
-    # As its manual advises for English: stems, and no word that says nothing.
+    # As its manual advises for English: stems, and no stop words.
     words: Any = import_module("lancedb.index").FTS
     table.create_index("text", config=words(stem=True, remove_stop_words=True))
     return table, lambda question: match(question, "text")
@@ -430,7 +430,7 @@ def _places(search: Any) -> list[int]:
 
 def _embedder_of(corpus: Corpus) -> Embedder:
     if corpus.embedder is None:
-        raise AssertionError("A peer that needs vectors was asked to run without an embedder.")
+        raise AssertionError("A peer that needs vectors was run without an embedder.")
     return corpus.embedder
 
 
@@ -451,7 +451,7 @@ def ranked_by(order_of: Callable[[Corpus], Order]) -> Retriever:
 def retrievers_of(
     given: Sequence[str | Configuration] | Mapping[str, Retriever] | None, embedder: Embedder | None
 ) -> tuple[dict[str, Retriever], dict[str, str]]:
-    """Who takes part by name, and why others don't. One asked for by name that can't is refused.
+    """The retrievers that take part by name, and why others don't. A named one that can't run is refused.
 
     A name is one of `RETRIEVERS` or the text of a configuration. Raises InvalidInput.
     """
@@ -506,4 +506,4 @@ RETRIEVERS: Mapping[str, Retriever] = {
     "bm25": ranked_by(_bm25),
     **{name: ranked_by(order_of) for name, order_of in PEERS.items()},
 }
-"""The retrievers that can be asked for by name."""
+"""The retrievers that have a name."""

@@ -62,7 +62,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 def entered(session: AgentContext, name: str) -> AgentContext:
     """The agent's side of a space: what a verb does with it, it does in the space, if the rules allow it.
 
-    Raises UnknownSpace; whether the agent is a member is asked at each use.
+    Raises UnknownSpace; whether the agent is a member is checked at each use.
     """
     required_info(session, name)
     store = sharing_store(session)
@@ -94,7 +94,7 @@ def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
 
 
 def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
-    """Put a copy of an own memory into a space: what it says now, without its versions and counts.
+    """Put a copy of an own memory into a space: its current content, without its versions and counts.
 
     It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
     what is forgotten or superseded, and NotAllowed.
@@ -121,7 +121,7 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
 
 
 def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
-    """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
+    """The events of a space after an event, in order. Raises UnknownSpace or NotAllowed."""
     checked_count(since, name="since")
     if limit is not None:
         checked_count(limit, name="limit")
@@ -136,7 +136,7 @@ def follow(
     since: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
-    """Call back with what happens in a space from now on, or from after an event.
+    """Call back with the events of a space from now on, or after an event.
 
     Raises UnknownSpace, NotAllowed or InvalidInput.
     """
@@ -145,11 +145,11 @@ def follow(
     start = store.latest_event(name) if since is None else checked_count(since, name="since")
     info_of(session, name)
 
-    def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
-        if store.latest_event(name) <= told:
-            return told, ()
-        found = store.events(name, session.agent, since=told)
-        return (found[-1].number if found else told), found
+    def look(latest: int) -> tuple[int, Sequence[SpaceEvent]]:
+        if store.latest_event(name) <= latest:
+            return latest, ()
+        found = store.events(name, session.agent, since=latest)
+        return (found[-1].number if found else latest), found
 
     return Following(look, callback, name=name, since=start, every=every, store=store, tenant=tenant_of(name))
 
@@ -162,7 +162,7 @@ def info_of(session: AgentContext, name: str) -> SpaceInfo:
 
 
 def required_info(session: AgentContext, name: str) -> SpaceInfo:
-    """A space as it is now, whoever asks. Raises UnknownSpace."""
+    """A space as it is now, for members and others alike. Raises UnknownSpace."""
     info = sharing_store(session).space(name)
     if info is None:
         raise UnknownSpace(name)
