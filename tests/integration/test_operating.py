@@ -28,6 +28,8 @@ from germane.testing.fakes import HashEmbedder
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server, database_of
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(params=["file", "database"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:

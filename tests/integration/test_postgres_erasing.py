@@ -17,6 +17,8 @@ from germane.stores.postgres.maintenance import PostgresOperations
 from support.databases import running
 from support.postgres_server import Server, contents, database_of
 
+pytestmark = pytest.mark.long
+
 NEEDLES = (b"xyzzyplugh", b"quuxotag", b"frotzsubject", b"gnustofield", b"blorbsaid", b"zorkmid:")
 
 

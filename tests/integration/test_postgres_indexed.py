@@ -17,6 +17,8 @@ from germane.stores.relational.cache import AgentCache
 from germane.stores.relational.tables import span
 from germane.testing.fakes import HashEmbedder
 
+pytestmark = pytest.mark.long
+
 COUNT = 600
 EMBEDDER = HashEmbedder(dimension=16)
 

@@ -16,6 +16,8 @@ from germane.stores.sql import Migration, migrations
 from support.postgres_schema import PARTITIONS
 from support.postgres_server import Server
 
+pytestmark = pytest.mark.long
+
 BASELINE = migrations("postgres")
 COLOURS = Migration(
     number=VERSION + 1,

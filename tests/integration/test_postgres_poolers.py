@@ -21,6 +21,8 @@ from support.pooler import Mode, Pooler, no_pooler
 from support.postgres_server import Server, database_of
 from support.renaming import Renaming
 
+pytestmark = pytest.mark.long
+
 _PATIENCE = 20
 
 

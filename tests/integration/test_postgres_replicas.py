@@ -17,6 +17,8 @@ from germane.stores.postgres.servers import place_of
 from support.pooler import Pooler, no_pooler
 from support.postgres_server import Server, database_of
 
+pytestmark = pytest.mark.long
+
 _PATIENCE = 20
 
 

@@ -21,6 +21,8 @@ from support.cluster import pretend
 from support.postgres_schema import DISTRIBUTED
 from support.postgres_server import Server
 
+pytestmark = pytest.mark.long
+
 CITUS = os.environ.get("GERMANE_CITUS_URL", "")
 
 EVERYWHERE = {"migrations", "settings", "agents", "spaces", "members"}

@@ -18,6 +18,8 @@ import germane
 from germane import SpaceEvent, SpaceEventKind
 from integration.space_child import looks
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("space_child.py")
 COUNTER = "bytes_div_4_floor"

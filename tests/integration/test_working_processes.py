@@ -17,6 +17,8 @@ import pytest
 import germane
 from germane import Engine, WorkingSetEvent
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("working_child.py")
 

@@ -21,6 +21,7 @@ from germane.model.memory import Memory, Status
 from germane.protocols import LifecycleStore
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
+from support.examples import examples
 
 TEXTS = [
     "The cache lives in Redis.",
@@ -232,7 +233,10 @@ class CrashingLives(Lives):
 
 
 QUIET = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25),
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 TestLives = Lives.TestCase
 TestLives.settings = QUIET
