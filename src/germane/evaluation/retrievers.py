@@ -384,48 +384,32 @@ def _chroma(corpus: Corpus) -> Order:
     return order
 
 
-def _lancedb_fts(corpus: Corpus) -> Order:
-    rows = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
-    table, words = _lance_table(rows)
-
-    def order(question: str) -> Sequence[int]:
-        return _places(table.search(words(question), query_type="fts"))
-
-    return order
-
-
-def _lancedb_hybrid(corpus: Corpus) -> Order:
-    embedder = _embedder_of(corpus)
-    vectors = embedder.embed(corpus.texts)
-    rows = [
-        {"place": place, "text": text, "vector": vector}
-        for place, (text, vector) in enumerate(zip(corpus.texts, vectors, strict=True))
-    ]
-    table, words = _lance_table(rows)
-
-    def order(question: str) -> Sequence[int]:
-        search = table.search(query_type="hybrid", vector_column_name="vector")
-        vector = embedder.embed([question])[0]
-        return _places(search.vector(vector).distance_type("cosine").text(words(question)))
-
-    return order
-
-
-def _lance_table(rows: list[dict[str, Any]]) -> tuple[Any, Callable[[str], Any]]:
-    """A table with an index of its words, and how a question is put so that it can't be syntax."""
+def _lancedb(corpus: Corpus, *, hybrid: bool) -> Order:
     # It warns, from Rust, of every table that it creates.
     os.environ.setdefault("LANCEDB_LOG", "error")
     lancedb: Any = import_module("lancedb")
+    # A match is never read as syntax, whatever a question has.
     match: Any = import_module("lancedb.query").MatchQuery
+    words: Any = import_module("lancedb.index").FTS
+    rows: list[dict[str, Any]] = [{"place": place, "text": text} for place, text in enumerate(corpus.texts)]
+    if hybrid:
+        for row, vector in zip(rows, _embedder_of(corpus).embed(corpus.texts), strict=True):
+            row["vector"] = vector
     table = lancedb.connect("memory://").create_table("turns", data=rows, mode="overwrite")
     # As its manual advises for English: stems, and no stop words.
-    words: Any = import_module("lancedb.index").FTS
     table.create_index("text", config=words(stem=True, remove_stop_words=True))
-    return table, lambda question: match(question, "text")
 
+    def order(question: str) -> Sequence[int]:
+        query = match(question, "text")
+        if hybrid:
+            search = table.search(query_type="hybrid", vector_column_name="vector")
+            vector = _embedder_of(corpus).embed([question])[0]
+            search = search.vector(vector).distance_type("cosine").text(query)
+        else:
+            search = table.search(query, query_type="fts")
+        return [int(row["place"]) for row in search.limit(_CANDIDATES).to_list()]
 
-def _places(search: Any) -> list[int]:
-    return [int(row["place"]) for row in search.limit(_CANDIDATES).to_list()]
+    return order
 
 
 def _embedder_of(corpus: Corpus) -> Embedder:
@@ -437,8 +421,8 @@ def _embedder_of(corpus: Corpus) -> Embedder:
 PEERS: Mapping[str, Callable[[Corpus], Order]] = {
     "bm25s": _bm25s,
     "chroma": _chroma,
-    "lancedb-fts": _lancedb_fts,
-    "lancedb-hybrid": _lancedb_hybrid,
+    "lancedb-fts": partial(_lancedb, hybrid=False),
+    "lancedb-hybrid": partial(_lancedb, hybrid=True),
 }
 """How each peer ranks a corpus, by name."""
 

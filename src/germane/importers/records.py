@@ -326,23 +326,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 Line: TypeAlias = "tuple[Memory, LifecycleState | None] | UsageRecord | Learns"
 """The value of one line of an export."""
 
-_FIELDS = (
-    "content",
-    "text",
-    "kind",
-    "subject",
-    "tags",
-    "scope",
-    "importance",
-    "confidence",
-    "outcome",
-    "trust",
-    "source",
-    "created_at",
-    "updated_at",
-    "pinned",
-    "metadata",
-)
+_FIELDS = ("text", *(each.name for each in dataclass_fields(Draft)))
 
 
 def read_jsonl(path: Path) -> Iterator[Draft]:
