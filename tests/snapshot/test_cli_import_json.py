@@ -10,8 +10,7 @@ from inline_snapshot import snapshot
 
 from commandline import fields, masked, printed
 from germane.cli.imports import step_of
-from germane.importers import Gone, ImportReport, Skipped, Written
-from germane.importers.report import Moved
+from germane.importers import Gone, ImportReport, Moved, Skipped, Written
 
 
 def changed_folder(folder: Path, db: Path) -> Path:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from inline_snapshot import snapshot
 
 from germane.evaluation import EvaluationFigures, PairedDifference, Report, Result
-from germane.importers.locomo import EvidenceReport
+from germane.importers import EvidenceReport
 
 FIGURES = EvaluationFigures(
     questions=3,

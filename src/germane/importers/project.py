@@ -22,7 +22,6 @@ from germane.plans.scoped import SCOPED, ScopedPlan, scoped_from
 __all__ = [
     "MODULE_SUFFIXES",
     "Project",
-    "doc_of_source",
     "is_read",
     "module_drafts",
     "nothing_in",
@@ -183,16 +182,19 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
     """The draft of a module that documents itself, of kind `module`; none for one that doesn't.
 
     `name` is its source and `place` its path from the project's root. The scope is that path, or the
-    folder for a file that represents its folder, such as `__init__.py`. Raises UnreadableSource for what
-    isn't text, and for Python that can't be parsed.
+    folder for a file that represents its folder, such as `__init__.py`. In JavaScript and TypeScript the
+    documentation is the first block comment with two stars, before any code; in Go the comment right above
+    `package`; in Rust the inner doc comment. A licence is none. Raises UnreadableSource for what isn't text,
+    and for Python that can't be parsed.
     """
-    try:
-        text = read_text(path)
-    except UnreadableSource:
-        if path.stat().st_size == 0:
-            return []  # An empty `__init__.py` is no fault.
-        raise
-    doc = doc_of_source(text, path)
+    if path.is_file() and path.stat().st_size == 0:
+        return []  # An empty `__init__.py` is no fault.
+    text, suffix = read_text(path), path.suffix.lower()
+    if suffix == ".py":
+        doc = _of_python(text, path)
+    else:
+        doc = {".go": _of_go, ".rs": _of_rust}.get(suffix, _of_script)(text)
+        doc = "" if _LICENCE.search(doc.partition("\n\n")[0]) else doc
     if not doc:
         return []
     module = _scope(PurePosixPath(place))
@@ -206,20 +208,6 @@ def module_drafts(path: Path, *, name: str, place: str) -> list[Draft]:
             source=name,
         )
     ]
-
-
-def doc_of_source(text: str, path: Path) -> str:
-    """The documentation that opens a source, without its markers; empty where there is none.
-
-    In JavaScript and TypeScript it is the first block comment with two stars, before any code; in Go
-    the comment right above `package`; in Rust the inner doc comment. A licence is none. Raises
-    UnreadableSource for Python that can't be parsed.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".py":
-        return _of_python(text, path)
-    found = {".go": _of_go, ".rs": _of_rust}.get(suffix, _of_script)(text)
-    return "" if _LICENCE.search(found.partition("\n\n")[0]) else found
 
 
 def _of_python(text: str, path: Path) -> str:
