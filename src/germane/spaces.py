@@ -54,15 +54,10 @@ class Decided:
 def admit(space: SpaceInfo, agent: str, right: Right) -> Member:
     """The member that may now read or write in the space. Raises NotAllowed for an agent that may not."""
     member = space.member(agent)
-    if member is None:
-        raise NotAllowed(space=space.name, agent=agent, wants=right, why="is no member of it", remedy=_JOIN)
-    if right is Right.READ or member.leads:
+    if member is not None and (right is Right.READ or member.leads):
         return member
-    if member.rights is Right.READ:
-        why, remedy = "may only read", "An active member that may write can let it leave and join again."
-    else:
-        why, remedy = "is passive", "It takes part once it is promoted, or takes over by fail_over."
-    raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=remedy)
+    why = _hindrance(member)
+    raise NotAllowed(space=space.name, agent=agent, wants=right, why=why, remedy=_REMEDIES[why])
 
 
 def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
@@ -87,7 +82,11 @@ def decide(name: str, space: SpaceInfo | None, act: SpaceAct) -> Decided:
     return _demote(space, act) if isinstance(act, Demote) else _fail_over(space, act)
 
 
-_JOIN: Final = "It joins by engine.space(name).join(), or is let in by a member."
+_REMEDIES: Final = {
+    "is no member of it": "It joins by engine.space(name).join(), or is let in by a member.",
+    "may only read": "An active member that may write can let it leave and join again.",
+    "is passive": "It takes part once it is promoted, or takes over by fail_over.",
+}
 
 
 def _create(name: str, space: SpaceInfo | None, act: Create) -> Decided:
@@ -156,10 +155,9 @@ def _demote(space: SpaceInfo, act: Demote) -> Decided:
 def _fail_over(space: SpaceInfo, act: FailOver) -> Decided:
     caller = space.member(act.by)
     if caller is None or caller.rights is not Right.WRITE:
-        why = "is no member of it" if caller is None else "may only read"
         remedy = "Any other member that may write, active or passive, can do it."
         wants = f"fail over from {act.agent!r}"
-        raise NotAllowed(space=space.name, agent=act.by, wants=wants, why=why, remedy=remedy)
+        raise NotAllowed(space=space.name, agent=act.by, wants=wants, why=_hindrance(caller), remedy=remedy)
     member = _leading(space, act.agent, "failed over from")
     failed = _with(space, member.evolve(role=Role.PASSIVE, order=space.joined + 1))
     failed = failed.evolve(joined=space.joined + 1)
@@ -208,7 +206,7 @@ def _member(space: SpaceInfo, agent: str) -> Member:
 def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
     member = _member(space, agent)
     if not member.leads:
-        why = "is passive already" if member.role is Role.PASSIVE else "may only read"
+        why = _hindrance(member).replace("passive", "passive already")
         raise InvalidInput(
             f"{agent!r} {why} in space {space.name!r}; only an active member that may write can be {what}."
         )
@@ -218,11 +216,13 @@ def _leading(space: SpaceInfo, agent: str, what: str) -> Member:
 def _lead(space: SpaceInfo, agent: str, wanted: str) -> None:
     """Raise NotAllowed unless the agent is an active member that may write."""
     member = space.member(agent)
-    if member is not None and member.leads:
-        return
+    if member is None or not member.leads:
+        remedy = "An active member that may write can do it."
+        raise NotAllowed(space=space.name, agent=agent, wants=wanted, why=_hindrance(member), remedy=remedy)
+
+
+def _hindrance(member: Member | None) -> str:
+    """Why a member can't write: a key of `_REMEDIES`."""
     if member is None:
-        why = "is no member of it"
-    else:
-        why = "is passive" if member.role is Role.PASSIVE else "may only read"
-    remedy = "An active member that may write can do it."
-    raise NotAllowed(space=space.name, agent=agent, wants=wanted, why=why, remedy=remedy)
+        return "is no member of it"
+    return "may only read" if member.rights is Right.READ else "is passive"

@@ -260,9 +260,6 @@ class SdkSummarizer(ModelSummarizer, ABC):
         return self._request(self._client, request, 3 * tokens)
 
 
-# Summaries by Anthropic's models.
-
-
 class AnthropicSummarizer(SdkSummarizer):
     """Asks `POST {base_url}/v1/messages` through the official SDK (`pip install 'germane[anthropic]'`).
 
@@ -280,9 +277,6 @@ class AnthropicSummarizer(SdkSummarizer):
             messages=[{"role": "user", "content": request}],
         )
         return "".join(part.text for part in made.content if part.type == "text")
-
-
-# Summaries by OpenAI, or by any server that speaks its chat protocol.
 
 
 class OpenAISummarizer(SdkSummarizer):
