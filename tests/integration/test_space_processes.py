@@ -15,7 +15,7 @@ from threading import Event
 import pytest
 
 import germane
-from germane import SpaceEvent, SpaceEventKind
+from germane.spaces import SpaceEvent, SpaceEventKind
 from integration.space_child import looks
 
 pytestmark = pytest.mark.long
@@ -88,7 +88,7 @@ def test_a_thousand_operations_at_once_end_with_all_alike(tmp_path: Path) -> Non
         for agent in agents[1:]:
             space.join(agent)
         told: list[SpaceEvent] = []
-        with space.follow(told.append, since=0) as following, started("work", path, agents) as children:
+        with space.follow(told.append, after=0) as following, started("work", path, agents) as children:
             for expected in ("ready", "done"):
                 assert [hear(child) for child in children] == [expected] * len(agents)
                 for child in children:

@@ -15,7 +15,8 @@ from queue import Queue
 import pytest
 
 import germane
-from germane import Engine, WorkingSetEvent
+from germane import Engine
+from germane.working_sets import WorkingSetEvent
 
 pytestmark = pytest.mark.long
 

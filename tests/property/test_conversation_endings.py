@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import BudgetTooSmall, Selection
+from germane import BudgetTooSmall
+from germane.conversation import Selection
 from germane.conversation.views import Tiers
 from germane.model.conversation import Message
 from germane.stores.location import RecentGroupsStore

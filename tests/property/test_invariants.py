@@ -251,7 +251,7 @@ def test_what_is_forgotten_or_purged_never_comes_back(memories: list[Draft], que
         if hidden is not gone:
             engine.forget(hidden.id)
         out = {gone.id, hidden.id}
-        assert not out & {one.memory.id for one in engine.recall(query, limit=50)}
+        assert not out & {one.id for one in engine.recall(query, limit=50)}
         assert not out & {memory.id for memory in engine.memories()}
         try:
             context = engine.assemble(query, budget=4000)

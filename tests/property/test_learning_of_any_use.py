@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from germane import Example
+from germane.ranking import Example
 from germane.ranking.learning import LEAST_WEIGHT, MOST_WEIGHT, WEIGHABLE, fit_weights
 from support.examples import examples
 

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import germane
-from germane import Context, Draft, Level, Reason, ScopedPlan
+from germane import Context, Draft, Level, Reason
+from germane.plans import ScopedPlan
 from germane.plans.scoped import ESTIMATE, SCOPED
 from germane.testing.fakes import FixedClock, WordCounter
 from support.examples import examples

@@ -11,22 +11,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import germane
-from germane import (
-    BudgetTooSmall,
-    Candidate,
-    Context,
-    Draft,
-    Engine,
-    Entry,
-    Frame,
-    Level,
-    Overflow,
-    Reason,
-    RollOver,
-)
+from germane import BudgetTooSmall, Context, Draft, Engine, Frame, Level, Overflow, Reason, RollOver
 from germane.kinds import BUILT_IN
+from germane.ledger import Entry
 from germane.plans.frames import FRAMES, frame_named
 from germane.plans.layered import LAYERS, TOTAL, layered, layered_strict
+from germane.protocols import Candidate
 from germane.ranking.scores import Boosts, weighted_sum_v1
 from germane.renditions import MICRO_TOKENS, SUMMARY_TOKENS
 from germane.testing.fakes import FixedClock, HashEmbedder

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import germane
-from germane import InvalidInput, Kind, TemplatePart, UnknownKind
-from germane.kinds import BUILT_IN
+from germane import InvalidInput, Kind, UnknownKind
+from germane.kinds import BUILT_IN, TemplatePart
 from germane.renditions import MICRO_SENTENCE_TOKENS, SUMMARY_TOKENS, render_title, renditions_of, shorten
 from germane.testing.fakes import FirstSentenceSummarizer, WordCounter
 from germane.tokens import get_counter

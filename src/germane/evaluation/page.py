@@ -12,7 +12,7 @@ from pathlib import Path
 
 from germane.evaluation.report import GateResult, Report, ReportTable
 from germane.evaluation.result import Result
-from germane.model.ledger import TARGETS, Metrics
+from germane.ledger import TARGETS, Metrics
 from germane.model.text import cut
 
 __all__ = ["curve", "page", "plot", "trend", "write_page"]

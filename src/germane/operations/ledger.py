@@ -12,9 +12,7 @@ from statistics import median
 from typing import Any
 
 from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
-from germane.model.context import Context
-from germane.model.conversation import Role
-from germane.model.ledger import (
+from germane.ledger import (
     MADE_FOR,
     Assembly,
     AssemblyDiff,
@@ -26,6 +24,8 @@ from germane.model.ledger import (
     Replay,
     ValueChange,
 )
+from germane.model.context import Context
+from germane.model.conversation import Role
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
 from germane.model.text import is_tenant

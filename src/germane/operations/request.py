@@ -18,6 +18,7 @@ from germane.conversation.layout import Arrangement, MemoryBlock, RequestShares,
 from germane.conversation.solver import request_of
 from germane.conversation.views import Tiers
 from germane.errors import InvalidInput, MessageNotFound
+from germane.ledger import MADE_FOR
 from germane.model.context import Context, TraceNote
 from germane.model.conversation import (
     Compaction,
@@ -32,7 +33,6 @@ from germane.model.conversation import (
     SetHidden,
     TextPart,
 )
-from germane.model.ledger import MADE_FOR
 from germane.model.memory import Status
 from germane.model.plan import Plan
 from germane.model.query import Filter

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput
 from germane.kinds import COMMIT
+from germane.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.context import ESTIMATED, Context, TraceNote
-from germane.model.ledger import Assembly, LedgerEntry, text_hash
 from germane.model.memory import GLOBAL, Memory, Scope, Status, as_utc, split_id
 from germane.model.plan import Plan, TaskContext
 from germane.model.query import Candidate, CandidateTable, Filter, Order, SearchResult, Slice
@@ -388,7 +388,7 @@ def recording_store(session: AgentContext) -> LedgerStore:
     if not isinstance(session.store, LedgerStore):
         raise InvalidInput(
             f"{type(session.store).__name__} keeps no ledger of assemblies. Use a SQLite store, or give it "
-            "the methods of germane.LedgerStore."
+            "the methods of germane.protocols.LedgerStore."
         )
     return session.store
 

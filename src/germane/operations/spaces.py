@@ -120,12 +120,12 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
     """The events of a space after an event, in order. Raises UnknownSpace or NotAllowed."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+    return sharing_store(session).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -133,7 +133,7 @@ def follow(
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
-    since: int | None,
+    after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
     """Call back with the events of a space from now on, or after an event.
@@ -142,7 +142,7 @@ def follow(
     """
     store = sharing_store(session)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.latest_event(name) if since is None else checked_count(since, name="since")
+    start = store.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
     def look(latest: int) -> tuple[int, Sequence[SpaceEvent]]:
@@ -181,6 +181,6 @@ def sharing_store(session: AgentContext) -> SpaceStore:
     if not isinstance(store, SpaceStore):
         raise InvalidInput(
             f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.SpaceStore."
+            "your store the methods of germane.protocols.SpaceStore."
         )
     return store

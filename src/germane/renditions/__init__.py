@@ -28,17 +28,7 @@ from germane.renditions.prose import (
     sentences_of,
 )
 
-__all__ = [
-    "MICRO_SENTENCE_TOKENS",
-    "MICRO_TOKENS",
-    "OUTCOMES",
-    "SUMMARY_TOKENS",
-    "excerpt",
-    "render_title",
-    "renditions_of",
-    "shorten",
-    "with_outcomes",
-]
+__all__ = ["Rendition", "Renditions"]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
