@@ -134,15 +134,14 @@ class Configuration:
     @classmethod
     def parse(cls, text: str) -> Configuration:
         """The configuration of that text. Raises InvalidInput."""
+        short = {**{name: name for name in EMBEDDERS}, _WORDS_ONLY: "none"}
         found = cls()
         for word in text.split(_JOINT):
             name, _, value = word.strip().partition("=")
             if not value and name in (_AS_GIVEN, _ITSELF):
                 continue
-            if not value and name == _WORDS_ONLY:
-                found = replace(found, embedder="none")
-            elif not value and name in EMBEDDERS:
-                found = replace(found, embedder=name)
+            if not value and name in short:
+                found = replace(found, embedder=short[name])
             elif value and name == "embedder":
                 found = replace(found, embedder=value)
             elif value and name == "plan":

@@ -44,14 +44,8 @@ class Project:
     prefix: str
 
     def place(self, path: Path) -> str:
-        """A path from the project's root. Raises InvalidInput for one outside."""
-        try:
-            return path.relative_to(self.root).as_posix()
-        except ValueError:
-            raise InvalidInput(
-                f"{str(path)!r} lies outside the project at {str(self.root)!r}. Name a path inside it, or "
-                "import the other project by itself."
-            ) from None
+        """The path of a file or folder of the project from its root."""
+        return path.relative_to(self.root).as_posix()
 
     def source(self, path: Path) -> str:
         """The name that a file's memories carry as their source."""

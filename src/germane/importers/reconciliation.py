@@ -26,6 +26,7 @@ __all__ = [
     "distinct",
     "matched",
     "origin_of",
+    "place_of",
     "stands_as_it_was",
 ]
 
@@ -166,7 +167,8 @@ def _paired(
     return unpaired, [head for head in heads if head.id not in taken]
 
 
-def _place(memory: Memory) -> str | None:
+def place_of(memory: Memory) -> str | None:
+    """The place of a memory's text in its source; the source of one without an origin."""
     origin = origin_of(memory)
     return origin.key if origin else memory.source
 
@@ -184,7 +186,7 @@ def _noted(draft: Draft) -> dict[str, str]:
 def _editable(memory: Memory) -> str | None:
     origin = origin_of(memory)
     by_hand = memory.status is Status.FORGOTTEN and not (origin and origin.gone)
-    return None if by_hand else _place(memory)
+    return None if by_hand else place_of(memory)
 
 
 def _grown(memory: Memory) -> tuple[str, bool] | None:
@@ -202,7 +204,7 @@ def _unchanged(memory: Memory) -> tuple[str, str] | None:
 
 _PASSES: tuple[tuple[Callable[[Draft], Hashable], Callable[[Memory], Hashable | None]], ...] = (
     (lambda d: (_noted(d)["key"], _noted(d)["digest"]), _unchanged),
-    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(_place(m)), m.kind, m.content)),
+    (lambda d: (_noted(d)["key"], d.kind, d.content), lambda m: (str(place_of(m)), m.kind, m.content)),
     (lambda d: (_noted(d)["file"], d.kind, d.content), lambda m: (_file(m), m.kind, m.content)),
     (lambda d: (d.kind, d.content), lambda m: (m.kind, m.content)),
     (lambda d: (_noted(d)["key"],), lambda m: (place,) if (place := _editable(m)) else None),

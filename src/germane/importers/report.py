@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra
-from germane.importers.reconciliation import ORIGIN, ContinuedMemory, origin_of
+from germane.importers.reconciliation import ORIGIN, ContinuedMemory, place_of
 from germane.importers.secrets import Secret, can_find_secrets, find_secrets, find_secrets_in_fields
 from germane.importers.sources import Skipped
 from germane.model.memory import Draft, Memory, RememberResult
@@ -171,10 +171,10 @@ class Run:
     def note_moves(self, moves: Sequence[ContinuedMemory]) -> None:
         """Note the texts that were recognized although they moved to another file and were edited."""
         for one in moves:
-            origin = origin_of(one.head)
-            before = origin.key if origin else str(one.head.source)
             after = one.draft.metadata[ORIGIN]["key"]
-            self.moved.append(Moved(id=one.head.id, before=before, after=after, share=round(one.share, 2)))
+            self.moved.append(
+                Moved(id=one.head.id, before=str(place_of(one.head)), after=after, share=round(one.share, 2))
+            )
 
     def require_detector(self) -> None:
         """Raise MissingExtra where nothing could be checked for secrets although nobody allowed them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from germane.errors import InvalidInput, MissingExtra, NotFound, StaleRevision, StoreBusy, UnreadableSource
 from germane.importers.markdown import Ignored, is_hidden, walk
 from germane.importers.project import MODULE_SUFFIXES, Project, is_read, project_of, read_file
-from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, stands_as_it_was
+from germane.importers.reconciliation import ORIGIN, distinct, matched, origin_of, place_of, stands_as_it_was
 from germane.importers.report import Gone, ImportReport, ProgressCallback, Run
 from germane.importers.sources import Skipped, batches, unreadable
 from germane.model.memory import Draft, Memory, Status
@@ -146,7 +146,7 @@ def _as_next_version(engine: Engine, head: Memory, draft: Draft) -> Memory:
 def _let_go(engine: Engine, gone: Sequence[Memory], run: Run, *, prune: bool) -> None:
     for head in gone:
         origin = origin_of(head)
-        run.gone.append(Gone(id=head.id, source=origin.key if origin else str(head.source)))
+        run.gone.append(Gone(id=head.id, source=str(place_of(head))))
         if not prune:
             continue
         try:
