@@ -28,7 +28,7 @@ from germane.model.space import (
 )
 from germane.operations import spaces
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_agent, checking_verbs
+from germane.operations.inputs import checked_agent, checked_word, checking_verbs
 from germane.stores.location import Following
 
 __all__ = ["Space"]
@@ -92,8 +92,8 @@ class Space(ContextMethods):
             agent=self._named(agent),
             by=self.member,
             at=self._now(),
-            rights=spaces.checked_rights(rights),
-            role=spaces.checked_role(role),
+            rights=checked_word(Right, rights, name="rights"),
+            role=checked_word(Role, role, name="role"),
         )
         return spaces.settle(self._outside, self._name, act)
 
