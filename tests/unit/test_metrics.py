@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from conversations import answer, prompt
-from germane.evaluation.report import trend
+from germane.evaluation import trend
 from germane.ledger import TARGETS, Assembly
 from germane.testing.fakes import START, FixedClock
 
