@@ -228,7 +228,7 @@ def _use(block: SectionBlock, left_out: int) -> SectionUsage:
 # counted whole all the same, and where it is longer than its paragraphs, it is fitted again into that much
 # less.
 
-_TOKENS = attrgetter("tokens")
+_TOKENS, _REF = attrgetter("tokens"), attrgetter("ref")
 _LABEL = 60
 """Characters of a memory's name in the account."""
 
@@ -403,16 +403,17 @@ class _List:
         """Each memory's paragraph at its shortest level."""
         if len(self._levels) > 1:
             return [self._least(memory) for memory in self._memories]
-        (level,), cached = self._levels, self._costs.cached(self._section).get
-        # Written out, since thousands are looked at for each that is shown.
-        return [
-            line
-            if (known := cached(memory.ref)) is not None
-            and known[0] is memory
-            and (line := known[1].lines.get(level)) is not None
-            else self._costs.line(self._section, memory, level)
-            for memory in self._memories
-        ]
+        (level,), memories = self._levels, [*self._memories]
+        try:
+            # Looked up in bulk, since thousands are looked at for each that is shown.
+            cached = [*map(self._costs.cached(self._section).__getitem__, map(_REF, memories))]
+            lines = [known[1].lines[level] for known in cached]
+        except KeyError:
+            pass
+        else:
+            if [known[0] for known in cached] == memories:
+                return lines
+        return [self._costs.line(self._section, memory, level) for memory in memories]
 
     def _show(self, place: int, lines: Iterable[RenderedLine], *, left: int) -> bool:
         """Show a memory at the first level that fits, if one does and its text isn't there yet."""
