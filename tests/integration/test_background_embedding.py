@@ -125,7 +125,7 @@ def test_an_embedder_that_fails_is_tried_again_and_shown(tmp_path: Path) -> None
         (finding,) = engine.doctor()
         assert finding.code == "pending-vectors"
         assert finding.text.startswith("100 memories wait for a vector of 'scripted'; the last of ")
-        assert "germane embed" in finding.remedy
+        assert "germane db embed" in finding.remedy
         works.set()
         until(lambda: engine.stats().pending == 0)
         until(lambda: engine.doctor() == ())

@@ -18,7 +18,7 @@ import pytest
 import germane
 from commandline import run
 from germane import InvalidInput, NotFound, StoreBusy, StoreUnavailable
-from germane.cli.app import progress_of
+from germane.cli.output import progress_of
 from germane.embedders import StaticEmbedder
 from germane.stores.location import location_of
 from germane.stores.postgres.connections import PostgresConnections
@@ -96,7 +96,7 @@ def test_upkeep_leaves_what_is_stored(store: str, command: str) -> None:
     assert run("db", command, db=store).out.startswith(f"{location_of(store)}: the ")
 
     assert contents(store) == before == ["ada likes green tea"]
-    assert run("doctor", "--agent", "ada", db=store).code == 0
+    assert run("db", "doctor", "--agent", "ada", db=store).code == 0
 
 
 def test_vacuum_gives_room_back(tmp_path: Path) -> None:
@@ -145,14 +145,14 @@ def test_two_do_not_do_it_at_once(postgres_store: str) -> None:
 def test_partitions_and_a_role_are_for_a_database(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="neither partitions nor roles"):
         germane.migrate_store(tmp_path / "agent.db", partitions=4)
-    assert run("db", "migrate", "--grant", "x", db=tmp_path / "agent.db").code == 2
+    assert run("db", "migrate", "--role", "x", db=tmp_path / "agent.db").code == 2
 
 
 def test_a_partitioned_store_with_a_role(postgres_database: str, postgres_server: Server) -> None:
     postgres_server.run(
         "DO $$ BEGIN CREATE ROLE few LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
     )
-    ran = run("db", "migrate", "--partitions", "4", "--grant", "few", db=postgres_database)
+    ran = run("db", "migrate", "--partitions", "4", "--role", "few", db=postgres_database)
     assert ran.out.endswith("Role few may use it, one agent at a time.\n")
     filled(postgres_database)
     as_few = postgres_server.url(database_of(postgres_database), user="few")
@@ -182,7 +182,7 @@ def test_an_agent_gets_an_index_of_its_vectors_and_loses_it(postgres_database: s
         ("bob", 2, True),
     ]
     assert "2 vectors of ada" in run("db", "status", db=postgres_database).out
-    run("db", "index", "--agent", "ada", "--unindex", db=postgres_database)
+    run("db", "index", "--agent", "ada", "--remove", db=postgres_database)
     assert [each.agent for each in germane.store_status(postgres_database).indexes] == ["bob"]
 
 
@@ -227,7 +227,10 @@ def test_copy_goes_there_and_back(tmp_path: Path, postgres_database: str) -> Non
 def test_a_whole_store_is_embedded_anew_by_either_command(store: str) -> None:
     filled(store)
     assert run("db", "reembed", db=store).code == 2
-    for command in (("db", "reembed"), ("reembed",)):
+    for command in (
+        ("db", "reembed"),
+        ("db", "reembed"),
+    ):
         ran = run(*command, "--again", "--yes", "--json", db=store)
         assert ran.json() == {"embedded": 4, "model": StaticEmbedder().name}
     assert germane.reembed(store, embedder=HashEmbedder(dimension=8)) == 4

@@ -67,8 +67,8 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
     db = tmp_path / "agent.db"
     run("space", "create", "team", *ADA, db=db)
     run("space", "join", "team", *BEN, db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", *ADA, db=db)
-    assert printed("space", "recall", "team", "demo", "--into", "plan", *ADA, db=db)["entered"][
+    run("remember", "The demo is on Tuesday.", "--space", "team", *ADA, db=db)
+    assert printed("recall", "demo", "--space", "team", "--into", "plan", *ADA, db=db)["entered"][
         "set"
     ] == snapshot(
         {
@@ -83,7 +83,7 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
     shown = printed("working", "show", "--set", "plan", "--space", "team", *BEN, db=db)
     assert [one["memory"]["content"] for one in shown["items"]] == ["The demo is on Tuesday."]
     named = str(
-        run("space", "recall", "team", "demo", "--json", *BEN, db=db).json()["results"][0]["memory"]["id"]
+        run("recall", "demo", "--space", "team", "--json", *BEN, db=db).json()["results"][0]["memory"]["id"]
     )
     in_plan = ("--set", "plan", "--space", "team", *BEN)
     for command in (("touch", named[-8:]), ("pin", named), ("unpin", named), ("evict", "1"), ("add", named)):
@@ -110,8 +110,8 @@ def test_what_is_recalled_from_a_space_enters_a_set_of_the_space(tmp_path: Path)
 def test_a_followed_log_is_a_line_for_each_event(tmp_path: Path) -> None:
     db = tmp_path / "agent.db"
     run("space", "create", "team", *ADA, db=db)
-    run("space", "remember", "team", "The demo is on Tuesday.", *ADA, db=db)
-    run("space", "recall", "team", "demo", "--into", "default", *ADA, db=db)
+    run("remember", "The demo is on Tuesday.", "--space", "team", *ADA, db=db)
+    run("recall", "demo", "--space", "team", "--into", "default", *ADA, db=db)
     following = ("--follow", "--since", "1", "--limit", "2")
     lines = run("space", "events", "team", *following, "--json", *ADA, db=db).out.splitlines()
     assert [list(json.loads(line)) for line in lines] == [fields("Space event")] * 2

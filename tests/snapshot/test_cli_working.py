@@ -304,7 +304,7 @@ def test_mistakes_are_answered(db: Path) -> None:
         ("assemble", "--overflow", "cut"),
         ("assemble", "--order", "worst"),
         ("assemble", "--decay-hours", "0"),
-        ("assemble", "--age", "birth"),
+        ("assemble", "--basis", "birth"),
         ("assemble", "--max-tokens", "-1"),
     ):
         ran = run("working", *arguments, db=db)
