@@ -143,19 +143,7 @@ def test_only_what_is_concerned_is_written_anew(postgres_database: str) -> None:
     changed = {name for name in before if before[name] != after[name]}
     assert changed == set(erasure.tables)
     assert {each.removesuffix(f"_{part}") for each in changed} == {
-        *(
-            "memory",
-            "list",
-            "texts",
-            "tags",
-            "places",
-            "lex",
-            "vectors",
-            "unembedded",
-            "shown",
-            "outcomes",
-            "held",
-        ),
+        *("memories", "texts", "tags", "places", "lex", "vectors", "unembedded", "shown", "outcomes", "held"),
         *("lives", "life_events", "assemblies", "assembled"),
     }
     with germane.open(postgres_database, agent="ada") as engine:
