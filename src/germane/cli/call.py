@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import signal
 import string
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_type_hints,
+)
 
 import germane
-from germane import Filter, InvalidInput, NotFound, Status, StoreUnavailable
+from germane import Filter, GermaneError, InvalidInput, NotFound, Status, StoreUnavailable
 from germane.cli.commands import COMMANDS
-from germane.cli.options import moment_of, opt
+from germane.cli.options import moment_of, opt, path_of, place_of
 from germane.cli.output import print_json, print_text, progress_of
 from germane.stores.location import exists, location_of
 
@@ -30,7 +41,9 @@ T = TypeVar("T")
 
 DEFAULT_AGENT: Final = "default"
 _AGENT_HELP = "Owner of the memories."
-_Database = Annotated[str, opt("--db STORE", "File or PostgreSQL address.", envvar="GERMANE_DB")]
+_Database = Annotated[
+    str, opt("--db STORE", "File or PostgreSQL address.", envvar="GERMANE_DB", parser=place_of)
+]
 _Agent = Annotated[str, opt("--agent NAME", _AGENT_HELP, envvar="GERMANE_AGENT")]
 _Unused = Annotated[str, opt("--agent NAME", "Not used: this concerns all agents.", envvar="GERMANE_AGENT")]
 _Space = Annotated[str | None, opt("--space SPACE", "Use this space instead of the agent's own memory.")]
@@ -46,6 +59,9 @@ _SHARED: Final[dict[str, tuple[Any, Any]]] = {
 }
 """The options of every command by the names of their parameters, each with its default."""
 SHARED: Final = frozenset(_SHARED)
+
+_SHORTENED, _SHORTENED_PLACE = 30, 58
+"""Characters of a value, and of a path, that every message shows."""
 
 _functions: dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, Any]]]] = {}
 
@@ -74,24 +90,60 @@ def function_of(name: str) -> Callable[..., Any]:
     bundles = {each.name: each.annotation for each in own if hasattr(each.annotation, "_fields")}
     parameters = [part for each in own for part in (_fields(bundles.get(each.name)) or [each])]
     names = {each.name for each in parameters}
-    added = [
+    parameters += [
         Parameter(each, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
         for each, (annotation, default) in offered.items()
         if each not in names
     ]
+    for each in parameters:
+        if Path in get_args(each.annotation.__origin__) or each.annotation.__origin__ is Path:
+            each.annotation.__metadata__[0].parser = path_of
 
     def run(**given: Any) -> Any:
         shared = {each: default for each, (_, default) in _SHARED.items()}
         shared |= {each: given[each] for each in shared if given.get(each) is not None}
-        for each, bundle in bundles.items():
-            given[each] = bundle(**{field: given[field] for field in bundle._fields})
-        return function(Call(**shared), **{each.name: given[each.name] for each in own})
+        bundled = {
+            each: bundle(**{field: given[field] for field in bundle._fields})
+            for each, bundle in bundles.items()
+        }
+        try:
+            return function(Call(**shared), **{each.name: (given | bundled)[each.name] for each in own})
+        except GermaneError as error:
+            option = _option_at_fault(str(error), given, parameters)
+            if option is not None:
+                error.args = (f"{option}: {error}",)
+            raise
 
     run.__doc__ = "\n\n".join(
         filter(None, [COMMANDS[name].summary, inspect.cleandoc(function.__doc__ or "")])
     )
-    vars(run)["__signature__"] = Signature([*parameters, *added])
+    vars(run)["__signature__"] = Signature(parameters)
     return run
+
+
+def _option_at_fault(message: str, given: Mapping[str, Any], parameters: Iterable[Parameter]) -> str | None:
+    """The option whose value an error's message shows; None if the message names the option itself.
+
+    Errors of the engine name its own arguments, such as `spaces` for --with-space.
+    """
+    for each in parameters:
+        info, value = each.annotation.__metadata__[0], given[each.name]
+        option = info.default
+        if not isinstance(option, str) or isinstance(value, bool | None) or value == each.default:
+            continue
+        values = value if isinstance(value, list | tuple) else [value]
+        if any(_is_in(message, str(one), is_place=info.parser is not None) for one in values):
+            word = option.partition("/")[0].lstrip("-").replace("-", "[-_]")
+            return None if re.search(rf"\b{word}\b", message, re.IGNORECASE) else option
+    return None
+
+
+def _is_in(message: str, value: str, *, is_place: bool) -> bool:
+    """Whether a message contains a value: quoted, as `name=value` or as a file name; a place anyhow."""
+    whole, most = repr(value)[1:-1], _SHORTENED_PLACE if is_place else _SHORTENED
+    after = r"(?!\w)" if len(whole) <= most else ""
+    pattern = ("" if is_place else "['\"=/]") + re.escape(whole[:most]) + after
+    return bool(re.search(pattern, message.encode("utf-8", "backslashreplace").decode()))
 
 
 def _fields(bundle: Any) -> list[Parameter]:
@@ -276,8 +328,8 @@ def recorded(engine: Engine | Space, text: str | None) -> Assembly:
     latest = ledger.list(limit=1)
     if not latest:
         raise InvalidInput(
-            "No assembly is recorded, so it is unknown what was shown. Record one with `germane assemble "
-            "--record`, or pass the output of `germane assemble --json` as --context."
+            f"Agent {engine.agent!r} has no recorded assembly, so it is unknown what was shown. Record one "
+            "with `germane assemble --record`, or pass the output of `germane assemble --json` as --context."
         )
     return latest[0]
 

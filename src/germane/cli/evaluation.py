@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import germane
 from germane import InvalidInput, MissingExtra, UnreadableSource
 from germane.cli.call import Call, command
-from germane.cli.options import arg, numbers_of, opt
+from germane.cli.options import arg, numbers_of, opt, place_of
 from germane.cli.output import is_terminal, print_text
 from germane.model.text import harmless
 
@@ -29,7 +29,11 @@ class _Material(NamedTuple):
     ] = None
     records: Annotated[
         str | None,
-        opt("--records SOURCE", "Import this source (see `germane import`); the questions are about it."),
+        opt(
+            "--records SOURCE",
+            "Import this source (see `germane import`); the questions are about it.",
+            parser=place_of,
+        ),
     ] = None
     demo: Annotated[bool, opt("--demo", "Use the demo's questions and memory; no FILE.")] = False
     embedder: Annotated[
@@ -179,7 +183,9 @@ _PROJECT_QUESTION = "How are tokens counted?"
 _PROJECT_BUDGET = 1500
 
 
-_Store = Annotated[str, opt("--db STORE", "Keep the demo's memory in this store instead of in memory.")]
+_Store = Annotated[
+    str, opt("--db STORE", "Keep the demo's memory in this store instead of in memory.", parser=place_of)
+]
 
 
 @command("demo", database=(_Store, _IN_MEMORY))

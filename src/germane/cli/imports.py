@@ -15,7 +15,7 @@ import typer
 from germane import UnreadableSource
 from germane.cli import options
 from germane.cli.call import Call, all_memories, command, stopped_by_signals
-from germane.cli.options import arg, opt
+from germane.cli.options import arg, opt, place_of
 from germane.cli.output import PacedLines, print_text, to_json, warn
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _import(
     call: Call,
     sources: Annotated[
         list[str],
-        arg("SOURCE...", "A folder; Markdown, JSON lines, a chat or an export; git:PATH for a history."),
+        arg("SOURCE...", "A folder; Markdown, JSON lines, a chat or an export; git:PATH.", parser=place_of),
     ],
     *,
     prune: Annotated[

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from germane import Filter, InvalidInput, TimeRange
+from germane.errors import shown
 
 __all__ = ["Filters", "arg", "opt"]
 
@@ -119,17 +120,37 @@ Follow = Annotated[bool, opt("--follow", "Print new events until interrupted.")]
 SinceNumber = Annotated[int | None, opt("--since NUMBER", "Only events after this number.")]
 
 
+_LONGEST_NAME = 255
+"""Bytes of a file name on the usual file systems."""
+
+
+def path_of(text: str) -> Path:
+    """The path of a text. Raises BadParameter for a text that can't be a path."""
+    longest = max((len(part.encode(errors="replace")) for part in Path(text).parts), default=0)
+    if not text or "\0" in text or longest > _LONGEST_NAME:
+        raise typer.BadParameter(f"{shown(text)} can't be a path.")
+    return Path(text)
+
+
+def place_of(text: str) -> str:
+    """A path or an address. Raises BadParameter for a text that can't be either."""
+    if "://" not in text:
+        path_of(text)
+    return text
+
+
 def moment_of(text: str | None, *, name: str) -> datetime | None:
     """A time in ISO 8601, in UTC unless it has an offset. Raises InvalidInput that mentions `name`."""
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text.strip())
-    except ValueError:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise InvalidInput(
-            f"{name}={text!r} is no time. Write it as 2026-11-20 or 2026-11-20T12:00Z (ISO 8601)."
+            f"{name}={shown(text)} is no time of the years 1 to 9999 in UTC. Write it as 2026-11-20 or "
+            "2026-11-20T12:00Z (ISO 8601)."
         ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
@@ -151,6 +172,9 @@ def fields_of(pairs: Iterable[str]) -> dict[str, Any]:
 def numbers_of(text: str, *, name: str) -> list[int]:
     """Integers separated by commas. Raises InvalidInput that mentions `name`."""
     try:
-        return [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
+        numbers = [int(part.replace("_", "")) for part in text.split(",") if part.strip()]
     except ValueError:
-        raise InvalidInput(f"{name}={text!r} is no list of numbers. Write 500,1000,2000.") from None
+        numbers = []
+    if not numbers:
+        raise InvalidInput(f"{name}={shown(text)} is no list of numbers. Write 500,1000,2000.")
+    return numbers

@@ -113,7 +113,8 @@ def counted(count: int, noun: str) -> str:
 
 def warn(text: str, *, is_error: bool = False) -> None:
     """Print one line on standard error; an error in red on a terminal unless NO_COLOR is set."""
-    line = " ".join(harmless(text).split())
+    readable = text.encode("utf-8", "backslashreplace").decode()
+    line = " ".join(harmless(readable).split())
     if is_error and sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         line = f"{_RED}{line}{_PLAIN}"
     typer.echo(line, err=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import germane
 from germane import InvalidInput
 from germane.cli.call import ANY_AGENT, Call, check_exists, command, embedder_named
-from germane.cli.options import Yes, opt
+from germane.cli.options import Yes, opt, place_of
 from germane.cli.output import counted, print_columns, print_text, size_of, to_json, warn
 from germane.model.text import table
 from germane.stores.location import is_address, location_of
@@ -182,9 +182,10 @@ def _copy(
     call: Call,
     *,
     source: Annotated[
-        str | None, opt("--from STORE", "The store to copy: a file or an address; default: --db.")
+        str | None,
+        opt("--from STORE", "The store to copy: a file or an address; default: --db.", parser=place_of),
     ] = None,
-    target: Annotated[str, opt("--to STORE", "The new store: a file or an address.")],
+    target: Annotated[str, opt("--to STORE", "The new store: a file or an address.", parser=place_of)],
     agents: Annotated[
         list[str] | None, opt("--agent NAME", "Copy only this agent. Repeatable; default: all.")
     ] = None,
