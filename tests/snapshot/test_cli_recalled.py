@@ -112,25 +112,13 @@ def test_a_followed_log_is_a_line_for_each_event(tmp_path: Path) -> None:
     run("space", "create", "team", *ADA, db=db)
     run("remember", "The demo is on Tuesday.", "--space", "team", *ADA, db=db)
     run("recall", "demo", "--space", "team", "--into", "default", *ADA, db=db)
-    following = ("--follow", "--since", "1", "--limit", "2")
+    following = ("--follow", "--after", "1", "--limit", "2")
     lines = run("space", "events", "team", *following, "--json", *ADA, db=db).out.splitlines()
     assert [list(json.loads(line)) for line in lines] == [fields("Space event")] * 2
     assert [json.loads(line)["what"] for line in lines] == ["remember", "add"]
     assert run("space", "events", "team", *following, *ADA, db=db).out.split()[:3] == ["2", "remember", "ada"]
-    moves = run(
-        "working",
-        "events",
-        "--space",
-        "team",
-        "--follow",
-        "--since",
-        "0",
-        "--limit",
-        "1",
-        "--json",
-        *ADA,
-        db=db,
-    )
+    working = ("working", "events", "--space", "team", "--follow", "--after", "0", "--limit", "1")
+    moves = run(*working, "--json", *ADA, db=db)
     assert list(json.loads(moves.out)) == fields("Event")
     assert run("space", "events", "team", "--follow", "--limit", "0", *ADA, db=db).out == ""
     assert run("space", "events", "team", "--follow", *BEN, db=db).code == 2

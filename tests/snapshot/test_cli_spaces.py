@@ -88,7 +88,7 @@ def test_memories_of_a_space(db: Path) -> None:
 def test_events(db: Path) -> None:
     run("space", "join", "team", *BEN, db=db)
     run("remember", "It rains.", "--space", "team", *BEN, db=db)
-    value = printed("space", "events", "team", *ADA, "--since", "1", db=db)
+    value = printed("space", "events", "team", *ADA, "--after", "1", db=db)
 
     assert list(value) == fields("`germane space events`")
     assert list(value["events"][0]) == fields("Space event")

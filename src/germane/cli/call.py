@@ -33,7 +33,8 @@ from germane.cli.output import print_json, print_text, progress_of
 from germane.stores.location import exists, location_of
 
 if TYPE_CHECKING:
-    from germane import Assembly, Embedder, Engine, Memory, Space
+    from germane import Embedder, Engine, Memory, Space
+    from germane.ledger import Assembly
     from germane.stores.location import Following
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -14,10 +14,13 @@ from germane.cli import options
 from germane.cli.call import Call, command, id_of, recorded
 from germane.cli.options import Filters, arg, opt
 from germane.cli.output import print_text, warn, warn_of_context, why_empty
+from germane.errors import UnreadableSource
 from germane.model.text import table
 
 if TYPE_CHECKING:
-    from germane import Assembly, Context, Engine, RefreshResult, ScopedPlan, Space
+    from germane import Context, Engine, RefreshResult, Space
+    from germane.ledger import Assembly
+    from germane.plans import ScopedPlan
 
 _Query = Annotated[str, arg("[QUERY]", "What the context is for; without it the newest memories come first.")]
 _Frame = "The agent's activity, from `context frames`; auto: by the query."
@@ -92,7 +95,7 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise germane.UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
+        raise UnreadableSource(f"{str(file)!r} can't be read: {error}.") from error
 
 
 # context refresh: the previous context is rebuilt from the ledger, where each new one is recorded.

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import germane
-from germane import InvalidInput, MissingExtra, UnreadableSource
+from germane import InvalidInput, MissingExtra
 from germane.cli.call import Call, command
 from germane.cli.options import arg, numbers_of, opt, place_of
 from germane.cli.output import is_terminal, print_text
+from germane.errors import UnreadableSource
 from germane.model.text import harmless
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from germane import Impressions, InvalidInput, Level
+from germane import InvalidInput, Level
 from germane.cli.call import Call, command, only_id, recorded
 from germane.cli.options import arg, opt
 from germane.cli.output import counted, label_of, print_table, print_text, to_json
 from germane.model.context import short_id
+from germane.ranking import Impressions
 
 if TYPE_CHECKING:
-    from germane import LearningReport, ObserveResult
+    from germane.ranking import LearningReport, ObserveResult
 
 _LABEL = 60
 _Context = Annotated[

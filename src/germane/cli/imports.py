@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from germane import UnreadableSource
 from germane.cli import options
 from germane.cli.call import Call, all_memories, command, stopped_by_signals
 from germane.cli.options import arg, opt, place_of
 from germane.cli.output import PacedLines, print_text, to_json, warn
+from germane.errors import UnreadableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,8 @@ from germane.model.context import short_id, why_of
 from germane.model.memory import diff
 
 if TYPE_CHECKING:
-    from germane import Ranked, RecallResult, UpkeepStep
+    from germane import Ranked, RecallResult
+    from germane.lifecycle import UpkeepStep
 
 _LONG_LABEL = 100
 _STEP_LABEL = 60
@@ -387,12 +388,12 @@ def _events(
     call: Call,
     memory_id: Annotated[str | None, arg("[ID]", "Only events of this memory.")] = None,
     *,
-    since: options.SinceNumber = 0,
+    after: options.AfterNumber = 0,
     limit: Annotated[int | None, opt("--limit N", "The maximum number of events.", min=1)] = None,
 ) -> None:
     with call.engine() as engine:
         only = None if memory_id is None else id_of(engine, memory_id)
-        events = engine.events(only, since=since or 0, limit=limit)
+        events = engine.events(only, after=after or 0, limit=limit)
     if call.prints(events):
         return
     if not events:

@@ -117,7 +117,7 @@ Into = Annotated[str | None, opt("--into SET", "Add the results to this working 
 
 Yes = Annotated[bool, opt("--yes", "Confirm: this can't be undone.")]
 Follow = Annotated[bool, opt("--follow", "Print new events until interrupted.")]
-SinceNumber = Annotated[int | None, opt("--since NUMBER", "Only events after this number.")]
+AfterNumber = Annotated[int | None, opt("--after NUMBER", "Only events after this number.")]
 
 
 _LONGEST_NAME = 255

@@ -21,7 +21,8 @@ import typer
 from germane.model.text import cut, harmless, line_of, table, width
 
 if TYPE_CHECKING:
-    from germane import Context, EmptyReason, GermaneError, Memory, TraceNote
+    from germane import Context, GermaneError, Memory
+    from germane.ledger import EmptyReason, TraceNote
 
 __all__ = ["FORMS", "Form", "error_json", "to_json"]
 

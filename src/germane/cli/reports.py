@@ -15,7 +15,8 @@ from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane import AssemblyDiff, Metrics, Replay, StoreStats
+    from germane.ledger import AssemblyDiff, Metrics, Replay
+    from germane.stores import StoreStats
 
 _Id = Annotated[str, arg("ID", "Assembly id, or 4 or more characters of its beginning or end.")]
 

@@ -6,15 +6,15 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-from germane import Right, Role
 from germane.cli import options
 from germane.cli.call import Call, command, follow_each, id_of
 from germane.cli.options import arg, opt
 from germane.cli.output import memory_line, print_columns, print_table, warn
 from germane.model.context import short_id
+from germane.spaces import Right, Role
 
 if TYPE_CHECKING:
-    from germane import SpaceEvent, SpaceInfo
+    from germane.spaces import SpaceEvent, SpaceInfo
 
 _MOST_EVENTS = 50
 
@@ -120,19 +120,19 @@ def _events(
     call: Call,
     name: _Name,
     *,
-    since: options.SinceNumber = None,
+    after: options.AfterNumber = None,
     limit: Annotated[
         int | None, opt("--limit N", f"The maximum number of events; default: {_MOST_EVENTS}.")
     ] = None,
     follow: options.Follow = False,
 ) -> None:
-    """With --follow, new events (or all after --since) are printed, at most --limit."""
+    """With --follow, new events (or all after --after) are printed, at most --limit."""
     with call.engine() as engine:
         space = engine.space(name)
         if follow:
-            follow_each(call, partial(space.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(space.follow, after=after), row=_row, limit=limit)
             return
-        events = space.events(since=since or 0, limit=_MOST_EVENTS if limit is None else limit)
+        events = space.events(after=after or 0, limit=_MOST_EVENTS if limit is None else limit)
     if not call.prints({"events": events}):
         print_table(("number", "what", "by", "of", "at"), [_row(event) for event in events], right=(0,))
 

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import germane
 from germane import InvalidInput
 from germane.cli.call import ANY_AGENT, Call, check_exists, command, embedder_named
 from germane.cli.options import Yes, opt, place_of
 from germane.cli.output import counted, print_columns, print_text, size_of, to_json, warn
 from germane.model.text import table
+from germane.stores import (
+    Removal,
+    copy_store,
+    distribute_store,
+    erase_purged,
+    index_vectors,
+    migrate_store,
+    reembed,
+    reindex_store,
+    remove_agent,
+    store_agents,
+    store_status,
+    vacuum_store,
+)
 from germane.stores.location import is_address, location_of
 
 if TYPE_CHECKING:
-    from germane import DatabaseStatus
+    from germane.stores import DatabaseStatus
 
 _SHOWN = 50
 
@@ -25,14 +38,14 @@ _Embedder = Annotated[
 
 @command("db status", agent=ANY_AGENT)
 def _status(call: Call) -> None:
-    status = germane.store_status(call.database)
+    status = store_status(call.database)
     call.answer(status, lambda: "\n".join(table(_rows(status))))
 
 
 @command("db agents", agent=ANY_AGENT)
 def _list_agents(call: Call) -> None:
     """Spaces are included, named `space:` and their name."""
-    found = germane.store_agents(call.database)
+    found = store_agents(call.database)
     if call.prints({"location": call.location, "agents": found}):
         return
     columns = {
@@ -60,7 +73,7 @@ def _migrate(
     ] = None,
 ) -> None:
     """Run it again after an interruption, or to grant access to another role."""
-    applied = germane.migrate_store(call.database, partitions=partitions, role=role)
+    applied = migrate_store(call.database, partitions=partitions, role=role)
     done = f"applied {', '.join(applied)}" if applied else "nothing was missing"
     lines = [f"{call.location}: {done}."]
     if role is not None:
@@ -72,7 +85,7 @@ def _migrate(
 def _reindex(call: Call) -> None:
     """Words that an older tokenizer indexed are indexed again."""
     with call.progress("tables") as report:
-        germane.reindex_store(call.database, progress=report)
+        reindex_store(call.database, progress=report)
     call.answer({"location": call.location, "done": True}, f"{call.location}: the indexes were rebuilt.")
 
 
@@ -91,14 +104,14 @@ def _vacuum(
         _erase(call)
         return
     with call.progress("tables") as report:
-        germane.vacuum_store(call.database, progress=report)
+        vacuum_store(call.database, progress=report)
     done = f"{call.location}: the space of deleted rows can be used again."
     call.answer({"location": call.location, "done": True}, done)
 
 
 def _erase(call: Call) -> None:
     with call.progress("steps") as report:
-        erasure = germane.erase_purged(call.database, progress=report)
+        erasure = erase_purged(call.database, progress=report)
     written = f", and {counted(len(erasure.tables), 'table')} rewritten" if erasure.tables else ""
     lines = [
         f"{call.location}: no purged data is left in its tables{written}.",
@@ -119,7 +132,7 @@ def _index(
     if agent is None:
         raise InvalidInput("Say whose vectors: --agent NAME.")
     with call.progress("blocks") as report:
-        vectors = germane.index_vectors(call.database, agent, remove=remove, progress=report)
+        vectors = index_vectors(call.database, agent, remove=remove, progress=report)
     call.answer(
         {"location": call.location, "agent": agent, "vectors": vectors, "indexed": not remove},
         f"{agent}: {vectors:,} vectors, {'without an index' if remove else 'indexed'}.",
@@ -129,7 +142,7 @@ def _index(
 @command("db distribute", agent=ANY_AGENT)
 def _distribute(call: Call) -> None:
     with call.progress("tables") as report:
-        tables = germane.distribute_store(call.database, progress=report)
+        tables = distribute_store(call.database, progress=report)
     call.answer(
         {"location": call.location, "distributed": tables},
         f"{call.location}: {len(tables)} tables were distributed.",
@@ -195,7 +208,7 @@ def _copy(
     """
     given = call.database if source is None else source
     with call.progress("steps") as report:
-        copied = germane.copy_store(given, target, agents=agents or None, progress=report)
+        copied = copy_store(given, target, agents=agents or None, progress=report)
     figures = {"copied": copied.copied, "rows": copied.rows, "agents": copied.agents}
     if call.prints({"from": location_of(given), "to": location_of(target), **figures}):
         return
@@ -220,7 +233,7 @@ def _remove(call: Call, *, agent: _Agent = None, yes: Yes = False) -> None:
     if agent is None:
         raise InvalidInput("Say which agent: --agent NAME.")
     with call.progress("rows") as report:
-        removal = germane.remove_agent(call.database, agent, confirm=yes, progress=report)
+        removal = remove_agent(call.database, agent, confirm=yes, progress=report)
     if call.prints({"location": call.location, **to_json(removal)}):
         return
     print_text(_removed(removal, call.location))
@@ -228,7 +241,7 @@ def _remove(call: Call, *, agent: _Agent = None, yes: Yes = False) -> None:
         print_text("To leave no bytes either: germane db vacuum --erase")
 
 
-def _removed(removal: germane.Removal, location: str) -> str:
+def _removed(removal: Removal, location: str) -> str:
     if removal.was_there:
         lines = [f"{location}: {removal.agent} is removed, {removal.rows:,} rows in all."]
     else:
@@ -275,5 +288,5 @@ def _reembed(
             f"agent, and makes new ones with {model.name!r}. Say --yes if that is what you want."
         )
     with call.progress("memories") as report:
-        count = germane.reembed(call.database, embedder=model, again=again, progress=report)
+        count = reembed(call.database, embedder=model, again=again, progress=report)
     call.answer({"embedded": count, "model": model.name}, f"Embedded {count:,} memories with {model.name}.")

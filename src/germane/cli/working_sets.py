@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from germane import Decay
 from germane.cli import options
 from germane.cli.call import Call, command, follow_each, id_of
 from germane.cli.options import arg, opt
 from germane.cli.output import label_of, print_columns, print_table, print_text, to_json, warn, warn_each
 from germane.model.context import short_id
 from germane.model.memory import split_id
+from germane.ranking import Decay
 
 if TYPE_CHECKING:
-    from germane import AddResult, Engine, Eviction, Space, WorkingSet, WorkingSetEvent
+    from germane import Engine, Space, WorkingSet
+    from germane.working_sets import AddResult, Eviction, WorkingSetEvent
 
 _LABEL = 60
 
@@ -142,8 +143,8 @@ def _assemble(
     strategy: Annotated[
         str, opt("--strategy NAME", "balanced, recent, important, frequent, clustered or smart.")
     ] = "balanced",
-    max_tokens: Annotated[
-        int | None, opt("--max-tokens TOKENS", "Maximum tokens of the text; by default the set's capacity.")
+    budget: Annotated[
+        int | None, opt("--budget TOKENS", "Maximum tokens of the text; by default the set's capacity.")
     ] = None,
     overflow: Annotated[
         str,
@@ -168,7 +169,7 @@ def _assemble(
         context = working_set.assemble(
             query,
             strategy=strategy,
-            max_tokens=max_tokens,
+            budget=budget,
             overflow=overflow,
             order=order,
             relevance=relevance,
@@ -184,17 +185,17 @@ def _assemble(
 def _events(
     call: Call,
     *,
-    since: options.SinceNumber = None,
+    after: options.AfterNumber = None,
     limit: Annotated[int | None, opt("--limit N", "Only the latest N events.", min=0)] = None,
     follow: options.Follow = False,
     name: _Name = "default",
 ) -> None:
-    """With --follow, new events (or all after --since) are printed, at most --limit."""
+    """With --follow, new events (or all after --after) are printed, at most --limit."""
     with _opened(call, name) as (_, working_set):
         if follow:
-            follow_each(call, partial(working_set.follow, since=since), row=_row, limit=limit)
+            follow_each(call, partial(working_set.follow, after=after), row=_row, limit=limit)
             return
-        events = working_set.changes(since=since or 0)
+        events = working_set.changes(after=after or 0)
     events = events if limit is None else events[len(events) - min(limit, len(events)) :]
     if not call.prints({"events": events}):
         print_table(("NUMBER", "TIME", "BY", "EVENT", "ID"), [_row(event) for event in events], right=(0,))

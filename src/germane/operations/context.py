@@ -17,8 +17,9 @@ from germane.errors import GermaneError, InvalidInput, StoreError
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import Kinds
+from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
-from germane.model.learning import DecisionCalibration, Example, LearningStatus, OutcomeHistory, Weights
+from germane.model.learning import Example, LearningStatus, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Filter, Order, Query, SearchResult, Slice
@@ -245,7 +246,8 @@ def settled_language(store: Store, agent: str, given: str | None) -> str:
     if given not in {None, _ENGLISH}:
         raise InvalidInput(
             f"language={given!r} can't be had from {type(store).__name__}, which indexes in English. "
-            "Leave the language out, or give the store a method settle_language (germane.MultilingualStore)."
+            "Leave the language out, or give the store a method settle_language "
+            "(germane.protocols.MultilingualStore)."
         )
     return _ENGLISH
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
 from germane.protocols import MultilingualStore, SpaceStore
-from germane.spaces import admit, tenant_of
+from germane.spaces import admit
 from germane.stores.location import Following
 
 __all__ = [
@@ -121,12 +122,12 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return sharing_store(session).events(name, session.agent, since=since, limit=limit)
+    return sharing_store(session).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -134,7 +135,7 @@ def follow(
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
-    since: int | None,
+    after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
     """Call back with what happens in a space from now on, or from after an event.
@@ -143,7 +144,7 @@ def follow(
     """
     store = sharing_store(session)
     checked_number(every, 0.001, 3600, name="every")
-    start = store.latest_event(name) if since is None else checked_count(since, name="since")
+    start = store.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
     def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
@@ -182,7 +183,7 @@ def sharing_store(session: AgentContext) -> SpaceStore:
     if not isinstance(store, SpaceStore):
         raise InvalidInput(
             f"{type(store).__name__} keeps no spaces. Open a path, which opens a SQLite store, or give "
-            "your store the methods of germane.SpaceStore."
+            "your store the methods of germane.protocols.SpaceStore."
         )
     return store
 
