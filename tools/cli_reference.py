@@ -25,8 +25,8 @@ Install `germane` (or `python -m germane`) with `pip install 'germane[cli]'`. Ev
 contexts and working sets have `--space`: it selects the memories of a space instead of the agent's own.
 
 Results go to standard output, notes and progress to standard error, so that results can be piped. An id may
-be shortened to 4 or more characters of its beginning or end if they are unique; tables show the last 8. Colours
-and wrapping are used only on terminals, and colours only if `NO_COLOR` isn't set.
+be shortened to 4 or more characters of its beginning or end if they are unique; tables show the last 8.
+Colours and wrapping are used only on terminals, and colours only if `NO_COLOR` isn't set.
 
 `germane --install-completion` installs the completion of commands and options for the current shell (bash,
 zsh, fish or PowerShell); `germane --show-completion` prints it.

@@ -216,7 +216,8 @@ def test_what_has_no_index_is_refused(postgres_database: str, tmp_path: Path) ->
         index_vectors(postgres_database, "nobody")
     with pytest.raises(InvalidInput, match="is a file"):
         index_vectors(str(tmp_path / "agent.db"), "ada")
-    assert run("db", "index", db=postgres_database).err == "germane: Say whose vectors: --agent NAME.\n"
+    missing = "germane: Missing option '--agent'. See `germane db index --help`.\n"
+    assert run("db", "index", db=postgres_database).err == missing
 
 
 def test_copy_goes_there_and_back(tmp_path: Path, postgres_database: str) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 50
 
-_Agent = Annotated[str | None, opt("--agent NAME", "The agent concerned; required.")]
+_Agent = Annotated[str, opt("--agent NAME", "The agent concerned; required.")]
 _Embedder = Annotated[
     str, opt("--embedder NAME", "static, which is included, or onnx (pip install 'germane[onnx]').")
 ]
@@ -125,12 +125,10 @@ def _erase(call: Call) -> None:
 def _index(
     call: Call,
     *,
-    agent: _Agent = None,
+    agent: _Agent,
     remove: Annotated[bool, opt("--remove", "Drop the index.")] = False,
 ) -> None:
     """It is used from 20,000 memories on. Results are approximate. Reads and writes continue meanwhile."""
-    if agent is None:
-        raise InvalidInput("Say whose vectors: --agent NAME.")
     with call.progress("blocks") as report:
         vectors = index_vectors(call.database, agent, remove=remove, progress=report)
     call.answer(
@@ -226,12 +224,10 @@ def _copy(
 
 
 @command("db remove")
-def _remove(call: Call, *, agent: _Agent = None, yes: Yes = False) -> None:
+def _remove(call: Call, *, agent: _Agent, yes: Yes = False) -> None:
     """The agent leaves its spaces; a space without other members is deleted. If interrupted, run it again. In
     PostgreSQL, run `germane db vacuum --erase` afterwards to erase the bytes too.
     """
-    if agent is None:
-        raise InvalidInput("Say which agent: --agent NAME.")
     with call.progress("rows") as report:
         removal = remove_agent(call.database, agent, confirm=yes, progress=report)
     if call.prints({"location": call.location, **to_json(removal)}):
