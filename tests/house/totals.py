@@ -44,15 +44,15 @@ class Figure:
 # Lower the limit when you lower the figure. A higher one needs a reason that reviewers accept.
 FIGURES = (
     Figure("Python files", limit=175, goal=175),
-    Figure("lines of Python", limit=60_883, goal=41_000),
+    Figure("lines of Python", limit=59_979, goal=41_000),
     Figure("core: Python files", limit=130, goal=125),
-    Figure("core: lines of Python", limit=46_347, goal=31_000),
+    Figure("core: lines of Python", limit=46_305, goal=31_000),
     Figure("lines of SQL", limit=2_305, goal=2_600),
     Figure("names exported by germane", limit=59, goal=60),
     Figure("files called by a warm assemble", limit=46, goal=45),
     Figure("functions called by a warm assemble", limit=378, goal=200),
     Figure("modules loaded by a first assemble", limit=81, goal=80),
-    Figure("source files that name seen_count", limit=15, goal=8),
+    Figure("source files that name seen_count", limit=14, goal=8),
     Figure("modules in the longest import chain", limit=20, goal=15),
     Figure("import circles of folders", limit=1, goal=0),
     Figure("protocols with one implementation", limit=9, goal=0),
