@@ -431,7 +431,7 @@ def _refused(path: Path) -> Iterator[None]:
 
 # Puts a context into a file for agents, such as AGENTS.md, between marks, so that it can be put there again.
 
-BEGIN = "<!-- germane:begin, written by `germane context`; all up to the end mark is replaced -->"
+BEGIN = "<!-- germane:begin, written by `germane context project`; all up to the end mark is replaced -->"
 END = "<!-- germane:end -->"
 # Only whole lines are marks: a memory's lines begin with a bullet or an indent, whatever they hold.
 _BEGINS = re.compile(r"^<!-- germane:begin\b[^\n]*$", re.MULTILINE)
