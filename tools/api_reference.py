@@ -77,10 +77,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ScopedPlan", "Profile", "KindPriority", "TaskContext",
     ),
     "Doors for parts of your own": (
-        "Store", "Checkable", "LedgerStore", "ConversationStore", "WorkingSetStore", "FeedbackStore",
-        "LearningStatus", "Example",
-        "OutcomeStore", "OutcomeRecord", "OutcomeHistory", "LifecycleStore", "UsageHistory",
-        "MultilingualStore", "SpaceStore",
+        "Store", "LearningStatus", "Example", "OutcomeRecord", "OutcomeHistory", "UsageHistory",
         "Embedder", "Summarizer", "TokenCounter", "Scorer", "FrameSelector", "Clock", "Candidate", "Query",
     ),
     "Rankings of your own": ("fuse_ranks", "fuse_scores", "Fused"),

@@ -64,8 +64,8 @@ HOMES: Mapping[str, tuple[str, ...]] = {
         "germane.operations.working_set": "WorkingSet",
         "germane.plans.scoped": "Profile ScopedPlan",
         "germane.protocols": """
-            Checkable Clock ConversationStore Embedder FeedbackStore FrameSelector LedgerStore LifecycleStore
-            MultilingualStore OutcomeStore Scorer SpaceStore Store Summarizer TokenCounter WorkingSetStore
+            Clock Embedder FrameSelector
+            Scorer Store Summarizer TokenCounter
         """,
         "germane.ranking.eviction": "Decay",
         "germane.ranking.signals": "fuse_ranks fuse_scores",

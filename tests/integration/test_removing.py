@@ -17,7 +17,8 @@ import germane
 from commandline import run
 from germane import InvalidInput, LastActive, PurgeNotConfirmed, StoreBusy, StoreUnavailable
 from germane.model.text import removed_name
-from germane.stores.location import NotifyingStore, location_of, open_store
+from germane.stores.location import location_of, open_store
+from germane.stores.postgres import PostgresStore
 from support.postgres_rows import ROWS, fill
 from support.postgres_server import Server, contents, database_of
 from support.traces import filled, number_of, texts, traces
@@ -133,9 +134,9 @@ def test_who_waits_is_woken(postgres_store: str) -> None:
     with germane.open(postgres_store, agent="ada") as ada:
         ada.remember("Argon opens the door")
     listens = open_store(postgres_store, embedding=None)
-    assert isinstance(listens, NotifyingStore)
+    assert isinstance(listens, PostgresStore)
     heard, told = Event(), Event()
-    forget = listens.awake("ada", lambda: told.set() if heard.is_set() else heard.set())
+    forget = listens.notifications.subscribe("ada", lambda: told.set() if heard.is_set() else heard.set())
     try:
         assert heard.wait(30)
         germane.remove_agent(postgres_store, "ada", confirm=True)

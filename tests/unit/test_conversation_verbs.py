@@ -14,7 +14,6 @@ from germane import Conversation, Engine, InvalidInput
 from germane.conversation.groups import RECENCY
 from germane.model.text import fenced
 from germane.operations.conversation import conversation
-from germane.protocols import ConversationStore
 from germane.testing.fakes import WordCounter
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
@@ -355,7 +354,7 @@ def test_a_conversation_needs_a_name_and_a_store_that_keeps_it(engine: Engine) -
         """The store without what is asked of it here."""
 
         def __getattr__(self, name: str) -> Any:
-            if hasattr(ConversationStore, name):
+            if name == "conversations":
                 raise AttributeError(name)
             return getattr(engine._session.store, name)
 

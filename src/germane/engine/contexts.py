@@ -15,7 +15,8 @@ from germane.model.context import RefreshReason
 from germane.model.memory import Memory, Scope
 from germane.model.query import Filter, Order
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
-from germane.protocols import Checkable, Scorer, TokenCounter
+from germane.protocols import Scorer, TokenCounter
+from germane.stores import CONVERSATIONS, MAINTENANCE
 from germane.tokens import CachedCounter, get_counter
 
 if TYPE_CHECKING:
@@ -268,8 +269,8 @@ class ReadMethods(RefreshMethods):
 
     def doctor(self) -> tuple[Finding, ...]:
         """What is wrong with the store, each with its remedy, and advice on what is too long; or nothing."""
-        store = self._session.store
-        found = store.check(self.agent) if isinstance(store, Checkable) else ()
+        maintenance = MAINTENANCE.of(self._session.store)
+        found = maintenance.check(self.agent) if maintenance else ()
         return (*found, *self._embedding.findings(), *operations.read.large_findings(self._session))
 
     def _assembled(self, query: str, record: bool | None, **asked: Any) -> Context:
@@ -481,4 +482,4 @@ class ConversationMethods(Surface):
 
         Raises InvalidInput for a store that keeps none.
         """
-        return operations.conversation.conversing(self._session).conversations(self.agent)
+        return CONVERSATIONS.required(self._session.store).sessions(self.agent)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -53,11 +53,14 @@ from germane.model.memory import as_utc
 from germane.model.query import Candidate
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_count, checked_moment, checked_text, checking_verbs
-from germane.protocols import ConversationStore, TokenCounter
+from germane.protocols import TokenCounter
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores.location import RecentGroupsStore
+from germane.stores import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
+
+if TYPE_CHECKING:
+    from germane.stores.relational.conversations import ConversationTables
 
 __all__ = [
     "CONTAINED",
@@ -66,7 +69,6 @@ __all__ = [
     "Result",
     "append",
     "conversation",
-    "conversing",
     "derived",
     "group_scores",
     "in_conversation",
@@ -75,21 +77,11 @@ __all__ = [
 ]
 
 
-def conversing(session: AgentContext) -> ConversationStore:
-    """The store as one that keeps conversations. Raises InvalidInput where it doesn't."""
-    if not isinstance(session.store, ConversationStore):
-        raise InvalidInput(
-            f"The store {type(session.store).__name__} keeps no conversations: it lacks the methods of "
-            "germane.protocols.ConversationStore. Use a SQLite store, or add them."
-        )
-    return session.store
-
-
 def conversation(session: AgentContext, name: str) -> Conversation:
     """The conversation of that name. Raises InvalidInput for an empty name, or a store that keeps none."""
     if not checked_text(name, name="session").strip():
         raise InvalidInput(f"session={name!r} is empty: give the conversation a name, such as 'chat-42'.")
-    return Conversation(session, name, conversing(session))
+    return Conversation(session, name, CONVERSATIONS.required(session.store))
 
 
 @checking_verbs
@@ -99,7 +91,7 @@ class Conversation:
     Groups are named by id or given as they are. What is hidden or removed is in no view.
     """
 
-    def __init__(self, session: AgentContext, name: str, log: ConversationStore) -> None:
+    def __init__(self, session: AgentContext, name: str, log: ConversationTables) -> None:
         self._session = session
         self._name = name
         self._log = log
@@ -175,12 +167,12 @@ class Conversation:
     def remove(self, group: str | Group) -> Group:
         """Delete a group, and return what it was. Raises MessageNotFound."""
         name = _required_id(group)
-        gone = self._log.converse(self.agent, self._name, [RemoveGroup(group=name)])
+        gone = self._log.apply(self.agent, self._name, [RemoveGroup(group=name)])
         return Group(id=name, messages=gone)
 
     def remove_message(self, message_id: str) -> Message:
         """Delete one message, and return what it was. Raises MessageNotFound."""
-        return self._log.converse(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
+        return self._log.apply(self.agent, self._name, [RemoveMessage(message_id=message_id)])[0]
 
     def undo(self) -> Group | None:
         """Delete the current group, and return what it was; None where there is none."""
@@ -195,7 +187,7 @@ class Conversation:
         """
         if confirm is not True:
             raise PurgeNotConfirmed
-        return len(self._log.converse(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
+        return len(self._log.apply(self.agent, self._name, [PurgeMessages(group=_id_of(group))]))
 
     def anchor(self, name: str, text: str) -> None:
         """Keep a text outside any window, in place of the one of the same name; an empty one removes it.
@@ -205,7 +197,7 @@ class Conversation:
         if not checked_text(name, name="name").strip():
             raise InvalidInput(f"name={name!r} is empty: give the anchor a name, such as 'state'.")
         checked_text(text, name="text")
-        self._log.converse(self.agent, self._name, [SetAnchor(name=name, text=text)])
+        self._log.apply(self.agent, self._name, [SetAnchor(name=name, text=text)])
 
     def anchors(self) -> Mapping[str, str]:
         """The texts that stand outside any window, by name."""
@@ -332,12 +324,12 @@ class Conversation:
 
     def _set_hidden(self, group: str | Group, *, hidden: bool) -> Group:
         name = _required_id(group)
-        moved = self._log.converse(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
+        moved = self._log.apply(self.agent, self._name, [SetHidden(group=name, hidden=hidden)])
         return Group(id=name, messages=moved)
 
     def _end(self, groups: int) -> LastGroups | None:
         """What a window of so many groups needs, where the store can read it without the rest."""
-        if type(groups) is not int or groups < 1 or not isinstance(self._log, RecentGroupsStore):
+        if type(groups) is not int or groups < 1:
             return None
         return self._log.last_groups(self.agent, self._name, groups)
 
@@ -414,7 +406,7 @@ def message_of(
 
 def append(
     session: AgentContext,
-    log: ConversationStore,
+    log: ConversationTables,
     name: str,
     messages: Sequence[Message],
     *,
@@ -439,7 +431,7 @@ def append(
     returns = any(message.results and message.group is None for message in new)
     earlier = log.messages(session.agent, name, hidden=True) if returns else ()
     joined = placed(new, earlier)
-    return log.converse(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
+    return log.apply(session.agent, name, [Append(messages=joined.messages, joining=joined.joining)])
 
 
 # Asks a conversation's log which groups a prompt has to do with.
@@ -449,7 +441,7 @@ _USUAL_RARITY = 6.5
 
 
 def group_scores(
-    session: AgentContext, log: ConversationStore, name: str, messages: Sequence[Message], query: str | None
+    session: AgentContext, log: ConversationTables, name: str, messages: Sequence[Message], query: str | None
 ) -> GroupScores | None:
     """How well the groups match a query, or the latest prompt; None when it says nothing."""
     groups = groups_of(messages)
@@ -467,7 +459,7 @@ def derived(session: AgentContext, messages: Sequence[Message], query: str | Non
     return derive_query(messages, terms_of=terms_of, rarity=rarity)
 
 
-def matched(session: AgentContext, log: ConversationStore, name: str, query: DerivedQuery) -> GroupScores:
+def matched(session: AgentContext, log: ConversationTables, name: str, query: DerivedQuery) -> GroupScores:
     """How well the groups match a query; a carried term counts half of one that was said."""
     own = log.match_groups(session.agent, name, query.own)
     if not query.carried:

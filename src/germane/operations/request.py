@@ -39,13 +39,14 @@ from germane.model.query import Filter
 from germane.model.request import Request, TokenCalibration
 from germane.operations.assemble import assemble
 from germane.operations.context import AgentContext
-from germane.operations.conversation import Conversation, conversing, derived, matched
+from germane.operations.conversation import Conversation, derived, matched
 from germane.operations.inputs import checked_count, checked_text, checked_words
 from germane.operations.scoped import Recorder
 from germane.protocols import TokenCounter
 from germane.retrieval.bm25 import UNIT, Postings
 from germane.retrieval.tokenizer import index_terms, term_hash
 from germane.spaces import space_of
+from germane.stores import CONVERSATIONS
 from germane.stores.relational.conversation_cache import indexed_words
 from germane.tokens import CachedCounter, get_counter, spendable
 
@@ -358,7 +359,7 @@ def _found(
     def found() -> GroupScores:
         if not known:
             if name is not None:
-                scores = matched(session, conversing(session), name, asked)
+                scores = matched(session, CONVERSATIONS.required(session.store), name, asked)
             else:
                 scores = _scores(session, arranged, asked)
             known.append(with_neighbours(arranged, scores))
@@ -435,7 +436,7 @@ def _converse(
 ) -> None:
     hiding = [SetHidden(group=group, hidden=hidden) for group in moved.hides]
     changes: list[ConversationChange] = [*hiding, SetAnchor(name=moved.anchor, text=text)]
-    conversing(session).converse(session.agent, conversation.session, changes)
+    CONVERSATIONS.required(session.store).apply(session.agent, conversation.session, changes)
 
 
 def _check_own(session: AgentContext, conversation: Conversation) -> None:

@@ -44,7 +44,7 @@ from germane.operations.inputs import (
     checked_text,
     checking_verbs,
 )
-from germane.operations.scoped import assembly_of, recording_store
+from germane.operations.scoped import assembly_of
 from germane.operations.working_set_items import (
     Policy,
     WorkingSetHandle,
@@ -55,10 +55,11 @@ from germane.operations.working_set_items import (
     id_of,
 )
 from germane.plans.layered import working
-from germane.protocols import Scorer, WorkingSetStore
+from germane.protocols import Scorer
 from germane.ranking.eviction import Decay
 from germane.ranking.similarity import ClusterBy
 from germane.ranking.strategies import DEFAULT_STRATEGY, STRATEGIES, Strategy, StrategyName
+from germane.stores import LEDGER, NOTIFICATIONS, WORKING_SETS
 from germane.stores.location import Following
 
 __all__ = [
@@ -79,15 +80,9 @@ _EVERY = 0.02
 
 def working_set(session: AgentContext, name: str = DEFAULT_SET, *, by: str) -> WorkingSet:
     """The set of that name, moved by an agent. Raises InvalidInput for a store that keeps none."""
-    if not isinstance(session.store, WorkingSetStore):
-        raise InvalidInput(
-            f"{type(session.store).__name__} keeps no working sets. Use a SQLite store, or give it the "
-            "methods of germane.WorkingSetStore."
-        )
     if not checked_text(name, name="name").strip():
         raise InvalidInput(f"name={name!r} is empty: every working set has a name.")
-    now = WorkingSetView(session, session.store, name, by=by)
-    return WorkingSet(WorkingSetHandle(session=session, store=session.store, name=name, by=by, now=now))
+    return WorkingSet(_side(session, name, by=by))
 
 
 class Wrapping:
@@ -161,7 +156,7 @@ class WorkingSet:
     @property
     def moved(self) -> int:
         """The number of the owner's latest move, from which `changes` and `follow` can go on."""
-        return self._side.store.moved(self.owner)
+        return self._side.sets.latest_event(self.owner)
 
     def items(self) -> tuple[WorkingSetItem, ...]:
         """The entries, the one touched longest ago first."""
@@ -316,7 +311,7 @@ class WorkingSet:
         checked_count(since, name="since")
         # Moves of other sets lie between, so the limit is applied to this one's.
         found = (
-            move for move in self._side.store.moves(self.owner, since=since) if move.working_set == self.name
+            move for move in self._side.sets.events(self.owner, since=since) if move.working_set == self.name
         )
         most = None if limit is None else checked_count(limit, name="limit")
         return tuple(islice(found, most))
@@ -342,7 +337,7 @@ class WorkingSet:
             name=self.name,
             since=start,
             every=every,
-            store=self._side.store,
+            notifications=NOTIFICATIONS.of(self._side.session.store),
             tenant=self.owner,
         )
 
@@ -366,13 +361,13 @@ class WorkingSet:
         """The number of the owner's latest move, and this set's moves since the one last told."""
         if self.moved <= told:
             return told, ()
-        moves = self._side.store.moves(self.owner, since=told)
+        moves = self._side.sets.events(self.owner, since=told)
         return (moves[-1].number if moves else told), [
             move for move in moves if move.working_set == self.name
         ]
 
     def _apply(self, change: HeldChange) -> tuple[WorkingSetEvent, ...]:
-        moves = self._side.store.hold(self.owner, self.name, [change], by=self._side.by)
+        moves = self._side.sets.apply(self.owner, self.name, [change], by=self._side.by)
         return () if moves is None else moves
 
     def _at(self) -> datetime:
@@ -405,7 +400,7 @@ def assemble_working_set_recorded(
     is recorded.
     """
     session = side.session
-    store = recording_store(session)
+    store = LEDGER.required(session.store)
     point, start = store.point(session.agent), session.timer()
     held = side.now.read()
     plan = working(**layout)
@@ -445,7 +440,7 @@ def reassemble_working_set(
     """
     options = assembly.options
     then = replace(session, clock=lambda: assembly.at)
-    side = _side(then, str(options["set"]))
+    side = _side(then, str(options["set"]), by=then.agent)
     held = _from_columns(side, assembly) if records_working_set(assembly) else side.now.read()
     how = dict(options["strategy"])
     strategy = Strategy(**{**how, "decay": Decay(**how["decay"])}, scorer=scorer)
@@ -459,10 +454,10 @@ def reassemble_working_set(
 
 def moved_since(session: AgentContext, assembly: Assembly) -> Iterator[str]:
     """What has become of the set since, in a sentence, or nothing."""
-    side = _side(session, str(assembly.options["set"]))
+    side = _side(session, str(assembly.options["set"]), by=session.agent)
     found = [
         move
-        for move in side.store.moves(session.agent, since=int(assembly.options["moved"]))
+        for move in side.sets.events(session.agent, since=int(assembly.options["moved"]))
         if move.working_set == side.name
     ]
     if found:
@@ -533,13 +528,7 @@ def _record(
     )
 
 
-def _side(session: AgentContext, name: str) -> WorkingSetHandle:
-    store = session.store
-    assert isinstance(store, WorkingSetStore)  # noqa: S101 - It has recorded what it held.
-    return WorkingSetHandle(
-        session=session,
-        store=store,
-        name=name,
-        by=session.agent,
-        now=WorkingSetView(session, store, name, by=session.agent),
-    )
+def _side(session: AgentContext, name: str, *, by: str) -> WorkingSetHandle:
+    sets = WORKING_SETS.required(session.store)
+    now = WorkingSetView(session, sets, name, by=by)
+    return WorkingSetHandle(session=session, sets=sets, name=name, by=by, now=now)

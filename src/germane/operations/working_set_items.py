@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from germane.errors import BudgetTooSmall, InvalidInput, NotFound, SpaceError, StoreError
 from germane.model.context import Context, Item, Ranked, TraceNote
@@ -36,7 +36,6 @@ from germane.operations.inputs import checked_count, checked_text
 from germane.operations.read import head_of
 from germane.operations.search import ParsedQuery, query_of, understand
 from germane.packing.layout import Paragraphs, assemble_list
-from germane.protocols import FeedbackStore, WorkingSetStore
 from germane.ranking.eviction import (
     EvictionPolicy,
     LearnedImportance,
@@ -48,6 +47,10 @@ from germane.ranking.eviction import (
 from germane.ranking.signals import floored_semantic
 from germane.ranking.strategies import Arranged, ItemColumns, ItemFeatures, Strategy, arrange
 from germane.retrieval.quality import coverages
+from germane.stores import FEEDBACK
+
+if TYPE_CHECKING:
+    from germane.stores.relational.working_sets import WorkingSetTables
 
 __all__ = [
     "EMPTY_QUERY",
@@ -69,7 +72,7 @@ class WorkingSetHandle:
     """An agent's side of a working set: the owner's session, the set, and whose deeds these are."""
 
     session: AgentContext
-    store: WorkingSetStore
+    sets: WorkingSetTables
     name: str
     by: str
     now: WorkingSetView
@@ -222,7 +225,7 @@ def _apply(
 ) -> tuple[WorkingSetEvent, ...] | None:
     if not changes:
         return ()
-    return side.store.hold(side.session.agent, side.name, changes, seen=seen, by=side.by)
+    return side.sets.apply(side.session.agent, side.name, changes, seen=seen, by=side.by)
 
 
 def _as_added(
@@ -263,13 +266,13 @@ class WorkingSetView:
         "_paragraphs",
         "_pinned",
         "_session",
+        "_sets",
         "_shortened",
-        "_store",
     )
 
-    def __init__(self, session: AgentContext, store: WorkingSetStore, name: str, *, by: str) -> None:
+    def __init__(self, session: AgentContext, sets: WorkingSetTables, name: str, *, by: str) -> None:
         self._session = session
-        self._store = store
+        self._sets = sets
         self._name = name
         self._by = by
         self._counted: tuple[StoredWorkingSet, StoredWorkingSet] | None = None
@@ -291,7 +294,7 @@ class WorkingSetView:
         can exceed the maximum.
         """
         while True:
-            stored = self._store.stored_working_set(self._session.agent, self._name)
+            stored = self._sets.get(self._session.agent, self._name)
             known = self._counted
             # The store gives the same value until something moves.
             if known is not None and known[0] is stored:
@@ -352,16 +355,14 @@ class WorkingSetView:
 
     def learned(self) -> Mapping[str, LearnedImportance]:
         """What use says of importances, by memory id; nothing while learning is off."""
-        store, agent = self._session.store, self._session.agent
-        if not isinstance(store, FeedbackStore):
-            return {}
-        state = store.settle_learning(agent, None)
-        if not state.on:
+        feedback, agent = FEEDBACK.of(self._session.store), self._session.agent
+        state = feedback.learning(agent, None) if feedback else None
+        if feedback is None or state is None or not state.on:
             return {}
         known = self._learned
         if known is None or known[0] != state.stamp:
             # Read after the stamp: newer examples than it says are read again, older ones never kept.
-            examples = [one for one in store.examples(agent) if one.parts]
+            examples = [one for one in feedback.examples(agent) if one.parts]
             known = self._learned = state.stamp, learn_importance(examples)
         return known[1]
 
@@ -381,7 +382,7 @@ class WorkingSetView:
                 kept[one.memory.id] = found
         wanted = [one.memory for one in items if one.memory.id not in kept]
         if wanted:
-            fresh = self._store.features(self._session.agent, [memory.id for memory in wanted])
+            fresh = self._sets.features(self._session.agent, [memory.id for memory in wanted])
             for memory, features in zip(wanted, fresh, strict=True):
                 if features is not None:
                     kept[memory.id] = memory, features
@@ -389,7 +390,7 @@ class WorkingSetView:
         return {memory_id: features for memory_id, (_, features) in kept.items()}
 
     def _has_purged(self, *, since: int) -> bool:
-        moves = self._store.moves(self._session.agent, since=since)
+        moves = self._sets.events(self._session.agent, since=since)
         return any(move.kind is WorkingSetEventKind.PURGE for move in moves)
 
     def _count(self, stored: StoredWorkingSet) -> StoredWorkingSet:
@@ -425,7 +426,7 @@ class WorkingSetView:
         at = as_utc(self._session.clock(), name="clock")
         changes = [RemoveItem(memory_id=one.memory.id, at=at, evicted=True) for one in leaving]
         try:
-            self._store.hold(self._session.agent, self._name, changes, seen=seen, by=self._by)
+            self._sets.apply(self._session.agent, self._name, changes, seen=seen, by=self._by)
         except (SpaceError, StoreError):
             # Who may not write, or can't now, can still read; the next who can lets them leave.
             return False

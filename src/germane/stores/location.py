@@ -7,22 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread, current_thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from germane.errors import InvalidInput, MissingExtra, StoreUnavailable, shown
 from germane.forks import renewed
 from germane.model.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Tell
 
 if TYPE_CHECKING:
-    from germane.model.conversation import LastGroups
+    from germane.stores.postgres.servers import Notifications
     from germane.stores.relational.store import RelationalStore
 
 __all__ = [
     "Following",
     "Look",
-    "NotifyingStore",
     "Operations",
-    "RecentGroupsStore",
     "exists",
     "is_address",
     "location_of",
@@ -167,46 +165,6 @@ def operations_on(location: str | Path) -> Operations:
     return SqliteOperations(location)
 
 
-# What a store of conversations may do besides, to spare a window the rest of a long log.
-
-
-@runtime_checkable
-class RecentGroupsStore(Protocol):
-    """Reads the end of a conversation without what stands before it."""
-
-    def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
-        """What a window of the last `count` groups shows, exactly as `messages` has it.
-
-        None where reading all is as good: much of it is asked for, or it is in memory already.
-        """
-        ...
-
-
-# Stores that hear of what other processes write.
-
-
-@runtime_checkable
-class NotifyingStore(Protocol):
-    """What only some stores can do: tell at once that something was written, by whatever process.
-
-    What is told is no more than that; what happened is in the logs, by its number. So who is woken looks,
-    and nothing is lost when a word is.
-    """
-
-    @property
-    def hears(self) -> bool:
-        """Whether the store hears of writes just now; where it doesn't, only looking helps."""
-        ...
-
-    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called after each write for a tenant, until what is returned is called.
-
-        It is called on any thread, must be quick, may be called for no reason, and is called whenever
-        something may have been missed.
-        """
-        ...
-
-
 # Tells a caller of everything that a log gets, also of what other processes add to it.
 #
 # Whoever starts it says how to look: a look asks for the log's latest number, which costs next to nothing,
@@ -239,7 +197,7 @@ class Following(Generic[T]):
         name: str,
         since: int,
         every: float,
-        store: object = None,
+        notifications: Notifications | None = None,
         tenant: str = "",
     ) -> None:
         self.error: Exception | None = None
@@ -247,7 +205,7 @@ class Following(Generic[T]):
         self._callback = callback
         self._since = since
         self._every = every
-        self._store = store if isinstance(store, NotifyingStore) else None
+        self._notifications = notifications
         self._tenant = tenant
         self._stopped = renewed(Event())
         self._due = renewed(Event())
@@ -293,16 +251,16 @@ class Following(Generic[T]):
 
     @contextmanager
     def _woken(self) -> Iterator[None]:
-        if self._store is None:
+        if self._notifications is None:
             yield
             return
-        sleep = self._store.awake(self._tenant, self._due.set)
+        unsubscribe = self._notifications.subscribe(self._tenant, self._due.set)
         try:
             yield
         finally:
-            sleep()
+            unsubscribe()
 
     def _patience(self) -> float:
-        if self._store is None or not self._store.hears:
+        if self._notifications is None or not self._notifications.hears:
             return self._every
         return max(self._every, _UNHEARD)

@@ -29,7 +29,7 @@ from germane.stores.postgres.pool import Pool, is_between
 from germane.stores.sql import schema, script
 
 __all__ = [
-    "Listening",
+    "Notifications",
     "Replica",
     "bytes_spread",
     "counted",
@@ -158,7 +158,7 @@ def notice(agent: str | None) -> bytes:
     return f"SELECT place::text, {told} FROM pg_current_wal_insert_lsn() AS place".encode()
 
 
-class Listening:
+class Notifications:
     """Calls back when something was written for an agent, by whomever, and now and then for no reason.
 
     A thread with a connection of its own listens as long as anybody wants to be woken. When its
@@ -176,7 +176,7 @@ class Listening:
         self._stopped = renewed(Event())
         self._hears = renewed(Event())
 
-    def add(self, agent: str, wake: Wake) -> Callable[[], None]:
+    def subscribe(self, agent: str, wake: Wake) -> Callable[[], None]:
         """Have `wake` called, which must be quick, until what is returned is called.
 
         It is called once as soon as the server is listened to, and never where a pooler stands between.

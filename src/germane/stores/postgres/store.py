@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
@@ -14,21 +14,19 @@ from numpy.typing import NDArray
 from psycopg.sql import Identifier
 
 from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
-from germane.forks import gated
 from germane.model.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows
 from germane.stores.postgres.connection import PostgresConnection, Raw, unpacked
 from germane.stores.postgres.connections import PostgresConnections
-from germane.stores.postgres.failures import retrying
-from germane.stores.postgres.servers import distribute, is_distributed, require_one_server
+from germane.stores.postgres.servers import Notifications, distribute, is_distributed, require_one_server
 from germane.stores.relational.cache import ROWS_AT_ONCE, AgentCache, ResidentCache
 from germane.stores.relational.settings import settle
 from germane.stores.relational.store import RelationalStore
 from germane.stores.relational.tables import Connection, span
 from germane.stores.sql import Migration, migrations, queries, refuse_older, script
-from germane.stores.sqlite import SqliteStore
+from germane.stores.sqlite import SqliteStore, copy_past
 
 __all__ = [
     "VERSION",
@@ -48,10 +46,8 @@ __all__ = [
 ]
 
 
-@retrying
-@gated
 class PostgresStore(RelationalStore):
-    """A `Store` in a PostgreSQL database, with every capability that one in a file has, and the same results.
+    """A `Store` in a PostgreSQL database, with every sub-store, and the same results as one in a file.
 
     `address` is a URL, such as "postgresql://user@host/database". The database needs the extension
     `vector`; the schema is made when it isn't there. `embedding` names the model whose vectors are stored;
@@ -79,28 +75,24 @@ class PostgresStore(RelationalStore):
             address, durability=durability, timeout=timeout, read_only=read_only, replica=replica
         )
         super().__init__(self._server, embedding=embedding)
-        try:
+
+        def begin() -> None:
             prepare(self._server)
             settle(self._server, embedding=embedding, replace_embedding=replace_embedding)
+
+        try:
+            self._server.gate.run(begin)
         except BaseException:
             self._server.close()
             raise
 
     @property
-    def hears(self) -> bool:
-        """Whether the server tells of what is written, to who asked for it by `awake`."""
-        return self._server.hears
+    def notifications(self) -> Notifications:
+        """The server's notifications of what is written, by this process or another."""
+        return self._server.notifications
 
-    def awake(self, tenant: str, wake: Callable[[], object]) -> Callable[[], None]:
-        """Have `wake` called after each write for a tenant, until what is returned is called."""
-        return self._server.awake(tenant, wake)
-
-    def as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
-        """A copy in memory of the agent's memories as they were at a point, as far as the store tells."""
-        copy = SqliteStore(":memory:", embedding=self._embedding)
-        with copy.filling() as target:
-            self._fill_past(target, agent, point)
-        return copy
+    def _as_of(self, agent: str, point: Mapping[str, int]) -> SqliteStore:
+        return copy_past(self._connections, agent, point, self._embedding)
 
     def _new_cache(self, agent: str) -> AgentCache:
         return ServedCache(agent)

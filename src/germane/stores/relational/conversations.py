@@ -30,7 +30,7 @@ from germane.stores.relational.conversation_cache import (
     spoken,
     spread,
 )
-from germane.stores.relational.tables import Connection, Connections, moment, try_id_bytes
+from germane.stores.relational.tables import Connection, Connections, gated, moment, try_id_bytes
 from germane.stores.sql.tables import MessageRow
 
 __all__ = ["ConversationTables"]
@@ -46,17 +46,21 @@ _STORED_AT_ONCE: Final = 5000
 """As many as one question stores, in one transaction, so that neither it nor other writers wait for long."""
 
 
+@gated
 class ConversationTables:
-    """The conversations of one store, by these connections, each as `Conversations` says."""
+    """The log of conversations, each of one agent and one session."""
 
     def __init__(self, connections: Connections, conversations: ConversationCaches) -> None:
         self._connections = connections
         self._conversation_caches = conversations
 
-    def converse(
-        self, agent: str, session: str, changes: Sequence[ConversationChange]
-    ) -> tuple[Message, ...]:
-        """Apply all changes in one transaction, in order, or none of them."""
+    def apply(self, agent: str, session: str, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
+        """Apply all changes in one transaction, in order, or none of them.
+
+        Returns the messages that they appended, moved or deleted, as they are afterwards or were before.
+        A PurgeMessages rewrites a file as the purge of a memory does, and raises StoreBusy or
+        StoreUnavailable as that does.
+        """
         for name, value in (("agent", agent), ("session", session)):
             if not value or len(value) > _LONGEST_NAME:
                 raise InvalidInput(f"{name}={value[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
@@ -84,7 +88,10 @@ class ConversationTables:
             return talk.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
-        """What a window of the last `count` groups shows; None where reading all is as good."""
+        """What a window of the last `count` groups shows, exactly as `messages` has it.
+
+        None where reading all is as good: much of it is asked for, or it is in memory already.
+        """
         if self._conversation_caches.has(agent, session) or count > _MOST_READ_APART:
             return None
         with self._connections.reading(agent) as connection:
@@ -134,7 +141,7 @@ class ConversationTables:
             values = {"agent": agent, "session": session}
             return dict(connection.run("anchors", values).fetchall())
 
-    def conversations(self, agent: str) -> tuple[ConversationInfo, ...]:
+    def sessions(self, agent: str) -> tuple[ConversationInfo, ...]:
         """All conversations of the agent, by the names of their sessions."""
         with self._connections.reading(agent) as connection:
             rows = connection.run("conversations", {"agent": agent}).fetchall()

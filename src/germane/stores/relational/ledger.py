@@ -6,35 +6,40 @@ No text of a memory is kept; a purge takes what is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
-from germane.lifecycle import status_at
 from germane.model.context import EmptyReason, Reason
 from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
-from germane.model.memory import Level, Outcome, Scope, Stage, Status
+from germane.model.memory import Level, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of
 from germane.stores.relational.tables import (
     AGENT_SHIFT,
     Connection,
     Connections,
+    gated,
     id_bytes,
     id_text,
     microseconds,
     moment,
+    number_of,
     ref_of,
     try_id_bytes,
 )
-from germane.stores.sql.tables import AgentRow
-from germane.stores.sqlite.connections import SqliteConnection
 
-__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "copy_past", "fields_of", "last_of", "query_json"]
+if TYPE_CHECKING:
+    from germane.protocols import Store
+
+__all__ = ["MOST_ASSEMBLIES", "POINT", "LedgerTables", "fields_of", "last_of", "query_json"]
 
 MOST_ASSEMBLIES: Final = 2000
 """Kept for an agent: weeks of turns, and with 100 candidates each about 40 MB."""
+
+POINT: Final = ("seq", "judged", "attested", "lived", "learning")
+"""What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
 
 _WHAT: Final = {
     "insert": MemoryChangeKind.ADDED,
@@ -58,35 +63,48 @@ class _AssemblyRow(NamedTuple):
     asked: str
 
 
+@gated
 class LedgerTables:
-    """What `germane.stores.relational.capabilities.Recordings` offers, done with a store's connections."""
+    """The recorded assemblies, and what happened to the memories since.
 
-    def __init__(self, connections: Connections) -> None:
+    At most 2,000 assemblies are kept for an agent, and the oldest leave. No text of a memory is kept; a
+    purged memory takes its entries with it in the same transaction, and the hash of every text that it was
+    part of. `past` makes the copy that `as_of` returns.
+    """
+
+    def __init__(self, connections: Connections, past: Callable[[str, Mapping[str, int]], Store]) -> None:
         self._connections = connections
+        self._past = past
 
     def record(self, agent: str, assembly: Assembly) -> None:
-        """Keep an assembly. The oldest leave where there are more than 2,000."""
+        """Keep an assembly. Raises InvalidInput where one of that id is kept already."""
         with self._connections.writing(agent) as connection:
             connection.run("add_agent", {"name": agent})
-            _insert(connection, _number(connection, agent), assembly)
+            _insert(connection, number_of(connection, agent), assembly)
 
-    def recorded(self, agent: str, assembly_id: str) -> Assembly | None:
-        """The agent's assembly of that id, with the entries of memories that are still stored."""
+    def get(self, agent: str, assembly_id: str) -> Assembly | None:
+        """The agent's assembly of that id, with the entries of memories that are still stored.
+
+        None where there is none. Its entries have what feedback reported since.
+        """
         raw = try_id_bytes(assembly_id)
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             values = {"agent": number, "id": raw}
             row = raw and connection.run("assembly", values).fetchone()
             return _assembly(connection, number, agent, row) if row else None
 
-    def recordings(
+    def find(
         self, agent: str, *, since: datetime | None = None, limit: int | None = None, after: str | None = None
     ) -> tuple[Assembly, ...]:
-        """The agent's assemblies made at `since` or later, the latest first, after the one of that id."""
+        """The agent's assemblies made at `since` or later, the latest first.
+
+        `after` is the last id of the page before. Raises NotFound where that is gone.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             before = None
             if after is not None:
                 values = {"agent": number, "id": try_id_bytes(after)}
@@ -109,10 +127,10 @@ class LedgerTables:
             row = connection.run("point", {"agent": agent}).fetchone()
             return dict(zip(POINT, row or (0,) * len(POINT), strict=True))
 
-    def altered(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
+    def changes_since(self, agent: str, point: Mapping[str, int]) -> tuple[MemoryChange, ...]:
         """What happened since a point to memories that were there then, and which were added."""
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             values = {"agent": number, "seq": point["seq"], "last": last_of(number, point)}
             found = [
                 MemoryChange(what=_what(what, status), memory_id=raw and ref_of(raw, version, superseded_by))
@@ -121,6 +139,18 @@ class LedgerTables:
             ]
             (gone,) = connection.run("count_purged", values).fetchone()
             return (*found, *(MemoryChange(what=MemoryChangeKind.PURGED) for _ in range(gone)))
+
+    def as_of(self, agent: str, point: Mapping[str, int]) -> Store:
+        """A copy of the agent's memories as they were at a point, as far as the store knows.
+
+        It doesn't know all, so a copy proves nothing by itself. It is for reading, and has to be closed.
+        """
+        return self._past(agent, point)
+
+
+def last_of(agent: int, point: Mapping[str, int]) -> int:
+    """The greatest num that a memory could have at a point."""
+    return (agent << AGENT_SHIFT) + point["seq"]
 
 
 def _insert(connection: Connection, agent: int, assembly: Assembly) -> None:
@@ -206,11 +236,6 @@ def _what(what: str, status: str | None) -> MemoryChangeKind:
     if what == "status":
         return MemoryChangeKind.FORGOTTEN if status == "forgotten" else MemoryChangeKind.MOVED
     return _WHAT[what]
-
-
-def _number(connection: Connection, agent: str) -> int:
-    row = connection.run("agent", {"name": agent}).fetchone()
-    return AgentRow._make(row).agent if row else 0
 
 
 # Recorded assemblies as JSON: what a row holds besides its columns, the same in every database.
@@ -318,67 +343,3 @@ def _text(moment: datetime | None) -> str | None:
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else datetime.fromisoformat(text)
-
-
-# Copies an agent's memories into an empty store as they were at a point, as far as that can be known.
-#
-# What is known: which memories were there, which were heads, at which stage they stood, which had vectors,
-# what was used. What isn't: when something was said again, what was forgotten before it was restored, and
-# what was purged. So nobody may take a copy for the store as it was without a proof of his own.
-
-POINT: Final = ("seq", "judged", "attested", "lived", "learning")
-"""What a point says: the numbers of an agent's latest change, judgement, outcome and event, and a switch."""
-
-_TABLES: Final = {
-    "agents": "past_agents",
-    "memories": "past_memories",
-    "texts": "past_texts",
-    "tags": "past_tags",
-    "places": "past_places",
-    "lex": "past_lex",
-    "vectors": "past_vectors",
-    "unembedded": "past_unembedded",
-    "shown": "past_shown",
-    "outcomes": "past_outcomes",
-    "lives": "past_lives",
-    "settings": "past_settings",
-}
-_ROWS_AT_ONCE: Final = 2000
-
-
-def last_of(agent: int, point: Mapping[str, int]) -> int:
-    """The greatest num that a memory could have at a point."""
-    return (agent << AGENT_SHIFT) + point["seq"]
-
-
-def copy_past(source: Connection, target: SqliteConnection, agent: int, point: Mapping[str, int]) -> None:
-    """Fill an empty store with one agent's memories as they were."""
-    values = {**point, "agent": agent, "last": last_of(agent, point)}
-    for table, query in _TABLES.items():
-        rows = source.run(query, values)
-        names = [each[0] for each in rows.description]
-        marks = ", ".join("?" * len(names))
-        columns = ", ".join(names)
-        statement = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"
-        while some := rows.fetchmany(_ROWS_AT_ONCE):
-            target.executemany(statement, some)
-    _undo(source, target, values)
-    target.run("set_point", values)
-
-
-def _undo(source: Connection, target: SqliteConnection, values: Mapping[str, int]) -> None:
-    """Take back what happened to the memories after the point."""
-    agent = values["agent"]
-    superseded = {num for (num,) in source.run("superseded_since", values)}
-    stages = dict(source.run("stages_then", values).fetchall())
-    for num in superseded:
-        target.run("be_head", {"agent": agent, "num": num})
-    for (num,) in source.run("moved_since", values).fetchall():
-        # Only the life of a memory tells where it stood; of the others most were active.
-        status = status_at(Stage(stages[num])) if num in stages else None
-        stood = status.value if status is not None else "active"
-        target.run("be_at", {"agent": agent, "num": num, "status": stood, "stage": None})
-    for num, stage in stages.items():
-        target.run("be_at", {"agent": agent, "num": num, "status": None, "stage": stage})
-    for num, uses in source.run("uses_since", values).fetchall():
-        target.run("unuse", {"agent": agent, "num": num, "uses": uses})

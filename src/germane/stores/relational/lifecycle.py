@@ -27,17 +27,20 @@ from germane.model.memory import (
     Status,
     sign_of_outcome,
 )
+from germane.stores.relational.settings import agent_state, check_agent_name
 from germane.stores.relational.tables import (
     Connection,
     Connections,
     Rows,
+    gated,
     id_text,
     microseconds,
     moment,
     named,
+    number_of,
     ref_of,
+    stamp_of,
 )
-from germane.stores.sql.tables import AgentRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,11 +50,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_OUTCOMES",
     "MOST_USES",
+    "FeedbackTables",
     "LifecycleTables",
     "OutcomeEffect",
     "apply_signal",
-    "evidence_of",
-    "examples_of",
     "gone_from_sets",
     "import_usage",
     "keep_counts",
@@ -60,40 +62,46 @@ __all__ = [
     "key_of",
     "record_outcome",
     "record_use",
-    "reset_learning",
     "revised_in_sets",
-    "set_learning",
     "sets_holding",
     "sign_of_repetition",
     "signal_of_outcome",
-    "stamp_of",
 ]
 
 _DIGITS = 9
 _COUNTS = ("confirmations", "successes", "failures", "triggers", "false_alarms")
 
 
+@gated
 class LifecycleTables:
-    """The lives of the memories of one store, by these connections, each as `Lives` says."""
+    """The stages of memories, and the log of what changed them.
+
+    `Store.apply` writes them: it applies `ApplySignal`, `Merge` and `Reword` by the rules of
+    `germane.lifecycle` inside the transaction, and logs an event for each. A purged memory takes its own
+    events with it.
+    """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    def lifecycle_states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
-        """How memories stand, in the order asked; None where there is no such memory."""
+    def states(self, agent: str, ids: Sequence[str]) -> tuple[LifecycleState | None, ...]:
+        """The states of memories, in the order of `ids`; None where the agent has no memory of an id."""
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             nums = [connection.run("num", {"agent": number, **named(each)}) for each in ids]
             return tuple(_state_row(connection, number, each.fetchone()) for each in nums)
 
-    def life_events(
+    def events(
         self, agent: str, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
     ) -> tuple[LifecycleEvent, ...]:
-        """What happened to a memory, or to every memory, after the event `since`, in order."""
+        """What happened to all versions of a memory, or to every memory, after the event `since`, in order.
+
+        Raises NotFound when the agent has no such memory.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(agent) as connection:
-            number = _number(connection, agent)
+            number = number_of(connection, agent)
             nums = None if memory_id is None else _versions(connection, number, agent, memory_id)
             values = {
                 "agent": number,
@@ -102,6 +110,83 @@ class LifecycleTables:
                 "limit": -1 if limit is None else limit,
             }
             return tuple(_event(row) for row in connection.run("life_events", values))
+
+
+@gated
+class FeedbackTables:
+    """Which memories were used, to learn from, and how work turned out with them.
+
+    `Store.apply` writes both: it applies `RecordUse`, keeping examples while the agent learns, and
+    `RecordOutcome`. At most 5,000 of each are kept for an agent, and the oldest leave; a purged memory takes
+    its own with it.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def learning(self, agent: str, on: bool | None) -> LearningStatus:
+        """Switch an agent's learning on or off; with None leave it. Returns how it is now.
+
+        Its examples stay when it is switched off.
+        """
+        if on is not None:
+            check_agent_name(agent)
+            with self._connections.writing(agent) as connection:
+                connection.run("add_agent", {"name": agent})
+                connection.run("set_learning", {"agent": number_of(connection, agent), "on": int(on)})
+        with self._connections.reading(agent) as connection:
+            return agent_state(connection.run("agent", {"name": agent}), self._connections.location).learning
+
+    def examples(self, agent: str) -> tuple[Example, ...]:
+        """The agent's examples, by context and then by memory, from one snapshot of the store.
+
+        Those that were recorded while it didn't learn have no parts.
+        """
+        with self._connections.reading(agent) as connection:
+            rows = connection.run("examples", {"agent": number_of(connection, agent)})
+            return tuple(
+                Example(
+                    context=context.hex(),
+                    memory_id=ref_of(*version),
+                    used=bool(used),
+                    parts=json.loads(parts),
+                    given=given,
+                )
+                for context, *version, used, parts, given in rows
+            )
+
+    def reset(self, agent: str) -> int:
+        """Remove all examples of an agent, and return how many there were; uses stay counted."""
+        with self._connections.writing(agent) as connection:
+            number = number_of(connection, agent)
+            (count,) = connection.run("count_examples", {"agent": number}).fetchone()
+            connection.run("remove_unused", {"agent": number})
+            connection.run("remove_parts", {"agent": number})
+            connection.run("count_judgement", {"agent": number, "by": 1})
+            return int(count)
+
+    def outcomes(self, agent: str, *, known: int | None = None) -> OutcomeHistory | None:
+        """How work turned out, by context and then by memory; None while its stamp is still `known`."""
+        with self._connections.reading(agent) as connection:
+            number = number_of(connection, agent)
+            row = connection.run("attested", {"agent": number}).fetchone()
+            stamp = stamp_of(number, row[0]) if row else 0
+            if stamp == known:
+                return None
+            rows = connection.run("outcomes", {"agent": number})
+            return OutcomeHistory(
+                stamp=stamp,
+                records=tuple(
+                    OutcomeRecord(
+                        context=context.hex(),
+                        memory_id=ref_of(*version),
+                        worth=worth,
+                        weight=weight,
+                        at=moment(at),
+                    )
+                    for context, *version, worth, weight, at in rows
+                ),
+            )
 
 
 def apply_signal(
@@ -201,11 +286,6 @@ def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecy
     return replace(standing, stage=stage_of(lifecycle, memory))
 
 
-def _number(connection: Connection, agent: str) -> int:
-    row = connection.run("agent", {"name": agent}).fetchone()
-    return AgentRow._make(row).agent if row else 0
-
-
 def _state_row(connection: Connection, agent: int, num: tuple[int] | None) -> LifecycleState | None:
     if num is None:
         return None
@@ -255,8 +335,6 @@ _NO_PARTS: Final = "{}"
 
 _USE_DIGITS: Final = 6
 _KEY_BYTES: Final = 16
-_AGENT_BITS: Final = 40
-"""Nobody is told anything so many times that it would reach into the agent's number."""
 
 
 def record_use(connection: Connection, agent: int, num: int, change: RecordUse) -> bool:
@@ -279,42 +357,6 @@ def keep_showing(connection: Connection, agent: int, num: int, showing: Example,
     """
     new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_USES))
     return new
-
-
-def stamp_of(agent: int, told: int) -> int:
-    """A name for what an agent was told so many times, 0 for nothing.
-
-    An agent that is removed and begins anew is another one, and has no stamp in common with it.
-    """
-    return (agent << _AGENT_BITS) + told if told else 0
-
-
-def set_learning(connection: Connection, agent: int, *, on: bool) -> None:
-    """Switch an agent's learning on or off; its examples stay."""
-    connection.run("set_learning", {"agent": agent, "on": int(on)})
-
-
-def examples_of(connection: Connection, agent: int) -> tuple[Example, ...]:
-    """The agent's judgements, by context and then by memory; those without parts tell of use alone."""
-    return tuple(
-        Example(
-            context=context.hex(),
-            memory_id=ref_of(*version),
-            used=bool(used),
-            parts=json.loads(parts),
-            given=given,
-        )
-        for context, *version, used, parts, given in connection.run("examples", {"agent": agent})
-    )
-
-
-def reset_learning(connection: Connection, agent: int) -> int:
-    """Remove the agent's examples and return how many there were; that uses were counted stays known."""
-    (count,) = connection.run("count_examples", {"agent": agent}).fetchone()
-    connection.run("remove_unused", {"agent": agent})
-    connection.run("remove_parts", {"agent": agent})
-    connection.run("count_judgement", {"agent": agent, "by": 1})
-    return int(count)
 
 
 def key_of(context: str) -> bytes:
@@ -419,24 +461,6 @@ def keep_outcome(connection: Connection, agent: int, num: int, outcome: OutcomeR
         return False
     _outcome_keep(connection, agent, num, outcome)
     return True
-
-
-def evidence_of(connection: Connection, agent: int, known: int | None) -> OutcomeHistory | None:
-    """What is attested for an agent, unless its stamp is the one that is known."""
-    row = connection.run("attested", {"agent": agent}).fetchone()
-    stamp = stamp_of(agent, row[0]) if row else 0
-    if stamp == known:
-        return None
-    rows = connection.run("outcomes", {"agent": agent})
-    return OutcomeHistory(
-        stamp=stamp,
-        records=tuple(
-            OutcomeRecord(
-                context=context.hex(), memory_id=ref_of(*version), worth=worth, weight=weight, at=moment(at)
-            )
-            for context, *version, worth, weight, at in rows
-        ),
-    )
 
 
 def _known(

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from germane.errors import EmbedderMismatch, StoreUnavailable
+from germane.errors import EmbedderMismatch, InvalidInput, StoreUnavailable
+from germane.model.learning import LearningStatus
 from germane.model.ledger import LARGE, EmbeddingIdentity, Finding, LargeMemory
 from germane.model.memory import Scope
 from germane.model.text import is_removed
-from germane.retrieval.tokenizer import TOKENIZER, index_terms
-from germane.stores.relational.tables import Connection, Connections, Rows, id_text, span
+from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
+from germane.stores.relational.tables import (
+    Connection,
+    Connections,
+    Rows,
+    gated,
+    id_text,
+    span,
+    stamp_of,
+)
 from germane.stores.sql.tables import AgentRow, LexRow
 
 __all__ = [
+    "ENGLISH",
+    "AgentState",
     "ListedAgent",
+    "MaintenanceTables",
+    "agent_state",
     "all_of_them",
     "check_agent",
+    "check_agent_name",
     "check_embedding",
     "check_language",
     "check_tokenizer",
@@ -31,6 +45,113 @@ __all__ = [
     "stored_embedding",
     "weights_of",
 ]
+
+
+ENGLISH: Final = "english"
+_LONGEST_NAME: Final = 1000
+
+
+@gated
+class MaintenanceTables:
+    """What concerns the store as a whole: its agents, their languages, its vectors, and damage.
+
+    `damage` looks for what is wrong with the database itself.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        embedding: EmbeddingIdentity | None,
+        damage: Callable[[Connection], tuple[Finding, ...]],
+    ) -> None:
+        self._connections = connections
+        self._embedding = embedding
+        self._damage = damage
+
+    def check(self, agent: str) -> tuple[Finding, ...]:
+        """What is wrong with the store or this agent's part of it; empty when nothing is.
+
+        A file is read whole for it: about a second for each 500 MB.
+        """
+        with self._connections.reading(agent) as connection:
+            damage = self._damage(connection)
+            if damage:
+                return damage
+            known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
+            return check_agent(connection, known.number, known.embedding)
+
+    def language(self, agent: str, language: str | None) -> str:
+        """The language of an agent's words, after it was made the one given, if one is.
+
+        Another one than before indexes all the agent's memories again, in one transaction: about a
+        second for each 10,000. Raises InvalidInput for a language without a stemmer, and
+        StoreUnavailable when the store is only read.
+        """
+        if language is not None:
+            stemmer(language)
+            check_agent_name(agent)
+            settle_language(self._connections, agent, language)
+            return language
+        with self._connections.reading(agent) as connection:
+            return (
+                agent_state(connection.run("agent", {"name": agent}), self._connections.location).language
+                or ENGLISH
+            )
+
+    def agents(self) -> tuple[str, ...]:
+        """The names of all agents of the store, in the order in which they first wrote."""
+        with self._connections.reading() as connection:
+            return tuple(each.name for each in everyone(connection, self._connections.location))
+
+    def drop_vectors(self) -> None:
+        """Remove the vectors of all agents, so that the model that the store was opened with makes new ones.
+
+        Raises InvalidInput for a store that was opened without a model.
+        """
+        if self._embedding is None:
+            raise InvalidInput("No model is known to make new vectors. Open the store with embedding=...")
+        with self._connections.writing() as connection:
+            drop_vectors(connection, self._embedding, self._connections.location)
+
+
+class AgentState(NamedTuple):
+    """What a transaction has to know of an agent first; of an unknown one nothing but numbers of 0."""
+
+    number: int = 0
+    seq: int = 0
+    language: str | None = None
+    learning: LearningStatus = LearningStatus(on=False, stamp=0)
+    embedding: EmbeddingIdentity | None = None
+    stamp: tuple[int, ...] = ()
+
+
+def agent_state(rows: Rows, location: str) -> AgentState:
+    """What is stored of an agent itself, and the model of the vectors, from the rows of the query `agent`.
+
+    Raises StoreUnavailable where another process has indexed the store by another tokenizer.
+    """
+    row = rows.fetchone()
+    if row is None:
+        return AgentState()
+    known = AgentRow._make(row)
+    check_tokenizer(known.tokenizer, location)
+    embedding = None
+    if known.embedding_name and known.embedding_dimension:
+        embedding = EmbeddingIdentity(name=known.embedding_name, dimension=int(known.embedding_dimension))
+    return AgentState(
+        number=known.agent,
+        seq=known.seq,
+        language=known.language,
+        learning=LearningStatus(on=bool(known.learning), stamp=stamp_of(known.agent, known.judged)),
+        embedding=embedding,
+        stamp=(known.agent, known.seq, known.judged, known.attested, known.lived, known.learning),
+    )
+
+
+def check_agent_name(agent: str) -> None:
+    """Raise InvalidInput for what is no name of an agent."""
+    if not agent or len(agent) > _LONGEST_NAME:
+        raise InvalidInput(f"agent={agent[:50]!r} is no name. Use 1 to {_LONGEST_NAME} characters.")
 
 
 def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, replace_embedding: bool) -> None:

@@ -5,10 +5,10 @@ A space's memories and working sets belong to an agent of its own; `Entrance` gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from germane.errors import InvalidInput, UnknownSpace
 from germane.model.change import Purge
@@ -19,12 +19,16 @@ from germane.stores.relational.tables import (
     Connections,
     Purged,
     former_ref,
+    gated,
     id_text,
     microseconds,
     moment,
     row_id,
 )
 from germane.stores.relational.writes import WriteTransaction
+
+if TYPE_CHECKING:
+    from germane.protocols import Store
 
 __all__ = [
     "EventLog",
@@ -38,14 +42,25 @@ __all__ = [
 ]
 
 
+@gated
 class SpaceTables:
-    """The spaces of one store, by these connections, each as `Spaces` says."""
+    """Spaces: memories that agents share by being members.
 
-    def __init__(self, connections: Connections) -> None:
+    The rules are those of `germane.spaces`, applied inside each transaction. A space's memories and working
+    sets are those of an agent of its own, whose name is `germane.spaces.tenant_of` the space's.
+    `store_with` is the store by other connections.
+    """
+
+    def __init__(self, connections: Connections, store_with: Callable[[Connections], Store]) -> None:
         self._connections = connections
+        self._store_with = store_with
 
-    def settle_space(self, space: str, act: SpaceAct) -> SpaceInfo | None:
-        """Do one act to a space in one transaction, if its rules allow it."""
+    def apply(self, space: str, act: SpaceAct) -> SpaceInfo | None:
+        """Do one act to a space in one transaction, or nothing where the rules don't allow it.
+
+        Returns the space as it is afterwards; None when it was disbanded, and all its memories purged, which
+        rewrites a file as a purge does. Raises what `germane.spaces.decide` raises.
+        """
         with self._connections.writing(tenant_of(space)) as connection:
             known = space_row(connection, space)
             decided = decide(space, known.info if known else None, act)
@@ -63,22 +78,34 @@ class SpaceTables:
             self._connections.erase()
         return decided.space
 
-    def space(self, name: str) -> SpaceInfo | None:
+    def get(self, name: str) -> SpaceInfo | None:
         """A space as it is now; None where there is none of the name."""
         with self._connections.reading(tenant_of(name)) as connection:
             known = space_row(connection, name)
         return known.info if known else None
 
-    def spaces(self, agent: str) -> tuple[SpaceInfo, ...]:
+    def find(self, agent: str) -> tuple[SpaceInfo, ...]:
         """The spaces that an agent is in, by name."""
         with self._connections.reading(agent) as connection:
             names = connection.run("spaces_of", {"name": agent}).fetchall()
             return tuple(required_space(connection, space_of(tenant)).info for (tenant,) in names)
 
+    def enter(self, space: str, agent: str) -> Store:
+        """The store as a member uses it, for the space's own memories; closing it closes nothing.
+
+        It offers all that the store does. Each of its reads raises NotAllowed unless the agent is a member
+        in that very snapshot, each write unless it is an active one that may write.
+        """
+        return self._store_with(MemberConnections(self._connections, space=space, agent=agent))
+
     def events(
         self, space: str, agent: str, *, since: int = 0, limit: int | None = None
     ) -> tuple[SpaceEvent, ...]:
-        """What happened in a space after the event numbered `since`, in order, for a member."""
+        """What happened in a space after the event numbered `since`, in order, for a member.
+
+        Members, memories, and what working sets hold; touches and vectors are left out. Raises
+        UnknownSpace or NotAllowed.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(tenant_of(space)) as connection:

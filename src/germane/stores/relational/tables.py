@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
-from inspect import signature
+from functools import partial, wraps
+from inspect import getmembers, isfunction, signature
 from math import isfinite
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from germane.errors import InvalidInput
 from germane.forks import Gate
@@ -33,7 +34,7 @@ from germane.model.memory import (
     maker,
     split_id,
 )
-from germane.stores.sql.tables import RECORD, MemoryRow, TextsRow
+from germane.stores.sql.tables import RECORD, AgentRow, MemoryRow, TextsRow
 
 __all__ = [
     "AGENT_SHIFT",
@@ -44,6 +45,7 @@ __all__ = [
     "Rows",
     "Why",
     "former_ref",
+    "gated",
     "id_bytes",
     "id_text",
     "memory_of",
@@ -51,14 +53,18 @@ __all__ = [
     "microseconds",
     "moment",
     "named",
+    "number_of",
     "numbered_memory",
     "ref_of",
     "row_id",
     "span",
+    "stamp_of",
     "storable",
     "texts_row",
     "try_id_bytes",
 ]
+
+Kind = TypeVar("Kind", bound=type)
 
 Dialect = Literal["sqlite", "postgres"]
 
@@ -136,7 +142,10 @@ class Connections(Protocol):
     """Opens what is needed and keeps it. Every transaction ends with its `with` block."""
 
     gate: Gate
-    """What calls go through, so that none is under way when the process forks."""
+    """What calls run inside, so that none is under way when the process forks.
+
+    Where the database asks for work to be done again, the gate does it, from its beginning.
+    """
     location: str
     read_only: bool
     timeout: float
@@ -182,6 +191,22 @@ class Connections(Protocol):
         ...
 
 
+def gated(kind: Kind) -> Kind:
+    """Make each public method of a class run inside the gate of its `_connections`."""
+    for name, method in getmembers(kind, isfunction):
+        if not name.startswith("_"):
+            setattr(kind, name, _gated(method))
+    return kind
+
+
+def _gated(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def through(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._connections.gate.run(partial(method, self, *args, **kwargs))
+
+    return through
+
+
 # Memories as rows of numbers, bytes and text, and rows as memories.
 
 AGENT_SHIFT: Final = 40
@@ -214,6 +239,12 @@ _memory = maker(
 def span(agent: int, *, above: int = 0) -> dict[str, int]:
     """The placeholders for an agent's nums that were given after the change number `above`."""
     return {"agent": agent, "above": (agent << AGENT_SHIFT) + above, "below": (agent + 1) << AGENT_SHIFT}
+
+
+def number_of(connection: Connection, agent: str) -> int:
+    """The number of an agent; 0 for one that the store doesn't know."""
+    row = connection.run("agent", {"name": agent}).fetchone()
+    return AgentRow._make(row).agent if row else 0
 
 
 def id_bytes(text: str, *, name: str = "id") -> bytes:
@@ -253,6 +284,14 @@ def named(name: str) -> dict[str, Any]:
     """The placeholders `id` and `version` of what a caller names: `id` or `id@n`. Nothing has the id None."""
     memory_id, version = split_id(name)
     return {"id": try_id_bytes(memory_id), "version": version}
+
+
+def stamp_of(agent: int, count: int) -> int:
+    """A number for what was recorded of an agent so many times, 0 for nothing.
+
+    An agent that is removed and begins again has another number, and no stamp in common with its former one.
+    """
+    return (agent << AGENT_SHIFT) + count if count else 0
 
 
 def ref_of(chain: bytes, version: int, superseded_by: bytes | None) -> str:

@@ -38,6 +38,7 @@ from germane.stores.relational.tables import (
     Connections,
     Rows,
     former_ref,
+    gated,
     id_text,
     microseconds,
     moment,
@@ -57,10 +58,13 @@ _MANY_MOVES: Final = 1000
 _ALTERED = frozenset({"see", "supersede", "status", "vector"})
 
 
+@gated
 class WorkingSetTables:
-    """The working sets of one store, as these connections may use them, each as `WorkingSets` says.
+    """The working sets, by owner and name, with the log of their changes.
 
-    `kept` is what the process keeps of them; hold `guard` while it is looked at.
+    Each method takes the name of the tenant that owns set and memories. A memory that is forgotten or
+    purged leaves every set in the same transaction, and a revised one gives its place to its next
+    version; both are logged as every change. `kept` caches sets of this process; `guard` locks it.
     """
 
     def __init__(
@@ -70,10 +74,15 @@ class WorkingSetTables:
         self._cached = kept
         self._guard = guard
 
-    def hold(
+    def apply(
         self, owner: str, name: str, changes: Sequence[HeldChange], *, seen: int | None = None, by: str = ""
     ) -> tuple[WorkingSetEvent, ...] | None:
-        """Apply all changes to a set in one transaction, in order, or none of them; returns the moves."""
+        """Apply all changes to a set in one transaction, in order, or none of them; returns the events.
+
+        With `seen`, only if the set's latest event has that number; else nothing is done, and None
+        returned: somebody changed it since, so the caller has to decide again. `by` is who does it, the
+        owner unless named. Raises NotFound, NotInWorkingSet or InvalidInput.
+        """
         for text in (owner, by or owner, name):
             _check_name(text)
         with self._connections.writing(owner) as connection:
@@ -91,7 +100,7 @@ class WorkingSetTables:
             moving.finish()
             return tuple(_move(name, by or owner, each) for each in moving.noted)
 
-    def stored_working_set(self, owner: str, name: str) -> StoredWorkingSet:
+    def get(self, owner: str, name: str) -> StoredWorkingSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
         with self._guard:
             kept = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
@@ -101,21 +110,24 @@ class WorkingSetTables:
         with kept.lock, self._connections.reading(owner) as connection:
             return kept.caught_up(connection)
 
-    def working_sets(self, owner: str) -> tuple[str, ...]:
+    def names(self, owner: str) -> tuple[str, ...]:
         """The names of the sets of an owner that anything was ever done to, in order."""
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
             return tuple(name for (name,) in connection.run("working_sets", {"agent": agent}))
 
-    def moves(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
-        """What became of the owner's sets after the move numbered `since`, in order, at most `limit`."""
+    def events(self, owner: str, *, since: int = 0, limit: int | None = None) -> tuple[WorkingSetEvent, ...]:
+        """What happened to the owner's sets after the event numbered `since`, in order, at most `limit`.
+
+        Touches older than the latest 10,000 events may be left out.
+        """
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit={limit} is negative. Use 0 or more, or None for all.")
         with self._connections.reading(owner) as connection:
             return _moves(connection, _state(connection, owner, "").agent, since=since, limit=limit)
 
-    def moved(self, owner: str) -> int:
-        """The number of the owner's latest move."""
+    def latest_event(self, owner: str) -> int:
+        """The number of the owner's latest event; cheap enough to read many times a second."""
         with self._connections.reading(owner) as connection:
             row = connection.run("moved", {"owner": owner}).fetchone()
             return int(row[0]) if row else 0
