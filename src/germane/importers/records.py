@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import MISSING, replace
+from dataclasses import fields as dataclass_fields
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar
+from types import MappingProxyType, NoneType
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from germane.errors import GermaneError, InvalidInput
 from germane.importers.sources import (
@@ -44,13 +46,10 @@ from germane.model.memory import (
     LifecycleSignal,
     LifecycleState,
     Memory,
-    Outcome,
     Rendition,
     Renditions,
     Scope,
     Stage,
-    Status,
-    Trust,
     split_id,
 )
 
@@ -90,40 +89,22 @@ def memory_to_json(memory: Memory, state: LifecycleState | None = None) -> dict[
     `life` is what is counted of it in its `standing`, null where that is nothing. Times are ISO text in
     UTC with microseconds. Renditions are written out, since a summarizer's can't be made twice.
     """
-    renditions = memory.renditions
-    return {
-        MARKER: FORMAT,
-        "id": memory.id,
-        "kind": memory.kind,
-        "content": memory.content,
-        "renditions": {
-            "micro": _rendition_to_json(renditions.micro),
-            "summary": _rendition_to_json(renditions.summary),
-            "full": _rendition_to_json(renditions.full),
-            "counter": renditions.counter,
-        },
-        "created_at": moment_to_json(memory.created_at),
-        "updated_at": moment_to_json(memory.updated_at),
-        "accessed_at": moment_to_json(memory.accessed_at) if memory.accessed_at else None,
-        "version": memory.version,
-        "superseded_by": memory.superseded_by,
-        "status": str(memory.status),
-        "stage": str(memory.stage) if memory.stage else None,
-        "life": None if state is None else _life_to_json(state),
-        "scope": str(memory.scope),
-        "subject": memory.subject,
-        "tags": list(memory.tags),
-        "importance": float(memory.importance),
-        "confidence": float(memory.confidence),
-        "outcome": str(memory.outcome) if memory.outcome else None,
-        "trust": str(memory.trust),
-        "source": memory.source,
-        "pinned": memory.pinned,
-        "metadata": dict(memory.metadata),
-        "content_hash": memory.content_hash,
-        "seen_count": memory.seen_count,
-        "access_count": memory.access_count,
-    }
+    life = None if state is None else _life_to_json(state)
+    return {MARKER: FORMAT, **{name: _to_json(getattr(memory, name)) for name in _WRITTEN}, "life": life}
+
+
+def _to_json(value: Any) -> Any:
+    """The value of a field of a memory in types that JSON has."""
+    if isinstance(value, Renditions):
+        levels = {name: _rendition_to_json(getattr(value, name)) for name in ("micro", "summary", "full")}
+        return {**levels, "counter": value.counter}
+    if isinstance(value, datetime):
+        return moment_to_json(value)
+    if isinstance(value, StrEnum | Scope):
+        return str(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def memory_from_json(
@@ -135,40 +116,54 @@ def memory_from_json(
     memory, and for a newer format's.
     """
     check_format(fields, newest=FORMAT)
-    created = exact_moment(fields, "created_at")
+    found = {name: read(fields, name, _DEFAULTS[name]) for name, read in _READERS.items()}
     # A line of before had an id for each version, and named the memory by that of the first.
-    memory_id = exact_text(fields, "chain", exact_text(fields, "id"))
-    version = exact_count(fields, "version", 1)
-    after = optional_text(fields, "superseded_by")
-    if after is not None and "chain" in fields:
-        after = f"{memory_id}@{version + 1}"
-    return Memory(
-        id=memory_id,
-        agent=agent,
-        kind=exact_text(fields, "kind"),
-        content=exact_text(fields, "content"),
-        renditions=_renditions(fields, renditions_of),
-        created_at=created,
-        updated_at=exact_moment(fields, "updated_at") if fields.get("updated_at") else created,
-        accessed_at=exact_moment(fields, "accessed_at") if fields.get("accessed_at") else None,
-        version=version,
-        superseded_by=after,
-        status=exact_word(fields, "status", Status, Status.ACTIVE),
-        stage=exact_word(fields, "stage", Stage, None),
-        scope=Scope.parse(exact_text(fields, "scope", "global")),
-        subject=optional_text(fields, "subject"),
-        tags=_tags(fields),
-        importance=exact_number(fields, "importance", 1.0),
-        confidence=exact_number(fields, "confidence", 1.0),
-        outcome=exact_word(fields, "outcome", Outcome, None),
-        trust=exact_word(fields, "trust", Trust, Trust.AGENT),
-        source=optional_text(fields, "source"),
-        pinned=exact_flag(fields, "pinned"),
-        metadata=MappingProxyType(exact_object(fields, "metadata")),
-        content_hash=exact_text(fields, "content_hash"),
-        seen_count=exact_count(fields, "seen_count", 1),
-        access_count=exact_count(fields, "access_count", 0),
-    )
+    memory_id = exact_text(fields, "chain", found["id"])
+    if found["superseded_by"] is not None and "chain" in fields:
+        found["superseded_by"] = f"{memory_id}@{found['version'] + 1}"
+    updated = exact_moment(fields, "updated_at") if fields.get("updated_at") else found["created_at"]
+    apart = {
+        "id": memory_id,
+        "updated_at": updated,
+        "content_hash": exact_text(fields, "content_hash"),
+        "renditions": _renditions(fields, renditions_of),
+    }
+    return Memory(agent=agent, **{**found, **apart})
+
+
+def _reader(hint: Any) -> Callable[[Mapping[str, Any], str, Any], Any]:
+    """What reads a field of this type from an object, by its name and the default where it is absent."""
+    optional = NoneType in get_args(hint)
+    kind = get_args(hint)[0] if optional else get_origin(hint) or hint
+    if issubclass(kind, StrEnum):
+        return lambda fields, name, default: exact_word(fields, name, kind, default)
+    read = _BY_TYPE[kind]
+    if not optional:
+        return read
+    return lambda fields, name, default: None if fields.get(name) is None else read(fields, name, default)
+
+
+_BY_TYPE: Final[Mapping[Any, Callable[[Mapping[str, Any], str, Any], Any]]] = {
+    str: exact_text,
+    int: exact_count,
+    float: exact_number,
+    bool: lambda fields, name, _: exact_flag(fields, name),
+    datetime: lambda fields, name, _: exact_moment(fields, name),
+    tuple: lambda fields, *_: _tags(fields),
+    Mapping: lambda fields, name, _: MappingProxyType(exact_object(fields, name)),
+    Scope: lambda fields, name, default: Scope.parse(exact_text(fields, name, str(default))),
+}
+
+_WRITTEN: Final = tuple(each.name for each in dataclass_fields(Memory) if each.name != "agent")
+_DEFAULTS: Final = {
+    each.name: None if each.default is MISSING else each.default for each in dataclass_fields(Memory)
+}
+_READERS: Final = {
+    name: _reader(hint)
+    for name, hint in get_type_hints(Memory).items()
+    # A line may lack the second and the third; the fourth has a default, and a line must have it.
+    if name not in ("agent", "updated_at", "renditions", "content_hash")
+}
 
 
 def lifecycle_state_from_json(fields: Mapping[str, Any]) -> LifecycleState | None:

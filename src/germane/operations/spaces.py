@@ -105,16 +105,13 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
         raise InvalidInput(f"Memory {memory_id!r} was merged into {memory.superseded_by!r}. Share that one.")
     now = as_utc(session.clock(), name="clock")
     copied = space.ids.next(now)
-    copy = memory.evolve(
+    copy = memory.unused(
         id=copied,
         agent=space.agent,
         version=1,
         status=Status.ACTIVE,
         updated_at=now,
         pinned=False,
-        seen_count=1,
-        access_count=0,
-        accessed_at=None,
     )
     return keep(space, [copy])[0].memory
 

@@ -23,7 +23,7 @@ from germane.stores.relational.settings import (
 )
 from germane.stores.relational.spaces import required_space
 from germane.stores.relational.tables import AGENT_SHIFT, Connection, Connections, moment
-from germane.stores.sql.tables import TABLES
+from germane.stores.sql import agent_tables
 
 __all__ = [
     "BATCHES",
@@ -175,7 +175,7 @@ _DERIVED: Final = frozenset({"message_lex"})
 # What was assembled may name memories of spaces, so those of all agents have to be there before.
 _LAST: Final = ("assemblies", "assembled")
 
-PARTS: Final = (tuple(each for each in TABLES if each not in _LAST), _LAST)
+PARTS: Final = (tuple(each for each in agent_tables() if each not in _LAST), _LAST)
 """The tables that are copied in one transaction, and those that come after all agents have these."""
 
 
@@ -319,7 +319,7 @@ def is_empty(connection: Connection, agent: int) -> bool:
 
 def _held(table: str) -> tuple[str | None, ...]:
     """What each column of a table holds; None for a value of its own."""
-    return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in TABLES[table].columns)
+    return tuple(_HOLDS_ELSE.get((table, name), _HOLDS.get(name)) for name in agent_tables()[table].columns)
 
 
 def _state(connection: Connection, agent: int) -> _State:

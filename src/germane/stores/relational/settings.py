@@ -13,6 +13,7 @@ from germane.model.memory import Scope
 from germane.model.text import is_removed
 from germane.retrieval.tokenizer import TOKENIZER, index_terms, stemmer
 from germane.stores.relational.tables import (
+    AgentRow,
     Connection,
     Connections,
     Rows,
@@ -21,11 +22,11 @@ from germane.stores.relational.tables import (
     span,
     stamp_of,
 )
-from germane.stores.sql.tables import AgentRow, LexRow
 
 __all__ = [
     "ENGLISH",
     "AgentState",
+    "LexRow",
     "ListedAgent",
     "MaintenanceTables",
     "agent_state",
@@ -37,7 +38,7 @@ __all__ = [
     "check_tokenizer",
     "drop_vectors",
     "everyone",
-    "indexed_text",
+    "lex_row",
     "set_setting",
     "settle",
     "settle_language",
@@ -275,21 +276,24 @@ def _reindex_agent(connection: Connection, agent: int, seq: int, language: str) 
     terms = 0
     place = span(agent)
     while rows := connection.run("forwards_to_renew", place).fetchall():
-        renewed = [_forward_row(row, agent, language) for row in rows]
+        renewed = [
+            lex_row(
+                num,
+                agent,
+                language=language,
+                content=content,
+                subject=subject,
+                tags=json.loads(tags),
+                metadata=json.loads(metadata),
+            )
+            for num, content, subject, tags, metadata in rows
+        ]
         connection.many("insert_lex", renewed)
         terms += sum(row.length for row in renewed)
         place["above"] = renewed[-1].num
     values = {"agent": agent, "seq": seq + 1, "terms": terms}
     connection.run("set_agent_terms", values)
     connection.run("insert_change", (agent, seq + 1, 0, "reindex"))
-
-
-def _forward_row(row: tuple[Any, ...], agent: int, language: str) -> LexRow:
-    num, content, subject, tags, metadata = row
-    text = indexed_text(content, subject=subject, tags=json.loads(tags), metadata=json.loads(metadata))
-    forward = index_terms(text, language=language)
-    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
-    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
 
 
 def set_setting(connection: Connection, name: str, value: str) -> None:
@@ -338,18 +342,36 @@ def all_of_them(connection: Connection, location: str) -> tuple[ListedAgent, ...
 # What the lexical index reads of a memory.
 
 
-def indexed_text(
-    content: str, *, subject: str | None, tags: Sequence[str], metadata: Mapping[str, Any]
-) -> str:
-    """The content, subject, tags, and every string among the metadata's values, each on lines of its own.
+class LexRow(NamedTuple):
+    """A row of `lex`: how many terms a memory has, the distinct ones' hashes, and how often each occurs."""
 
+    num: int
+    agent: int
+    length: int
+    hashes: bytes
+    frequencies: bytes
+
+
+def lex_row(
+    num: int,
+    agent: int,
+    *,
+    language: str,
+    content: str,
+    subject: str | None,
+    tags: Sequence[str],
+    metadata: Mapping[str, Any],
+) -> LexRow:
+    """The row of `lex` of a memory.
+
+    Indexed are the content, the subject, the tags, and every string among the metadata's values.
     Metadata keys and the source are left out: they are the same for many memories and say nothing
     about what one of them is about.
     """
-    if subject is None and not tags and not metadata:
-        return content
-    parts = [content, subject or "", *tags, *_strings(metadata)]
-    return "\n".join(part for part in parts if part)
+    parts = (content, subject or "", *tags, *_strings(metadata))
+    forward = index_terms("\n".join(part for part in parts if part), language=language)
+    hashes = forward.hashes.astype("<u4", copy=False).tobytes()
+    return LexRow(num, agent, forward.length, hashes, forward.frequencies.tobytes())
 
 
 def _strings(value: Any) -> Iterable[str]:

@@ -38,7 +38,6 @@ from germane.stores.relational.inserts import (
     packed_vector,
     recognised,
     same_texts,
-    seen_again,
     store_new,
     versions,
 )
@@ -58,12 +57,11 @@ from germane.stores.relational.tables import (
     AGENT_SHIFT,
     Connection,
     Rows,
-    memory_row,
+    memory_values,
     microseconds,
     named,
     numbered_memory,
     row_id,
-    texts_row,
 )
 
 __all__ = ["WriteTransaction", "purges"]
@@ -151,7 +149,7 @@ class WriteTransaction:
                 self._note(num, "see")
                 seen.add(num)
                 again.append((len(applied), num, each))
-                now[num] = seen_again(now.get(num) or dict(same)[num], each)
+                now[num] = (now.get(num) or dict(same)[num]).repeated(each.memory)
                 applied.append(Applied(memory=now[num]))
         self._store([(num, each.memory, each.vector) for num, each in new])
         for former, num, memory, holding in followed:
@@ -346,7 +344,7 @@ class WriteTransaction:
 
     def _reword(self, change: Reword) -> Applied:
         num = self._num(change.memory.version_id)
-        self._run("reword_texts", texts_row(change.memory, num, self.agent)._asdict())
+        self._run("reword_texts", memory_values(change.memory, num, self.agent))
         self._note(num, "see")
         return Applied(memory=self._load(num))
 
@@ -372,7 +370,7 @@ class WriteTransaction:
         self.memories += len(new)
 
     def _see(self, num: int, memory: Memory) -> None:
-        self._run("see_memory", memory_row(memory, num, self.agent)._asdict())
+        self._run("see_memory", memory_values(memory, num, self.agent))
 
     def _by_hash(self, hashes: set[str]) -> dict[str, list[tuple[int, Memory]]]:
         """For each hash that is stored the memories that have it, superseded versions before heads."""
