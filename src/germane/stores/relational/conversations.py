@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from germane.errors import InvalidInput, MessageNotFound, StoreBusy, StoreUnavailable
 from germane.model.conversation import (
@@ -21,7 +21,7 @@ from germane.model.conversation import (
     SetAnchor,
     SetHidden,
 )
-from germane.stores.relational.cache import ConversationCaches
+from germane.stores.relational.cache import Caches
 from germane.stores.relational.conversation_cache import (
     MOST_MESSAGES,
     ConversationCache,
@@ -41,7 +41,6 @@ from germane.stores.relational.conversation_cache import (
 from germane.stores.relational.tables import (
     Connection,
     Connections,
-    Rows,
     gated,
     id_bytes,
     microseconds,
@@ -66,9 +65,9 @@ _STORED_AT_ONCE: Final = 5000
 class ConversationTables:
     """The log of conversations, each of one agent and one session."""
 
-    def __init__(self, connections: Connections, conversations: ConversationCaches) -> None:
+    def __init__(self, connections: Connections, caches: Caches[tuple[str, str], ConversationCache]) -> None:
         self._connections = connections
-        self._conversation_caches = conversations
+        self._caches = caches
 
     def apply(self, agent: str, session: str, changes: Sequence[ConversationChange]) -> tuple[Message, ...]:
         """Apply all changes in one transaction, in order, or none of them.
@@ -94,21 +93,21 @@ class ConversationTables:
             if purges:
                 self._connections.note_purge(connection, "conversations")
         if purges:
-            self._conversation_caches.drop(agent, session)
+            self._caches.drop((agent, session))
             self._connections.erase()
         return moved
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
         """The messages of a conversation in order; those of hidden groups if asked."""
-        with self._conversation(agent, session) as (talk, *_):
-            return talk.messages(hidden=hidden)
+        with self._conversation(agent, session) as (cache, *_):
+            return cache.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
         """What a window of the last `count` groups shows, exactly as `messages` has it.
 
         None where reading all is as good: much of it is asked for, or it is in memory already.
         """
-        if self._conversation_caches.has(agent, session) or count > _MOST_READ_APART:
+        if self._caches.has((agent, session)) or count > _MOST_READ_APART:
             return None
         with self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
@@ -142,9 +141,9 @@ class ConversationTables:
         Records that had to be made for it, because an older version or other rules stored the messages, are
         stored for who asks next, where that can be done.
         """
-        with self._conversation(agent, session) as (talk, connection, known):
-            found = talk.match(connection, terms, known.language)
-            made = talk.take_made(_STORED_AT_ONCE)
+        with self._conversation(agent, session) as (cache, connection, known):
+            found = cache.match(connection, terms, known.language)
+            made = cache.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
             # The answer is there, and what can't be stored now is made anew by who needs it next.
             with suppress(StoreBusy, StoreUnavailable):
@@ -188,11 +187,12 @@ class ConversationTables:
     def _conversation(
         self, agent: str, session: str
     ) -> Iterator[tuple[ConversationCache, Connection, ConversationRow]]:
-        talk = self._conversation_caches.of(agent, session, ConversationCache)
-        with talk.lock, self._connections.reading(agent) as connection:
+        cache = self._caches.of((agent, session))
+        with cache.lock, self._connections.reading(agent) as connection:
             known = spoken(connection, agent, session)
-            talk.catch_up(connection, known)
-            yield talk, connection, known
+            cache.catch_up(connection, known)
+            yield cache, connection, known
+        self._caches.settle((agent, session))
 
 
 class ConversationWriter:
@@ -214,7 +214,7 @@ class ConversationWriter:
         if not self._gone:
             said, revision, opened = self._known.messages, self._known.revision, self._known.opened
             values = {**self._values, "said": said, "revision": revision, "opened": opened}
-            self._run("advance_conversation", values)
+            self._connection.run("advance_conversation", values)
         return tuple(moved)
 
     def _apply(self, change: ConversationChange) -> Sequence[Message]:
@@ -224,12 +224,12 @@ class ConversationWriter:
             return self._append(change)
         if isinstance(change, SetAnchor):
             query = "set_anchor" if change.text else "remove_anchor"
-            self._run(query, {**self._values, "name": change.name, "text": change.text})
+            self._connection.run(query, {**self._values, "name": change.name, "text": change.text})
             return ()
         self._known = self._known._replace(revision=self._known.revision + 1)
         if isinstance(change, SetHidden):
             self._of_group(change.group)
-            self._run(
+            self._connection.run(
                 "hide_group",
                 {**self._values, "group_name": change.group, "hidden": int(change.hidden)},
             )
@@ -268,7 +268,12 @@ class ConversationWriter:
                 )
             )
         self._connection.many("insert_message", [self._row(each) for each in made])
-        records = [self._record_row(each) for each in made if is_indexed(each)]
+        agent, language = self._known.agent, self._known.language
+        records = [
+            row_of(num_of(self._known, each.seq), agent, language, record_of(each, language))
+            for each in made
+            if is_indexed(each)
+        ]
         if records:
             self._connection.many("insert_message_lex", records)
         return made
@@ -276,27 +281,27 @@ class ConversationWriter:
     def _enters(self, group: str) -> bool:
         """Whether a group that gets a message is hidden; a new one is the one that was opened last."""
         values = {**self._values, "group_name": group}
-        row = self._run("group_hidden", values).fetchone()
+        row = self._connection.run("group_hidden", values).fetchone()
         if row is None:
             self._known = self._known._replace(opened=group)
         return bool(row and row[0])
 
     def _remove_group(self, group: str) -> list[Message]:
         going = self._of_group(group)
-        self._run("remove_group", {**self._values, "group_name": group})
+        self._connection.run("remove_group", {**self._values, "group_name": group})
         self._reopen()
         return going
 
     def _remove_message(self, message_id: str) -> list[Message]:
         raw = try_id_bytes(message_id)
-        row = raw and self._run("message", {"agent": self._agent, "id": raw}).fetchone()
+        row = raw and self._connection.run("message", {"agent": self._agent, "id": raw}).fetchone()
         if not row:
             raise MessageNotFound("message", message_id, self._session)
         *columns, _ = row
         stored = MessageRow._make(columns)
         if stored.conversation != self._known.conversation:
             raise MessageNotFound("message", message_id, self._session)
-        self._run("remove_message", {"agent": self._known.agent, "num": stored.num})
+        self._connection.run("remove_message", {"agent": self._known.agent, "num": stored.num})
         self._reopen()
         return [message_of(stored, self._agent, self._session)]
 
@@ -305,26 +310,20 @@ class ConversationWriter:
             return self._remove_group(change.group)
         if not self._known.conversation:
             raise MessageNotFound("conversation", self._session, self._session)
-        rows = self._run("messages_since", spread(self._known)).fetchall()
-        self._run("remove_conversation", self._values)
+        rows = self._connection.run("messages_since", spread(self._known)).fetchall()
+        self._connection.run("remove_conversation", self._values)
         self._gone = True
         return [message_of(row, self._agent, self._session) for row in rows]
 
     def _of_group(self, group: str) -> list[Message]:
-        rows = self._run("messages_of_group", {**self._values, "group_name": group}).fetchall()
+        rows = self._connection.run("messages_of_group", {**self._values, "group_name": group}).fetchall()
         if not rows:
             raise MessageNotFound("group", group, self._session)
         return [message_of(row, self._agent, self._session) for row in rows]
 
     def _reopen(self) -> None:
-        row = self._run("opened_last", spread(self._known)).fetchone()
+        row = self._connection.run("opened_last", spread(self._known)).fetchone()
         self._known = self._known._replace(opened=row[0] if row else None)
-
-    def _record_row(self, message: Message) -> tuple[Any, ...]:
-        language = self._known.language
-        return row_of(
-            num_of(self._known, message.seq), self._known.agent, language, record_of(message, language)
-        )
 
     def _row(self, message: Message) -> MessageRow:
         at = message.created_at
@@ -342,6 +341,3 @@ class ConversationWriter:
             parts=packed_parts(message.parts),
             extra=message.extra,
         )
-
-    def _run(self, query: str, values: dict[str, Any]) -> Rows:
-        return self._connection.run(query, values)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
 from germane.model.context import EmptyReason, Reason
 from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
-from germane.model.memory import Level, Outcome, Scope, Status
+from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of
 from germane.stores.relational.tables import (
@@ -238,107 +239,47 @@ def _what(what: str, status: str | None) -> MemoryChangeKind:
     return _WHAT[what]
 
 
-# Recorded assemblies as JSON: what a row holds besides its columns, the same in every database.
+# The fields of an assembly that have no column of their own, as JSON.
+
+_COLUMNS: Final = frozenset({"id", "agent", "at", "key", "sha256", "tokens", "candidates", "entries"})
 
 
 def query_json(assembly: Assembly) -> str:
-    """What was asked and by what it was made, as JSON."""
-    return json.dumps(
-        {
-            "question": assembly.question,
-            "plan": assembly.plan,
-            "frame": assembly.frame,
-            "budget": assembly.budget,
-            "counter": assembly.counter,
-            "where": _where(assembly.where),
-            "spaces": list(assembly.spaces),
-            "points": {agent: dict(point) for agent, point in assembly.points.items()},
-            "makers": dict(assembly.makers),
-            "unkept": list(assembly.unkept),
-            "notes": list(assembly.notes),
-            "empty_reason": assembly.empty_reason,
-            "given_budget": assembly.given_budget,
-            "options": _options(assembly.options),
-            "settled": assembly.settled,
-            "cold": assembly.cold,
-            "seconds": assembly.seconds,
-        },
-        ensure_ascii=True,
-        sort_keys=True,
-    )
+    """The fields of an assembly that have no column: what was asked and what made it."""
+    asked = {
+        each.name: getattr(assembly, each.name) for each in fields(assembly) if each.name not in _COLUMNS
+    }
+    return json.dumps(asked, default=_json_form, sort_keys=True)
 
 
 def fields_of(asked: str) -> dict[str, Any]:
     """The fields of an Assembly that `query_json` has written."""
     found: dict[str, Any] = json.loads(asked)
-    reason = found["empty_reason"]
+    reason, options, where = found["empty_reason"], found["options"], found["where"]
+    if "changed" in options:
+        options["changed"] = {path: _moment(text) for path, text in options["changed"].items()}
+    since, until = _moment(where.pop("since")), _moment(where.pop("until"))
+    where["metadata"] = tuple(where.get("metadata", {}).items())
+    when = TimeRange(since=since, until=until) if since or until else None
     return {
         **found,
-        "where": _filter(found["where"]),
-        "options": _given(found["options"]),
-        "spaces": tuple(found["spaces"]),
-        "unkept": tuple(found["unkept"]),
-        "notes": tuple(found["notes"]),
+        **{name: tuple(found[name]) for name in ("spaces", "unkept", "notes")},
+        # Assemblies from before the field was recorded left out what was abandoned.
+        "where": Filter(**{"without": (Outcome.ABANDONED,), **where}, when=when),
         "empty_reason": None if reason is None else EmptyReason(reason),
     }
 
 
-def _options(options: Mapping[str, Any]) -> dict[str, Any]:
-    changed = options.get("changed")
-    if changed is None:
-        return dict(options)
-    return {**options, "changed": {path: moment.isoformat() for path, moment in changed.items()}}
-
-
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    changed = options.get("changed")
-    if changed is None:
-        return options
-    return {**options, "changed": {path: datetime.fromisoformat(text) for path, text in changed.items()}}
-
-
-def _where(where: Filter) -> dict[str, Any]:
-    when = where.when
-    return {
-        "kinds": list(where.kinds),
-        "tags": list(where.tags),
-        "scopes": [str(scope) for scope in where.scopes],
-        "applies_to": [str(scope) for scope in where.applies_to],
-        "subject": where.subject,
-        "source": where.source,
-        "metadata": dict(where.metadata or ()),
-        "since": _text(when.start if when else None),
-        "until": _text(when.end if when else None),
-        "min_importance": where.min_importance,
-        "pinned": where.pinned,
-        "embedded": where.embedded,
-        "statuses": [status.value for status in where.statuses],
-        "without": [outcome.value for outcome in where.without],
-    }
-
-
-def _filter(found: dict[str, Any]) -> Filter:
-    since, until = _moment(found["since"]), _moment(found["until"])
-    return Filter(
-        kinds=tuple(found["kinds"]),
-        tags=tuple(found["tags"]),
-        scopes=tuple(map(Scope.parse, found["scopes"])),
-        applies_to=tuple(map(Scope.parse, found["applies_to"])),
-        subject=found["subject"],
-        source=found.get("source"),
-        metadata=tuple(found.get("metadata", {}).items()),
-        when=TimeRange(since=since, until=until) if since or until else None,
-        min_importance=found["min_importance"],
-        pinned=found["pinned"],
-        embedded=found["embedded"],
-        statuses=tuple(map(Status, found["statuses"])),
-        # Before it was recorded, every assembly left out what was abandoned.
-        without=tuple(map(Outcome, found.get("without", [Outcome.ABANDONED]))),
-    )
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
+def _json_form(value: Any) -> Any:
+    """A value in types that JSON has."""
+    if isinstance(value, Filter):
+        held = {each.name: getattr(value, each.name) for each in fields(value) if each.name != "when"}
+        range_ = value.when
+        times = {"since": range_ and range_.start, "until": range_ and range_.end}
+        return {**held, **times, "metadata": dict(value.metadata or ())}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _moment(text: str | None) -> datetime | None:

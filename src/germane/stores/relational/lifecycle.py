@@ -57,8 +57,6 @@ __all__ = [
     "gone_from_sets",
     "import_usage",
     "keep_counts",
-    "keep_outcome",
-    "keep_showing",
     "key_of",
     "record_outcome",
     "record_use",
@@ -343,20 +341,11 @@ def record_use(connection: Connection, agent: int, num: int, change: RecordUse) 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
     learns = _state_of(connection, agent).on
-    _, counts = _keep(connection, agent, num, change, change.parts if learns else None)
+    _, counts = _store_use(connection, agent, num, change, change.parts if learns else None)
     if counts:
         at = microseconds(change.at, name="at")
         connection.run("use_memory", {"agent": agent, "num": num, "at": at})
     return counts
-
-
-def keep_showing(connection: Connection, agent: int, num: int, showing: Example, *, later: int) -> bool:
-    """Store what another store was told of a memory in a context; returns whether any of it is new.
-
-    It is told by so many numbers `later` than the latest; further apart than what is kept, none matters.
-    """
-    new, _ = _keep(connection, agent, num, showing, showing.parts, later=min(later, MOST_USES))
-    return new
 
 
 def key_of(context: str) -> bytes:
@@ -380,7 +369,7 @@ def _state_of(connection: Connection, agent: int) -> LearningStatus:
     return LearningStatus(on=bool(learns), stamp=stamp_of(agent, judged))
 
 
-def _keep(
+def _store_use(
     connection: Connection,
     agent: int,
     num: int,
@@ -440,10 +429,10 @@ def record_outcome(connection: Connection, agent: int, num: int, change: RecordO
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
     """
-    known = _known(connection, agent, num, change)
+    known = _stored_outcome(connection, agent, num, change)
     if known == (change.worth, change.weight):
         return OutcomeEffect(news=False)
-    _outcome_keep(connection, agent, num, change)
+    _store_outcome(connection, agent, num, change)
     worth, weight = known or (0.5, 0.0)
     return OutcomeEffect(
         news=True,
@@ -452,18 +441,7 @@ def record_outcome(connection: Connection, agent: int, num: int, change: RecordO
     )
 
 
-def keep_outcome(connection: Connection, agent: int, num: int, outcome: OutcomeRecord) -> bool:
-    """Store what another store was told of a memory in a context, unless something is known of it here.
-
-    Returns whether it is new. Raises as `record_outcome` does.
-    """
-    if _known(connection, agent, num, outcome) is not None:
-        return False
-    _outcome_keep(connection, agent, num, outcome)
-    return True
-
-
-def _known(
+def _stored_outcome(
     connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord
 ) -> tuple[float, float] | None:
     """The worth and the weight that are kept for a memory and a context."""
@@ -480,7 +458,7 @@ def _known(
     return float(worth), float(weight)
 
 
-def _outcome_keep(connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord) -> None:
+def _store_outcome(connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord) -> None:
     values = {"agent": agent, "num": num, "context": key_of(told.context)}
     at = microseconds(told.at, name="at")
     connection.run("count_outcome", {"agent": agent})
@@ -495,12 +473,17 @@ def _outcome_keep(connection: Connection, agent: int, num: int, told: RecordOutc
 
 def import_usage(connection: Connection, agent: int, num: int, change: ImportUsage) -> bool:
     """Keep it unless it is known, and return whether it is new. Raises InvalidInput for what is no key."""
-    kept = change.record
-    if isinstance(kept, Example):
-        return keep_showing(connection, agent, num, kept, later=change.number)
-    if isinstance(kept, OutcomeRecord):
-        return keep_outcome(connection, agent, num, kept)
-    return _keep_event(connection, agent, num, kept, number=change.number)
+    record = change.record
+    if isinstance(record, Example):
+        # Further apart than what is kept, the exact distance doesn't matter.
+        later = min(change.number, MOST_USES)
+        return _store_use(connection, agent, num, record, record.parts, later=later)[0]
+    if isinstance(record, OutcomeRecord):
+        if _stored_outcome(connection, agent, num, record) is not None:
+            return False
+        _store_outcome(connection, agent, num, record)
+        return True
+    return _keep_event(connection, agent, num, record, number=change.number)
 
 
 def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEvent, *, number: int) -> bool:
@@ -538,38 +521,28 @@ def sets_holding(connection: Connection, agent: int, num: int) -> Rows:
 def revised_in_sets(
     connection: Connection, agent: int, old: int, new: int, *, former: bytes, holding: Rows, at: datetime
 ) -> None:
-    """A memory's next version takes its place in every working set that holds it."""
-    with_it = _numbers(holding)
-    if not with_it:
-        return
-    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
+    """Put a memory's next version in its place in every working set that holds it."""
+    if sets := [number for (number,) in holding]:
+        from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = WorkingSetWriter(connection, agent, by=agent)
-    memory_id = moving.id_of(new)
-    for working_set in with_it:
-        moving.note(working_set, WorkingSetEventKind.REVISE, memory_id, at=at, former=former)
-        moving.run("replace_held", working_set=working_set, num=old, new=new)
-    moving.finish()
+        writer = WorkingSetWriter(connection, agent, by=agent)
+        memory_id = writer.id_of(new)
+        for number in sets:
+            writer.note(number, "revise", memory_id, at=at, former=former)
+            writer.run("replace_held", working_set=number, num=old, new=new)
+        writer.finish()
 
 
 def gone_from_sets(
     connection: Connection, agent: int, num: int, kind: str, *, at: datetime, holding: Rows | None = None
 ) -> None:
-    """A memory that is forgotten or purged leaves every working set."""
-    with_it = _numbers(holding or sets_holding(connection, agent, num))
-    if not with_it:
-        return
-    from germane.model.working_set import WorkingSetEventKind  # noqa: PLC0415 - Most memories are in no set.
-    from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
+    """Remove a memory that is forgotten or purged from every working set that holds it."""
+    if sets := [number for (number,) in holding or sets_holding(connection, agent, num)]:
+        from germane.stores.relational.working_sets import WorkingSetWriter  # noqa: PLC0415 - Most memories are in no set.
 
-    moving = WorkingSetWriter(connection, agent, by=agent)
-    raw = moving.id_of(num)
-    for working_set in with_it:
-        moving.note(working_set, WorkingSetEventKind(kind), raw, at=at)
-        moving.run("remove_held", working_set=working_set, num=num)
-    moving.finish()
-
-
-def _numbers(holding: Rows) -> list[int]:
-    return [working_set for (working_set,) in holding]
+        writer = WorkingSetWriter(connection, agent, by=agent)
+        memory_id = writer.id_of(num)
+        for number in sets:
+            writer.note(number, kind, memory_id, at=at)
+            writer.run("remove_held", working_set=number, num=num)
+        writer.finish()

@@ -79,7 +79,7 @@ class MaintenanceTables:
             if damage:
                 return damage
             known = agent_state(connection.run("agent", {"name": agent}), self._connections.location)
-            return check_agent(connection, known.number, known.embedding)
+            return tuple(check_agent(connection, known.number, known.embedding))
 
     def language(self, agent: str, language: str | None) -> str:
         """The language of an agent's words, after it was made the one given, if one is.
@@ -385,96 +385,63 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(each)
 
 
-# Looks for damage in a store and says what mends it.
+# Damage in one agent's part of a store, and what repairs it.
 
 _RESTORE = "Restore the store from a backup, or export what can be read and import it into a new store."
 _REINSERT = "Export the agent's memories and import them into a new store."
 
+_CHECKS: Final = (
+    ("check_messages", "message", "Message {id} isn't of its conversation.", _RESTORE),
+    ("check_forwards", "forward-record", "The forward record of memory {id} can't be read.", _REINSERT),
+    (
+        "check_chains",
+        "heads",
+        "The chain {id} has {heads} heads instead of one.",
+        "Purge the chain, or revise the version that is to be the current one.",
+    ),
+    (
+        "check_heads",
+        "successor",
+        "Memory {id} is superseded by one that isn't stored.",
+        "Import the whole chain again, or purge it.",
+    ),
+    (
+        "check_embedded",
+        "embedded",
+        "Memory {id} has a vector and is listed as waiting for one.",
+        "Embed what waits with `germane embed`.",
+    ),
+    (
+        "check_vectors",
+        "vector",
+        "The vector of memory {id} isn't of {model}.",
+        "Embed everything again with `germane reembed`.",
+    ),
+)
+"""Queries that find the ids of damaged rows, with the code, the text and the remedy of each finding."""
 
-def check_agent(
-    connection: Connection, agent: int, embedding: EmbeddingIdentity | None
-) -> tuple[Finding, ...]:
-    """What doesn't agree within one agent's part."""
-    values = {"agent": agent}
-    return (
-        *_counters(connection, values),
-        *_rows(connection, values),
-        *_chains(connection, values),
-        *_vectors(connection, values, embedding),
-    )
 
-
-def _counters(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for memories, terms, stored_memories, stored_terms in _run(connection, "check_counters", values):
+def check_agent(connection: Connection, agent: int, embedding: EmbeddingIdentity | None) -> Iterator[Finding]:
+    """What doesn't agree within one agent's part of a store."""
+    values = {"agent": agent, "dimension": embedding.dimension if embedding else -1}
+    for memories, terms, stored_memories, stored_terms in connection.run("check_counters", values):
         if (memories, terms) != (stored_memories, stored_terms):
-            yield Finding(
-                code="counters",
-                text=f"The agent counts {memories} memories and {terms} terms; "
-                f"{stored_memories} and {stored_terms} are stored.",
-                remedy=_REINSERT,
+            text = (
+                f"The agent counts {memories} memories and {terms} terms; "
+                f"{stored_memories} and {stored_terms} are stored."
             )
-
-
-def _rows(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for raw, no_texts, no_forward in _run(connection, "check_missing", values):
-        what = [
-            name for name, is_missing in (("texts", no_texts), ("forward record", no_forward)) if is_missing
-        ]
-        yield Finding(
-            code="half-record",
-            text=f"Memory {id_text(raw)} has no {' and no '.join(what)}.",
-            remedy=_REINSERT,
-        )
-    for table, count in _run(connection, "check_orphans", values):
+            yield Finding(code="counters", text=text, remedy=_REINSERT)
+    for raw, no_texts, no_forward in connection.run("check_missing", values):
+        missing = ["texts"] * bool(no_texts) + ["forward record"] * bool(no_forward)
+        text = f"Memory {id_text(raw)} has no {' and no '.join(missing)}."
+        yield Finding(code="half-record", text=text, remedy=_REINSERT)
+    for table, count in connection.run("check_orphans", values):
         if count:
             yield Finding(code="orphan", text=f"{count} rows of {table} have no memory.", remedy=_REINSERT)
-    for (raw,) in _run(connection, "check_messages", values):
-        yield Finding(
-            code="message", text=f"Message {id_text(raw)} isn't of its conversation.", remedy=_RESTORE
-        )
-    for (raw,) in _run(connection, "check_forwards", values):
-        yield Finding(
-            code="forward-record",
-            text=f"The forward record of memory {id_text(raw)} can't be read.",
-            remedy=_REINSERT,
-        )
-
-
-def _chains(connection: Connection, values: dict[str, int]) -> Iterator[Finding]:
-    for raw, heads in _run(connection, "check_chains", values):
-        yield Finding(
-            code="heads",
-            text=f"The chain {id_text(raw)} has {heads} heads instead of one.",
-            remedy="Purge the chain, or revise the version that should stand.",
-        )
-    for (raw,) in _run(connection, "check_heads", values):
-        yield Finding(
-            code="successor",
-            text=f"Memory {id_text(raw)} is superseded by one that isn't stored.",
-            remedy="Import the whole chain again, or purge it.",
-        )
-
-
-def _vectors(
-    connection: Connection, values: dict[str, int], embedding: EmbeddingIdentity | None
-) -> Iterator[Finding]:
-    dimension = embedding.dimension if embedding else -1
-    for (raw,) in _run(connection, "check_embedded", values):
-        yield Finding(
-            code="embedded",
-            text=f"Memory {id_text(raw)} has a vector and is listed as waiting for one.",
-            remedy="Embed what waits with `germane embed`.",
-        )
-    for (raw,) in _run(connection, "check_vectors", {**values, "dimension": dimension}):
-        yield Finding(
-            code="vector",
-            text=f"The vector of memory {id_text(raw)} isn't of {embedding or 'any model'}.",
-            remedy="Embed everything anew with `germane reembed`.",
-        )
-
-
-def _run(connection: Connection, query: str, values: dict[str, int]) -> Rows:
-    return connection.run(query, values)
+    for query, code, text, remedy in _CHECKS:
+        for raw, *heads in connection.run(query, values):
+            of = {"id": id_text(raw), "heads": sum(heads), "model": embedding or "any model"}
+            yield Finding(code=code, text=text.format(**of), remedy=remedy)
 
 
 # How much of a context an agent's memories would take.

@@ -35,7 +35,6 @@ __all__ = [
     "MemberConnections",
     "SpaceRow",
     "SpaceTables",
-    "events_of",
     "keep_members",
     "required_space",
     "space_row",
@@ -111,17 +110,14 @@ class SpaceTables:
         with self._connections.reading(tenant_of(space)) as connection:
             known = required_space(connection, space)
             admit(known.info, agent, Right.READ)
-            return events_of(connection, known, since=since, limit=limit)
+            values = {"space": known.number, "since": since, "limit": -1 if limit is None else limit}
+            return tuple(map(_event, connection.run("events", values)))
 
     def latest_event(self, space: str) -> int:
         """The number of a space's latest event; 0 where there never was one."""
         with self._connections.reading(tenant_of(space)) as connection:
-            return _latest(connection, space)
-
-
-def _latest(connection: Connection, space: str) -> int:
-    row = connection.run("happened", {"name": tenant_of(space)}).fetchone()
-    return int(row[0]) if row else 0
+            row = connection.run("happened", {"name": tenant_of(space)}).fetchone()
+            return int(row[0]) if row else 0
 
 
 def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
@@ -257,7 +253,9 @@ def keep_members(connection: Connection, before: SpaceInfo | None, after: SpaceI
         connection.run("remove_member", {"space": number, "name": gone})
     for one in after.members:
         if one not in known:
-            connection.run("set_member", {"space": number, **_values(one)})
+            joined_at = microseconds(one.joined_at, name="joined_at")
+            held = {"name": one.agent, "rights": one.rights, "role": one.role, "place": one.order}
+            connection.run("set_member", {"space": number, "joined_at": joined_at, **held})
 
 
 def _member(row: tuple[str, str, str, int, int]) -> Member:
@@ -265,16 +263,6 @@ def _member(row: tuple[str, str, str, int, int]) -> Member:
     return Member(
         agent=agent, rights=Right(rights), role=Role(role), joined_at=moment(joined_at), order=place
     )
-
-
-def _values(member: Member) -> dict[str, str | int]:
-    return {
-        "name": member.agent,
-        "rights": member.rights,
-        "role": member.role,
-        "joined_at": microseconds(member.joined_at, name="joined_at"),
-        "place": member.order,
-    }
 
 
 # The log of what happens in a space, written inside the transaction in which it happens.
@@ -351,14 +339,6 @@ class EventLog:
         values = {"space": self._space, "num": num}
         row = self._connection.run("told_id", values).fetchone()
         return None if row is None else bytes(row[0])
-
-
-def events_of(
-    connection: Connection, space: SpaceRow, *, since: int, limit: int | None
-) -> tuple[SpaceEvent, ...]:
-    """What happened in a space after an event, in order."""
-    values = {"space": space.number, "since": since, "limit": -1 if limit is None else limit}
-    return tuple(_event(row) for row in connection.run("events", values))
 
 
 def _event(row: tuple[Any, ...]) -> SpaceEvent:

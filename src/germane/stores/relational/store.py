@@ -23,7 +23,7 @@ from germane.model.query import Candidate, CandidateTable, Filter, Order, Query,
 from germane.retrieval.quality import shares_of
 from germane.retrieval.tokenizer import term_hash
 from germane.retrieval.vectors import VectorRows
-from germane.stores.relational.cache import AgentCache, Caches, ConversationCaches, ResidentCache
+from germane.stores.relational.cache import MOST_CONVERSATION_BYTES, AgentCache, Caches, ResidentCache
 from germane.stores.relational.lifecycle import FeedbackTables, LifecycleTables
 from germane.stores.relational.settings import (
     ENGLISH,
@@ -50,7 +50,6 @@ from germane.stores.relational.tables import (
     Connections,
     Rows,
     gated,
-    memory_of,
     moment,
     named,
     numbered_memory,
@@ -60,6 +59,7 @@ from germane.stores.relational.tables import (
 if TYPE_CHECKING:
     from germane.model.change import Applied, Change
     from germane.protocols import Store
+    from germane.stores.relational.conversation_cache import ConversationCache
     from germane.stores.relational.conversations import ConversationTables
     from germane.stores.relational.ledger import LedgerTables
     from germane.stores.relational.spaces import SpaceTables
@@ -92,7 +92,7 @@ class RelationalStore(ABC):
         self._connections = connections
         self._embedding = embedding
         self._caches = Caches(self._new_cache)
-        self._conversation_caches = ConversationCaches()
+        self._conversation_caches = Caches(_conversation_cache, most=MOST_CONVERSATION_BYTES)
         self._working_set_cache: OrderedDict[tuple[str, str], CachedWorkingSet] = OrderedDict()
         self._cache_guard = Lock()
 
@@ -313,6 +313,12 @@ class RelationalStore(ABC):
         return self._caches.of(agent)
 
 
+def _conversation_cache(conversation: tuple[str, str]) -> ConversationCache:
+    from germane.stores.relational.conversation_cache import ConversationCache  # noqa: PLC0415 - Loaded when used.
+
+    return ConversationCache(*conversation)
+
+
 def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | None:
     values = named(memory_id)
     if values["id"] is None:
@@ -323,13 +329,13 @@ def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | 
 
 def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -> Memory | None:
     row = None if asked is None else asked.fetchone()
-    memory = None if row is None else memory_of(row, agent)
+    memory = None if row is None else numbered_memory(row, agent)[1]
     values = named(name)
     if asked is None or values["version"] or (memory is not None and memory.superseded_by is None):
         return memory
     # The row is that of a former version, or of none.
     row = connection.run("record_by_version", {"agent": agent, **values}).fetchone()
-    return None if row is None else memory_of(row, agent)
+    return None if row is None else numbered_memory(row, agent)[1]
 
 
 def _edge(

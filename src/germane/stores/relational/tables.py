@@ -46,7 +46,6 @@ __all__ = [
     "gated",
     "id_bytes",
     "id_text",
-    "memory_of",
     "memory_values",
     "microseconds",
     "moment",
@@ -345,11 +344,6 @@ def memory_values(memory: Memory, num: int, agent: int) -> dict[str, Any]:
 def row_of(table: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
     """The row of a table, of values by the names of its columns."""
     return tuple(map(values.__getitem__, agent_tables()[table].columns))
-
-
-def memory_of(row: Sequence[Any], agent: str) -> Memory:
-    """The memory of a row of the query `records` or one like it; the agent's name is not in the row."""
-    return numbered_memory(row, agent)[1]
 
 
 def numbered_memory(row: Sequence[Any], agent: str) -> tuple[int, Memory]:

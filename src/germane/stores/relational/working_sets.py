@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
@@ -199,7 +200,7 @@ class CachedWorkingSet:
                 name=self._name,
                 max_tokens=state.max_tokens,
                 moved=state.set_moved,
-                items=tuple(sorted(entries.values(), key=_order)),
+                items=tuple(sorted(entries.values(), key=attrgetter("order"))),
             )
         self._entries, self._state = entries, state
         return self._set
@@ -249,10 +250,6 @@ class CachedWorkingSet:
             return {}
         rows = connection.run("records", {"agent": agent, "nums": wanted})
         return dict(numbered_memory(row, self._owner) for row in rows)
-
-
-def _order(held: WorkingSetItem) -> int:
-    return held.order
 
 
 def _item_of(row: _HeldRow, memory: Memory) -> WorkingSetItem:
@@ -387,7 +384,7 @@ class WorkingSetWriter:
     def note(
         self,
         working_set: int,
-        kind: WorkingSetEventKind,
+        kind: str,
         raw: bytes | None,
         *,
         at: datetime,
@@ -396,9 +393,9 @@ class WorkingSetWriter:
         """Write a move into the log, and return its number."""
         self.number += 1
         when = microseconds(at, name="at")
-        row = (self.agent, self.number, working_set, kind.value, raw, former, self.by, when)
+        row = (self.agent, self.number, working_set, str(kind), raw, former, self.by, when)
         self.connection.run("insert_move", row)
-        self.noted.append(WorkingSetEventRow(self.number, kind.value, raw, former, when))
+        self.noted.append(WorkingSetEventRow(self.number, str(kind), raw, former, when))
         self.touched_sets[working_set] = self.number
         return self.number
 
