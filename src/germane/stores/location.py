@@ -76,7 +76,7 @@ def open_store(
 
 
 def exists(location: str | Path) -> bool:
-    """Whether a store may be there: a file can be looked for, a server is asked when the store is opened.
+    """Whether a store may be there: a file can be looked for, a server is contacted when the store is opened.
 
     Raises StoreUnavailable for a path that no file can have, such as one that is too long.
     """
@@ -124,7 +124,7 @@ def without_driver() -> MissingExtra:
     return MissingExtra(feature="A store in PostgreSQL", extra="postgres")
 
 
-# What an operator does to a whole store, whatever it is kept in.
+# What an operator does to a whole store, in a file or on a server.
 
 
 class Operations(Protocol):
@@ -139,7 +139,7 @@ class Operations(Protocol):
         ...
 
     def reindex(self, tell: Tell) -> None:
-        """Build the indexes anew."""
+        """Rebuild the indexes."""
         ...
 
     def vacuum(self, tell: Tell) -> None:
@@ -165,20 +165,20 @@ def operations_on(location: str | Path) -> Operations:
     return SqliteOperations(location)
 
 
-# Tells a caller of everything that a log gets, also of what other processes add to it.
+# Following a log, also what other processes add to it.
 #
-# Whoever starts it says how to look: a look asks for the log's latest number, which costs next to nothing,
-# and reads the log only where that number has grown.
+# A look reads the latest number of the log, which costs next to nothing, and the log only where that number
+# has grown.
 
 T = TypeVar("T")
 
 Look = Callable[[int], tuple[int, Sequence[T]]]
-"""From the number of the last entry that was told to that of the last there is, and the entries between."""
+"""From the number of the last known entry: the number of the latest, and the entries in between."""
 
 _GOODBYE: Final = 5.0
 
 _UNHEARD: Final = 5.0
-"""Seconds until a look where the store hears of writes: the last word of who died then may be missing."""
+"""Seconds between looks where the store sends notifications: one of a process that died may be missing."""
 
 
 class Following(Generic[T]):
@@ -214,7 +214,7 @@ class Following(Generic[T]):
 
     @property
     def is_alive(self) -> bool:
-        """Whether entries are still told."""
+        """Whether entries are still delivered."""
         return self._thread.is_alive()
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class Following(Generic[T]):
                     # An end that came while it was cleared shows here.
                     if not self._stopped.is_set():
                         self._due.wait(self._patience())
-        except Exception as error:  # noqa: BLE001 - whatever it is, `error` tells of it; a thread can't raise.
+        except Exception as error:  # noqa: BLE001 - a thread can't raise, so `error` holds it.
             self.error = error
 
     @contextmanager

@@ -42,11 +42,11 @@ ROWS_AT_ONCE: Final = 500  # Few enough to stay in the processor's cache from ro
 _MOST_RECORD_BYTES: Final = 64 << 20
 _RECORD_BYTES: Final = 2500  # What a memory takes beside its text, by measurement.
 
-# Past this share of purged memories the arrays are loaded anew.
+# Past this share of purged memories the arrays are reloaded.
 _DEAD_SHARE = 4
 _FEW_DEAD = 1000
 
-# With more changes than this, and than memories, loading anew is the shorter way.
+# With more changes than this, and than memories, reloading is shorter.
 _MANY_CHANGES = 1000
 
 # The changes that move a memory's row and so may move it into or out of a filter.

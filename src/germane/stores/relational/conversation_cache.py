@@ -41,6 +41,7 @@ __all__ = [
     "ConversationRow",
     "MessageRow",
     "Record",
+    "conversation_row",
     "indexed_words",
     "is_indexed",
     "message_of",
@@ -50,7 +51,6 @@ __all__ = [
     "record_of",
     "row_of",
     "rules_of",
-    "spoken",
     "spread",
     "unpacked_parts",
 ]
@@ -91,7 +91,7 @@ class ConversationRow(NamedTuple):
     language: str = "english"
 
 
-def spoken(connection: Connection, agent: str, session: str) -> ConversationRow:
+def conversation_row(connection: Connection, agent: str, session: str) -> ConversationRow:
     """What is stored of a conversation itself."""
     values = {"agent": agent, "session": session}
     row = connection.run("conversation", values).fetchone()
@@ -133,7 +133,7 @@ def message_of(row: Sequence[Any], agent: str, session: str) -> Message:
     )
 
 
-# What a process keeps in memory of one conversation: its messages, and its index once it was asked for.
+# What a process keeps in memory of one conversation: its messages, and its index once it is needed.
 
 _OVERHEAD = 800
 
@@ -179,18 +179,18 @@ class ConversationCache:
         if before.revision != known.revision:
             self._drop_changed(connection, known)
         new = []
-        for row in connection.run("messages_since", spread(known, above=before.messages)):
-            spoken = MessageRow._make(row)
-            message = message_of(spoken, self._agent, self._session)
+        rows = connection.run("messages_since", spread(known, above=before.messages))
+        for row in map(MessageRow._make, rows):
+            message = message_of(row, self._agent, self._session)
             new.append(message)
             self._messages[message.seq] = message
-            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(spoken.parts)
+            self._sizes[message.seq] = size = _OVERHEAD + 2 * len(row.parts)
             self._bytes += size
         if self._index is not None:
             many = len(new) > _FEW
             stored = self._stored(connection, known, self._index, above=before.messages) if many else {}
             made = self._index.add(new, stored)
-            # Of a few it isn't known whether they are stored; they are, unless an older version said them.
+            # Whether the records of a few are stored isn't looked up: usually they are.
             self._made |= made if many else {}
         self._known = known
 
@@ -281,7 +281,7 @@ class ConversationIndex:
         return made
 
     def renew(self, changed: Iterable[Message], messages: Mapping[int, Message]) -> None:
-        """Index the groups of what was hidden, put back or removed anew, from all messages by number."""
+        """Index the groups of changed messages again, from all messages by number."""
         renewed = set()
         for message in changed:
             if message.seq not in messages:
@@ -385,7 +385,7 @@ def rules_of(language: str) -> int:
 
 
 WORDS_READ = "words-1"
-"""Names what `indexed_words` reads; whoever changes that gives it another name, so that it is read anew."""
+"""Names what `indexed_words` reads; after a change of that function it needs another name."""
 
 _TEXT, _OPAQUE, _CALL, _RESULT = "t", "o", "c", "r"
 
@@ -407,7 +407,7 @@ def unpacked_parts(text: str) -> tuple[Part, ...]:
 
 
 def indexed_words(message: Message) -> str:
-    """What the index reads of a message: said, called and returned, but for what came from memory."""
+    """The text of a message that is indexed: its words, calls and results, without recalled memories."""
     texts = [message.own_text]
     for part in message.parts:
         if isinstance(part, ToolCall):

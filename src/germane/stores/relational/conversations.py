@@ -28,6 +28,7 @@ from germane.stores.relational.conversation_cache import (
     ConversationRow,
     MessageRow,
     Record,
+    conversation_row,
     is_indexed,
     message_of,
     num_of,
@@ -35,7 +36,6 @@ from germane.stores.relational.conversation_cache import (
     packed_parts,
     record_of,
     row_of,
-    spoken,
     spread,
 )
 from germane.stores.relational.tables import (
@@ -83,12 +83,12 @@ class ConversationTables:
             return ()
         purges = any(isinstance(each, PurgeMessages) for each in changes)
         with self._connections.writing(agent) as connection:
-            known = spoken(connection, agent, session)
+            known = conversation_row(connection, agent, session)
             begins = any(isinstance(each, Append | SetAnchor) for each in changes)
             if begins and not known.conversation:
                 connection.run("add_agent", {"name": agent})
                 connection.run("add_conversation", {"agent": agent, "session": session})
-                known = spoken(connection, agent, session)
+                known = conversation_row(connection, agent, session)
             moved = ConversationWriter(connection, agent, session, known).apply(changes)
             if purges:
                 self._connections.note_purge(connection, "conversations")
@@ -98,26 +98,26 @@ class ConversationTables:
         return moved
 
     def messages(self, agent: str, session: str, *, hidden: bool = False) -> tuple[Message, ...]:
-        """The messages of a conversation in order; those of hidden groups if asked."""
+        """The messages of a conversation in order; with `hidden`, also those of hidden groups."""
         with self._conversation(agent, session) as (cache, *_):
             return cache.messages(hidden=hidden)
 
     def last_groups(self, agent: str, session: str, count: int) -> LastGroups | None:
         """What a window of the last `count` groups shows, exactly as `messages` has it.
 
-        None where reading all is as good: much of it is asked for, or it is in memory already.
+        None where reading all is as good: a large part is requested, or it is cached.
         """
         if self._caches.has((agent, session)) or count > _MOST_READ_APART:
             return None
         with self._connections.reading(agent) as connection:
-            known = spoken(connection, agent, session)
+            known = conversation_row(connection, agent, session)
             values = spread(known)
             opened = [name for (name,) in connection.run("groups_opened", values)]
             rows = list(map(MessageRow._make, connection.run("messages_kept", values)))
             for name in opened[-count:]:
                 of_group = {"agent": known.agent, "conversation": known.conversation, "group_name": name}
                 rows += map(MessageRow._make, connection.run("messages_of_group", of_group))
-        # What the system says in a group is kept in every window, and read already.
+        # System messages of a group are in every window, and read already.
         messages = {row.num: message_of(row, agent, session) for row in rows}
         shown = (messages[num] for num in sorted(messages) if not messages[num].hidden)
         return LastGroups(messages=tuple(shown), opened=tuple(opened))
@@ -139,13 +139,13 @@ class ConversationTables:
         """How well the visible groups match any of these terms, by the statistics of this session alone.
 
         Records that had to be made for it, because an older version or other rules stored the messages, are
-        stored for who asks next, where that can be done.
+        stored for the next query, where that can be done.
         """
         with self._conversation(agent, session) as (cache, connection, known):
             found = cache.match(connection, terms, known.language)
             made = cache.take_made(_STORED_AT_ONCE)
         if len(made) >= _WORTH_STORING and not self._connections.read_only:
-            # The answer is there, and what can't be stored now is made anew by who needs it next.
+            # The result doesn't depend on it; records that can't be stored now are made again when needed.
             with suppress(StoreBusy, StoreUnavailable):
                 self._store_made(agent, known, made)
         return found
@@ -189,7 +189,7 @@ class ConversationTables:
     ) -> Iterator[tuple[ConversationCache, Connection, ConversationRow]]:
         cache = self._caches.of((agent, session))
         with cache.lock, self._connections.reading(agent) as connection:
-            known = spoken(connection, agent, session)
+            known = conversation_row(connection, agent, session)
             cache.catch_up(connection, known)
             yield cache, connection, known
         self._caches.settle((agent, session))
@@ -212,8 +212,9 @@ class ConversationWriter:
         for change in changes:
             moved += self._apply(change)
         if not self._gone:
-            said, revision, opened = self._known.messages, self._known.revision, self._known.opened
-            values = {**self._values, "said": said, "revision": revision, "opened": opened}
+            known = self._known
+            counts = {"said": known.messages, "revision": known.revision, "opened": known.opened}
+            values = {**self._values, **counts}
             self._connection.run("advance_conversation", values)
         return tuple(moved)
 
@@ -256,13 +257,13 @@ class ConversationWriter:
                 group = self._known.opened
             if group is not None and group not in hidden:
                 hidden[group] = self._enters(group)
-            said = self._known.messages + 1
-            self._known = self._known._replace(messages=said)
+            seq = self._known.messages + 1
+            self._known = self._known._replace(messages=seq)
             made.append(
                 message.evolve(
                     agent=self._agent,
                     session=self._session,
-                    seq=said,
+                    seq=seq,
                     group=group,
                     hidden=group is not None and hidden[group],
                 )

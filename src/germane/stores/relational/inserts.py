@@ -131,7 +131,7 @@ def is_same(stored: Memory, insert: Insert) -> bool:
     """Whether a memory of the same content is the same one."""
     given = insert.memory
     if stored.id == given.id:
-        # Two versions of one memory may say the same; an import brings both, and both are kept.
+        # Two versions of one memory may have the same content; an import stores both.
         return stored.version == given.version
     return not insert.dated or day_of(stored) == day_of(given)
 
@@ -147,9 +147,9 @@ def recognised(
     return replace(insert, memory=memory), known.setdefault(insert.dated, [])
 
 
-# Asks which versions of memories are stored: those of one chain, and those that say the same.
+# Stored versions of memories: those of one chain, and those of the same content.
 #
-# What asks and what looks at the answer stand apart, so that several things can be asked at once.
+# Queries and the reading of their rows are separate functions, so that several queries are sent at once.
 
 
 class VersionRow(NamedTuple):
@@ -162,27 +162,27 @@ class VersionRow(NamedTuple):
 
 
 def versions(connection: Connection, agent: int, memory_id: str) -> Rows:
-    """Ask for all versions of a memory."""
+    """Query all versions of a memory."""
     return connection.run("versions", {"agent": agent, **named(memory_id)})
 
 
-def chain_of(asked: Rows, memory_id: str, name: str) -> list[VersionRow]:
-    """The versions that were asked for, in their order. Raises NotFound."""
-    chain = list(map(VersionRow._make, asked))
+def chain_of(rows: Rows, memory_id: str, name: str) -> list[VersionRow]:
+    """The versions in the rows of `versions`, in their order. Raises NotFound where there are none."""
+    chain = list(map(VersionRow._make, rows))
     if not chain:
         raise NotFound(memory_id, name)
     return chain
 
 
 def same_texts(connection: Connection, agent: int, hashes: set[str]) -> list[Rows]:
-    """Ask which versions have these content hashes, superseded ones before heads."""
+    """Query which versions have these content hashes, superseded ones before heads."""
     wanted = {"agent": agent, "hashes": json.dumps(sorted(hashes))}
     return [connection.run(query, wanted) for query in ("nums_by_past", "nums_by_head")]
 
 
-def nums_of(asked: Iterable[Rows]) -> list[int]:
-    """The numbers that were asked for."""
-    return [num for found in asked for (num,) in found]
+def nums_of(results: Iterable[Rows]) -> list[int]:
+    """The numbers in the rows of `same_texts`."""
+    return [num for rows in results for (num,) in rows]
 
 
 # Vectors as they are stored.

@@ -1,6 +1,6 @@
 """Recorded assemblies in tables, what has happened to the store since, and memories as they were then.
 
-No text of a memory is kept; a purge takes what is.
+No text of a memory is stored.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class _AssemblyRow(NamedTuple):
 class LedgerTables:
     """The recorded assemblies, and what happened to the memories since.
 
-    At most 2,000 assemblies are kept for an agent, and the oldest leave. No text of a memory is kept; a
-    purged memory takes its entries with it in the same transaction, and the hash of every text that it was
-    part of. `past` makes the copy that `as_of` returns.
+    At most 2,000 assemblies are stored for an agent, and the oldest are removed. No text of a memory is
+    stored; a purge of a memory removes its entries in the same transaction, and the hash of every text that
+    it was part of. `past` makes the copy that `as_of` returns.
     """
 
     def __init__(self, connections: Connections, past: Callable[[str, Mapping[str, int]], Store]) -> None:
@@ -78,7 +78,7 @@ class LedgerTables:
         self._past = past
 
     def record(self, agent: str, assembly: Assembly) -> None:
-        """Keep an assembly. Raises InvalidInput where one of that id is kept already."""
+        """Store an assembly. Raises InvalidInput where the agent has one of that id."""
         with self._connections.writing(agent) as connection:
             connection.run("add_agent", {"name": agent})
             _insert(connection, number_of(connection, agent), assembly)
@@ -245,16 +245,16 @@ _COLUMNS: Final = frozenset({"id", "agent", "at", "key", "sha256", "tokens", "ca
 
 
 def query_json(assembly: Assembly) -> str:
-    """The fields of an assembly that have no column: what was asked and what made it."""
-    asked = {
+    """The fields of an assembly that have no column: the query and what made the context."""
+    values = {
         each.name: getattr(assembly, each.name) for each in fields(assembly) if each.name not in _COLUMNS
     }
-    return json.dumps(asked, default=_json_form, sort_keys=True)
+    return json.dumps(values, default=_json_form, sort_keys=True)
 
 
-def fields_of(asked: str) -> dict[str, Any]:
+def fields_of(text: str) -> dict[str, Any]:
     """The fields of an Assembly that `query_json` has written."""
-    found: dict[str, Any] = json.loads(asked)
+    found: dict[str, Any] = json.loads(text)
     reason, options, where = found["empty_reason"], found["options"], found["where"]
     if "changed" in options:
         options["changed"] = {path: _moment(text) for path, text in options["changed"].items()}

@@ -1,7 +1,7 @@
-"""What becomes of memories in tables: stages, uses, outcomes, and their place in working sets.
+"""Lifecycle in tables: stages, uses and outcomes of memories, and their places in working sets.
 
-What is counted decides where a memory stands, so the rules are asked in the very transaction that counts.
-No text is kept: words, numbers and times.
+The counts decide the stage of a memory, so the rules are applied in the transaction that counts. No text is
+stored: words, numbers and times.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ class FeedbackTables:
     """Which memories were used, to learn from, and how work turned out with them.
 
     `Store.apply` writes both: it applies `RecordUse`, keeping examples while the agent learns, and
-    `RecordOutcome`. At most 5,000 of each are kept for an agent, and the oldest leave; a purged memory takes
-    its own with it.
+    `RecordOutcome`. At most 5,000 of each are stored for an agent, and the oldest are removed; a purge of a
+    memory removes its own.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -240,25 +240,25 @@ def signal_of_outcome(
     memory: Memory,
     *,
     change: RecordOutcome,
-    told: OutcomeEffect,
+    effect: OutcomeEffect,
 ) -> ApplySignal | None:
     """What an attested outcome does to the memory that stands for the one named; None for nothing.
 
     A procedure that is out of use counts no outcomes.
     """
-    lived = ApplySignal(
+    signal = ApplySignal(
         memory_id=memory.id,
         lifecycle=change.lifecycle,
-        sign=told.sign or LifecycleSignal.SETTLE,
+        sign=effect.sign or LifecycleSignal.SETTLE,
         cause=Cause.OUTCOME,
         at=change.at,
-        instead_of=told.former,
+        instead_of=effect.former,
     )
     before = _before(connection, agent, num, memory, change.lifecycle)
     after = next_state(
-        change.lifecycle, before, lived.sign, memory=memory, at=change.at, instead_of=told.former
+        change.lifecycle, before, signal.sign, memory=memory, at=change.at, instead_of=effect.former
     )
-    return None if after is None else lived
+    return None if after is None else signal
 
 
 def keep_counts(connection: Connection, agent: int, num: int, state: LifecycleState) -> None:
@@ -269,19 +269,19 @@ def keep_counts(connection: Connection, agent: int, num: int, state: LifecycleSt
 
 
 def sign_of_repetition(lifecycle: str, memory: Memory) -> LifecycleSignal | None:
-    """What it means to a stored memory that somebody says it anew; None where it means nothing."""
+    """The signal for a stored memory that is remembered again; None where its lifecycle has none."""
     stage = stage_of(lifecycle, memory)
     for sign in (LifecycleSignal.RESTORE, LifecycleSignal.CONFIRM):
-        standing = LifecycleState(stage=stage)
-        if next_state(lifecycle, standing, sign, memory=memory, at=memory.updated_at) is not None:
+        state = LifecycleState(stage=stage)
+        if next_state(lifecycle, state, sign, memory=memory, at=memory.updated_at) is not None:
             return sign
     return None
 
 
 def _before(connection: Connection, agent: int, num: int, memory: Memory, lifecycle: str) -> LifecycleState:
     found = _state_row(connection, agent, (num,))
-    standing = found or LifecycleState(stage=None)
-    return replace(standing, stage=stage_of(lifecycle, memory))
+    state = found or LifecycleState(stage=None)
+    return replace(state, stage=stage_of(lifecycle, memory))
 
 
 def _state_row(connection: Connection, agent: int, num: tuple[int] | None) -> LifecycleState | None:
@@ -321,22 +321,21 @@ def _event(row: tuple[Any, ...]) -> LifecycleEvent:
     )
 
 
-# Keeps what became of memories that were shown: uses counted once, and examples to learn from.
-#
-# No text is kept: hashes, numbers and the parts of scores.
+# Uses of memories that were shown, each counted once, and examples to learn from: hashes, numbers and the
+# parts of scores, and no text.
 
 MOST_USES: Final = 5000
-"""Judgements kept for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
+"""Uses stored for an agent: some hundreds of contexts, and fitted in a few milliseconds."""
 
 _NO_PARTS: Final = "{}"
-"""What is kept of a score while the agent doesn't learn: that a memory was shown, and nothing of why."""
+"""The parts that are stored while the agent doesn't learn."""
 
 _USE_DIGITS: Final = 6
 _KEY_BYTES: Final = 16
 
 
 def record_use(connection: Connection, agent: int, num: int, change: RecordUse) -> bool:
-    """Store one judgement; returns whether it tells of a use that wasn't known.
+    """Store one use or non-use; returns whether it is a use that wasn't known.
 
     Raises InvalidInput for a context that is no key, or parts that are no numbers.
     """
@@ -373,22 +372,22 @@ def _store_use(
     connection: Connection,
     agent: int,
     num: int,
-    told: RecordUse | Example,
+    use: RecordUse | Example,
     parts: Mapping[str, float] | None,
     *,
     later: int = 1,
 ) -> tuple[bool, bool]:
-    """Store what was told unless it is known; returns whether any of it is new, and whether a use is."""
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
-    packed = _packed(told.memory_id, parts) if parts else _NO_PARTS
+    """Store a use unless it is known; returns whether any of it is new, and whether it counts as a use."""
+    values = {"agent": agent, "num": num, "context": key_of(use.context)}
+    packed = _packed(use.memory_id, parts) if parts else _NO_PARTS
     known = connection.run("judgement", values).fetchone()
     was_used, kept_parts = known or (False, None)
-    counts = told.used and not was_used
-    # What was kept to learn from stays; a showing of which nothing was kept may still become an example.
+    counts = use.used and not was_used
+    # Stored parts stay; a use without parts may still become an example.
     if known and not counts and (kept_parts == packed or kept_parts not in (None, _NO_PARTS)):
         return False, False
     connection.run("count_judgement", {"agent": agent, "by": later})
-    connection.run("insert_judgement", {**values, "used": int(told.used), "parts": packed})
+    connection.run("insert_judgement", {**values, "used": int(use.used), "parts": packed})
     connection.run("remove_old_judgements", {"agent": agent, "most": MOST_USES})
     return True, counts
 
@@ -403,54 +402,52 @@ def _packed(memory_id: str, given: Mapping[str, float]) -> str:
     return json.dumps(parts)
 
 
-# Keeps how work turned out with memories that contexts showed.
-#
-# No text is kept: hashes and numbers.
+# Outcomes: how work turned out with memories that contexts showed; hashes and numbers, and no text.
 
 MOST_OUTCOMES: Final = 5000
-"""Outcomes kept for an agent, one for each memory of a context: some hundreds of contexts."""
+"""Outcomes stored for an agent, one for each memory of a context: some hundreds of contexts."""
 
 
 class OutcomeEffect(NamedTuple):
-    """What an outcome told: whether it is news, and what it and the one before it count in a life."""
+    """What an outcome changes: whether it is new, and the signals of it and of the one that it replaces."""
 
-    news: bool
+    is_new: bool
     sign: LifecycleSignal | None = None
     former: LifecycleSignal | None = None
 
     @property
     def counts(self) -> bool:
-        """Whether a life is another one by it."""
+        """Whether it changes the counts of a lifecycle."""
         return self.sign is not self.former
 
 
 def record_outcome(connection: Connection, agent: int, num: int, change: RecordOutcome) -> OutcomeEffect:
-    """Store one outcome; returns what it told.
+    """Store one outcome; returns its effect.
 
     Raises InvalidInput for a context that is no key, or a worth or weight out of range.
     """
     known = _stored_outcome(connection, agent, num, change)
     if known == (change.worth, change.weight):
-        return OutcomeEffect(news=False)
+        return OutcomeEffect(is_new=False)
     _store_outcome(connection, agent, num, change)
     worth, weight = known or (0.5, 0.0)
     return OutcomeEffect(
-        news=True,
+        is_new=True,
         sign=sign_of_outcome(change.lifecycle, worth=change.worth, weight=change.weight),
         former=sign_of_outcome(change.lifecycle, worth=worth, weight=weight),
     )
 
 
 def _stored_outcome(
-    connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord
+    connection: Connection, agent: int, num: int, outcome: RecordOutcome | OutcomeRecord
 ) -> tuple[float, float] | None:
-    """The worth and the weight that are kept for a memory and a context."""
-    if not (0 <= told.worth <= 1 and 0 < told.weight <= 1):
+    """The stored worth and weight for a memory and a context."""
+    if not (0 <= outcome.worth <= 1 and 0 < outcome.weight <= 1):
         raise InvalidInput(
-            f"An outcome of worth {told.worth} and weight {told.weight} says nothing: worth is from 0 to "
-            "1, and weight above 0 and at most 1."
+            f"An outcome of worth {outcome.worth} and weight {outcome.weight} says nothing: worth is from 0 "
+            "to 1, and weight above 0 and at most 1."
         )
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
+    values = {"agent": agent, "num": num, "context": key_of(outcome.context)}
     row = connection.run("outcome", values).fetchone()
     if row is None:
         return None
@@ -458,24 +455,25 @@ def _stored_outcome(
     return float(worth), float(weight)
 
 
-def _store_outcome(connection: Connection, agent: int, num: int, told: RecordOutcome | OutcomeRecord) -> None:
-    values = {"agent": agent, "num": num, "context": key_of(told.context)}
-    at = microseconds(told.at, name="at")
+def _store_outcome(
+    connection: Connection, agent: int, num: int, outcome: RecordOutcome | OutcomeRecord
+) -> None:
+    values = {"agent": agent, "num": num, "context": key_of(outcome.context)}
+    at = microseconds(outcome.at, name="at")
     connection.run("count_outcome", {"agent": agent})
-    connection.run("insert_outcome", {**values, "worth": told.worth, "weight": told.weight, "at": at})
+    connection.run("insert_outcome", {**values, "worth": outcome.worth, "weight": outcome.weight, "at": at})
     connection.run("remove_old_outcomes", {"agent": agent, "most": MOST_OUTCOMES})
 
 
-# Keeps what another store has kept of a memory: a showing, an outcome, an event of its life.
-#
-# Nothing is counted by it: what was counted came with the memory.
+# Imports: a use, an outcome or a lifecycle event from another store. Nothing is counted again, because the
+# counts came with the memory.
 
 
 def import_usage(connection: Connection, agent: int, num: int, change: ImportUsage) -> bool:
     """Keep it unless it is known, and return whether it is new. Raises InvalidInput for what is no key."""
     record = change.record
     if isinstance(record, Example):
-        # Further apart than what is kept, the exact distance doesn't matter.
+        # Beyond the number of stored uses, the exact distance doesn't matter.
         later = min(change.number, MOST_USES)
         return _store_use(connection, agent, num, record, record.parts, later=later)[0]
     if isinstance(record, OutcomeRecord):
@@ -508,13 +506,11 @@ def _keep_event(connection: Connection, agent: int, num: int, event: LifecycleEv
     return True
 
 
-# What becomes of a memory in the working sets that hold it, when it is revised, forgotten or purged.
-#
-# Asked at every such change; what moves it stands in `moving`.
+# A memory in the working sets that hold it, when it is revised, forgotten or purged.
 
 
 def sets_holding(connection: Connection, agent: int, num: int) -> Rows:
-    """The working sets that hold a memory: asked for now, and looked at when there is something to do."""
+    """Query the working sets that hold a memory; the rows are read when there is something to do."""
     return connection.run("sets_holding", {"agent": agent, "num": num})
 
 

@@ -170,7 +170,7 @@ def settle(connections: Connections, *, embedding: EmbeddingIdentity | None, rep
     if connections.read_only:
         raise StoreUnavailable(
             f"The store {connections.location} was indexed by tokenizer {stored.get('tokenizer')!r}, this "
-            f"germane has {TOKENIZER!r}. Open it once without read_only=True, so that it is indexed anew."
+            f"germane has {TOKENIZER!r}. Open it once without read_only=True, so that it is reindexed."
         )
     with connections.writing() as connection:
         # Another process may have settled it in the meantime.
@@ -234,10 +234,10 @@ def check_embedding(stored: EmbeddingIdentity | None, given: EmbeddingIdentity |
 
 
 def check_tokenizer(stored: str, location: str) -> None:
-    """Raise StoreUnavailable when another process has indexed the open store anew in another way."""
+    """Raise StoreUnavailable when another process has reindexed the open store in another way."""
     if stored != TOKENIZER:
         raise StoreUnavailable(
-            f"Another germane indexed the store {location} anew by its tokenizer {stored!r}; this process "
+            f"Another germane reindexed the store {location} by its tokenizer {stored!r}; this process "
             f"has {TOKENIZER!r}. Start this process again with the same version of germane."
         )
 
@@ -246,7 +246,7 @@ def check_language(stored: str, asked: str | None, location: str) -> None:
     """Raise StoreUnavailable when another process has indexed the agent's memories in another language."""
     if asked is not None and asked != stored:
         raise StoreUnavailable(
-            f"Another process indexed these memories in {location} anew in {stored!r}; this one asks in "
+            f"Another process reindexed these memories in {location} in {stored!r}; this one asks in "
             f"{asked!r}. Open the store again without a language to go on in {stored!r}."
         )
 
@@ -300,11 +300,11 @@ def set_setting(connection: Connection, name: str, value: str) -> None:
     """Store a setting that holds for the whole store."""
     stored = dict(connection.run("settings").fetchall()).get(name)
     if stored != value:
-        # Who may see one agent at a time may say what nobody has said yet, and change nothing.
+        # A user who may see one agent at a time may add a setting, and change none.
         connection.run("add_setting" if stored is None else "change_setting", {"name": name, "value": value})
 
 
-# All agents of a store, for what is about every one of them.
+# All agents of a store.
 
 
 class ListedAgent(NamedTuple):
@@ -325,7 +325,7 @@ def everyone(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
 
 
 def all_of_them(connection: Connection, location: str) -> tuple[ListedAgent, ...]:
-    """The same with those whose removal has begun.
+    """Every agent, in the order in which they first wrote, with those whose removal has begun.
 
     Raises StoreUnavailable where the connection may see one agent at a time only: what was then done to all
     would have been done to none.

@@ -1,6 +1,6 @@
-"""Spaces in tables: who is in them, with which rights, and the log of what happens there.
+"""Spaces in tables: their members, rights and event logs.
 
-A space's memories and working sets belong to an agent of its own; `Entrance` gives members access to them.
+A space's memories and working sets belong to an agent of its own; `MemberConnections` gives members access.
 """
 
 from __future__ import annotations
@@ -130,19 +130,19 @@ def _end(connection: Connection, space: SpaceRow, act: Disband) -> None:
     connection.run("remove_working_sets", {"agent": space.number})
     connection.run("remove_events", {"space": space.number})
     connection.run("remove_members", {"space": space.number})
-    # Whoever follows it sees that something happened, looks, and finds that it is gone.
+    # Followers see that something happened, read the space, and find that it is gone.
     values = {"space": space.number, "happened": space.latest_event + 1}
     connection.run("set_happened", values)
 
 
-# Lets a member in to a space's memories: every transaction asks the rules first, and tells what it did.
+# Access of members: every transaction applies the rules first, and logs its events.
 
 
 class MemberConnections(Connections):
     """The connections of a store, as a member of a space uses them.
 
-    The right is looked up in the transaction that it is for. So whoever left can't write or read any
-    more, whatever the process believes; and what is written is in the log, or not at all.
+    The right is looked up in the transaction that it is for. So an agent that has left can't read or write
+    any more, whatever its process believes; and each write is in the log, or isn't done at all.
     """
 
     def __init__(self, inner: Connections, *, space: str, agent: str) -> None:
@@ -212,8 +212,8 @@ class SpaceRow:
 
 def space_row(connection: Connection, name: str) -> SpaceRow | None:
     """The space of that name; None where there is none, or none any more."""
-    asked = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
-    row, rows = asked[0].fetchone(), asked[1].fetchall()
+    results = [connection.run(each, {"name": tenant_of(name)}) for each in ("space", "members_of")]
+    row, rows = results[0].fetchone(), results[1].fetchall()
     if row is None or not rows:
         return None
     number, admits, created_at, joined, happened, seq, moved = row
@@ -269,17 +269,17 @@ def _member(row: tuple[str, str, str, int, int]) -> Member:
 #
 # It holds ids, names, numbers and times, and no text of any memory.
 
-# What a change of a memory is told as; the others change nothing that a member could see. That a
-# version was superseded is told by the one that came in its place.
+# The event for a change of status. Other changes alter nothing that a member could see; that a version was
+# superseded is logged as the revision.
 _EVENT_BY_STATUS = {
     "active": SpaceEventKind.RESTORE,
     "superseded": SpaceEventKind.RESTORE,
     "archived": SpaceEventKind.ARCHIVE,
     "forgotten": SpaceEventKind.FORGET,
 }
-# Moves of working sets that aren't told: a touch changes nothing that a set holds, and the others
-# follow from what became of the memory, which is told.
-_UNTOLD_MOVES = frozenset({"touch", "forget", "purge", "revise"})
+# Events of working sets that aren't logged again: a touch changes nothing that a set holds, and the others
+# follow from an event of the memory.
+_UNLOGGED_EVENTS = frozenset({"touch", "forget", "purge", "revise"})
 
 
 class EventLog:
@@ -307,7 +307,7 @@ class EventLog:
         for row in changes.fetchall():
             self._note_change(*row)
         for what, raw, held_in, at in moves.fetchall():
-            if what not in _UNTOLD_MOVES:
+            if what not in _UNLOGGED_EVENTS:
                 self.note(SpaceEventKind(what), id=raw, held_in=held_in, at=at)
 
     def finish(self) -> None:
@@ -330,7 +330,7 @@ class EventLog:
             what_new = SpaceEventKind.REMEMBER if former is None else SpaceEventKind.REVISE
             self.note(what_new, num=num, id=raw, former=former)
         elif what == "see" and status != "superseded":
-            # What happens to a former version is part of the revision, which is told.
+            # A change of a former version is part of the revision, which is logged.
             self.note(SpaceEventKind.REPEAT, num=num, id=raw)
         elif what == "status":
             self.note(_EVENT_BY_STATUS[status], num=num, id=raw)

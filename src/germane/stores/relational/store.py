@@ -142,18 +142,18 @@ class RelationalStore(ABC):
         return applied
 
     def get(self, agent: str, ids: Sequence[str]) -> tuple[Memory | None, ...]:
-        """The memories of these ids whatever their status, in the order asked; None where there is none.
+        """The memories of these ids whatever their status, in the order of `ids`; None where there is none.
 
         `id` is the current version, `id@n` the one of that number.
         """
         with self._connections.reading(agent) as connection:
             asked_agent = connection.run("agent", {"name": agent})
-            # The first is asked for with the agent, before any answer is looked at.
+            # The first is queried together with the agent, before any rows are read.
             first = [_version_rows(connection, agent, each) for each in ids[:1]]
             agent_state(asked_agent, self._connections.location)
             rest = (_version_rows(connection, agent, each) for each in ids[1:])
-            asked = zip(ids, chain(first, rest), strict=True)
-            return tuple(_memory(connection, agent, name, each) for name, each in asked)
+            results = zip(ids, chain(first, rest), strict=True)
+            return tuple(_memory(connection, agent, name, rows) for name, rows in results)
 
     def find(
         self,
@@ -327,11 +327,11 @@ def _version_rows(connection: Connection, agent: str, memory_id: str) -> Rows | 
     return connection.run(query, {"agent": agent, **values})
 
 
-def _memory(connection: Connection, agent: str, name: str, asked: Rows | None) -> Memory | None:
-    row = None if asked is None else asked.fetchone()
+def _memory(connection: Connection, agent: str, name: str, rows: Rows | None) -> Memory | None:
+    row = None if rows is None else rows.fetchone()
     memory = None if row is None else numbered_memory(row, agent)[1]
     values = named(name)
-    if asked is None or values["version"] or (memory is not None and memory.superseded_by is None):
+    if rows is None or values["version"] or (memory is not None and memory.superseded_by is None):
         return memory
     # The row is that of a former version, or of none.
     row = connection.run("record_by_version", {"agent": agent, **values}).fetchone()

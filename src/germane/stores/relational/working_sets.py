@@ -1,6 +1,6 @@
 """Working sets: written in one transaction, every move noted, read from what a process keeps of them.
 
-What is kept is a cache only: every read begins by comparing two numbers with the store's, and follows the
+The sets in memory are a cache: every read begins by comparing two numbers with the store's, and follows the
 logs of moves and changes where they differ.
 """
 
@@ -53,7 +53,7 @@ _LONGEST_NAME: Final = 1000
 _MOST_SETS: Final = 64
 """Sets that a process keeps in memory."""
 _MANY_MOVES: Final = 1000
-"""With more moves than this, reading the set anew is the shorter way; fewer are never pruned."""
+"""With more moves than this, reading the whole set is shorter; fewer are never pruned."""
 
 # The changes that alter what a held memory's record says, or what it is compared by.
 _ALTERED = frozenset({"see", "supersede", "status", "vector"})
@@ -65,14 +65,14 @@ class WorkingSetTables:
 
     Each method takes the name of the tenant that owns set and memories. A memory that is forgotten or
     purged leaves every set in the same transaction, and a revised one gives its place to its next
-    version; both are logged as every change. `kept` caches sets of this process; `guard` locks it.
+    version; both are logged as every change. `cached` holds sets of this process; `guard` locks it.
     """
 
     def __init__(
-        self, connections: Connections, kept: OrderedDict[tuple[str, str], CachedWorkingSet], guard: Lock
+        self, connections: Connections, cached: OrderedDict[tuple[str, str], CachedWorkingSet], guard: Lock
     ) -> None:
         self._connections = connections
-        self._cached = kept
+        self._cached = cached
         self._guard = guard
 
     def apply(
@@ -104,12 +104,12 @@ class WorkingSetTables:
     def get(self, owner: str, name: str) -> StoredWorkingSet:
         """A set as it is now, from one snapshot of the store; an empty one where there is none."""
         with self._guard:
-            kept = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
+            cached = self._cached.setdefault((owner, name), CachedWorkingSet(owner, name))
             self._cached.move_to_end((owner, name))
             if len(self._cached) > _MOST_SETS:
                 self._cached.popitem(last=False)
-        with kept.lock, self._connections.reading(owner) as connection:
-            return kept.caught_up(connection)
+        with cached.lock, self._connections.reading(owner) as connection:
+            return cached.caught_up(connection)
 
     def names(self, owner: str) -> tuple[str, ...]:
         """The names of the sets of an owner that anything was ever done to, in order."""
@@ -134,14 +134,15 @@ class WorkingSetTables:
             return int(row[0]) if row else 0
 
     def features(self, owner: str, ids: Sequence[str]) -> tuple[Features | None, ...]:
-        """What the index knows of these memories, in the order asked; None where there is no memory."""
+        """What the index knows of these memories, in the order of `ids`; None where there is no memory."""
         with self._connections.reading(owner) as connection:
             agent = _state(connection, owner, "").agent
-            asked = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
-            nums = [None if row is None else int(row[0]) for row in asked]
+            rows = [connection.run("num", {"agent": agent, **named(each)}).fetchone() for each in ids]
+            nums = [None if row is None else int(row[0]) for row in rows]
             wanted = {"agent": agent, "nums": json.dumps([num for num in nums if num is not None])}
-            rows = connection.run("features", wanted)
-            found = {num: _features(hashes, vector) for num, hashes, vector in rows}
+            found = {
+                num: _features(hashes, vector) for num, hashes, vector in connection.run("features", wanted)
+            }
         return tuple(None if num is None else found.get(num) for num in nums)
 
 
@@ -183,7 +184,7 @@ class CachedWorkingSet:
         """The set as the snapshot has it."""
         state = _state(connection, self._owner, self._name)
         if state.agent != self._state.agent:
-            # One who was removed and comes again has another number, and nothing of before.
+            # An owner that was removed and begins again has another number, and nothing of before.
             self._state, self._entries, self._set = _State(), {}, StoredWorkingSet(name=self._name)
         known = self._state
         if (state.seq, state.set_moved) == (known.seq, known.set_moved):
@@ -276,8 +277,8 @@ def _state(connection: Connection, owner: str, name: str) -> _State:
 
 def _states(connection: Connection, owners: Sequence[str], name: str) -> list[_State]:
     """For each owner its numbers, and those of its set of that name."""
-    asked = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
-    return [_state_of(each.fetchone()) for each in asked]
+    results = [connection.run("held_state", {"owner": each, "set_name": name}) for each in owners]
+    return [_state_of(each.fetchone()) for each in results]
 
 
 def _state_of(row: tuple[Any, ...] | None) -> _State:
@@ -288,7 +289,7 @@ def _state_of(row: tuple[Any, ...] | None) -> _State:
 
 
 def _begun(connection: Connection, owners: tuple[str, str], name: str) -> list[_State]:
-    """The same of an owner and an actor who are made known, and a set that is made."""
+    """Add an owner, an actor and a set that aren't stored yet, and return what `_states` gives for them."""
     for each in dict.fromkeys(owners):
         connection.run("add_agent", {"name": each})
     agent = _state(connection, owners[0], name).agent
@@ -456,12 +457,12 @@ class WorkingSetWriter:
         if num is None:
             raise NotInWorkingSet(change.memory_id, name, self.owner)
         entry = self.run("held_entry", working_set=working_set, num=num)
-        asked = self.run("memory_to_hold", num=num)
+        memory = self.run("memory_to_hold", num=num)
         known = entry.fetchone()
         if not known:
             raise NotInWorkingSet(change.memory_id, name, self.owner)
         num, pinned = known
-        raw: bytes = asked.fetchone()[0]
+        raw: bytes = memory.fetchone()[0]
         if isinstance(change, Touch):
             place = self.note(working_set, WorkingSetEventKind.TOUCH, raw, at=change.at)
             at = microseconds(change.at, name="at")

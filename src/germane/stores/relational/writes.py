@@ -197,7 +197,7 @@ class WriteTransaction:
         revised_in_sets(self.connection, self.agent, former, num, former=before, holding=holding, at=at)
 
     def _repeat(self, num: int, insert: Insert) -> Applied | None:
-        """What it means to the life of a memory that it was said again."""
+        """Apply the signal of a memory that was remembered again, if its lifecycle has one."""
         if not insert.lifecycle:
             return None
         memory = self._load(num)
@@ -221,9 +221,9 @@ class WriteTransaction:
             raise InvalidInput(
                 f"Memory {memory.id!r} is a first version, which revises none. Count `version` one up."
             )
-        asked = versions(self.connection, self.agent, memory.id)
+        rows = versions(self.connection, self.agent, memory.id)
         same_text = same_texts(self.connection, self.agent, {memory.content_hash})
-        chain = chain_of(asked, memory.id, self.name)
+        chain = chain_of(rows, memory.id, self.name)
         self._check_head(memory.supersedes, chain)
         before_num = chain[-1].num
         if chain[0].id != row_id(memory.id, 1):
@@ -351,18 +351,18 @@ class WriteTransaction:
 
     def _record_outcome(self, change: RecordOutcome) -> Applied:
         num = self._num(change.memory_id)
-        told = record_outcome(self.connection, self.agent, num, change)
+        effect = record_outcome(self.connection, self.agent, num, change)
         # What an outcome counts, it counts in the life of the latest version.
         heads = (
-            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if told.counts else []
+            [num for num, _, is_head, _ in self._chain(change.memory_id) if is_head] if effect.counts else []
         )
         for head in heads:
-            lived = signal_of_outcome(
-                self.connection, self.agent, head, self._load(head), change=change, told=told
+            signal = signal_of_outcome(
+                self.connection, self.agent, head, self._load(head), change=change, effect=effect
             )
-            if lived is not None:
-                self._apply_signal(lived)
-        return Applied(memory=self._load(num), created=told.news)
+            if signal is not None:
+                self._apply_signal(signal)
+        return Applied(memory=self._load(num), created=effect.is_new)
 
     def _store(self, new: Sequence[New]) -> None:
         self.terms += store_new(
