@@ -134,7 +134,7 @@ def test_an_open_engine_notices_another_language(tmp_path: Path) -> None:
     assert len(first.recall("Rechnung")) == 0
     same = germane.open(path, embedder=None)
     second = germane.open(path, language="german", embedder=None)
-    with pytest.raises(StoreUnavailable, match="reindexed these memories .* in 'german'; this one asks in 'english'"):
+    with pytest.raises(StoreUnavailable, match=r"reindexed these .* in 'german'; this one asks in 'english'"):
         first.recall("Rechnung")
     # What is written meanwhile is indexed in the language that holds now.
     first.remember("Die Verträge sind unterschrieben.")

@@ -54,7 +54,7 @@ class PostgresConnections:
     A transaction that failed by no fault of its own raises `TransientFailure`: the way to the server broke,
     the server went down, or two transactions got into each other's way. Nothing of it is stored then, and
     its gate repeats the work. When the way breaks so that nobody knows whether a transaction was committed,
-    the server is asked: each that writes leaves a token, which stands there if and only if the rest does.
+    the server is queried: each write stores a token, which is there if and only if the rest is.
     With a `replica` reads go to that standby, once it has what this process has written and seen.
     """
 
@@ -125,11 +125,11 @@ class PostgresConnections:
                     except psycopg.Error:
                         raise
                     except Exception:
-                        # What the database refuses of it was asked before.
+                        # An error of the database came before it.
                         connection.settle()
                         raise
                     if left.pgresult is None:
-                        # A commit may be asked for by a token that is known to stand.
+                        # A commit can be looked up only by a token that is known to be stored.
                         connection.wait()
                     doubt = self._commit(connection, raw, agent)
             except connection.refusal as error:
@@ -254,7 +254,7 @@ class PostgresConnections:
         return due
 
     def _taken(self) -> Raw:
-        """A connection that hasn't broken while it lay in the pool, as far as can be told without asking."""
+        """A connection that hasn't broken while it lay in the pool, as far as is known without a query."""
         deadline = time.monotonic() + self.timeout
         while True:
             raw = self._primary.begin()
@@ -278,7 +278,7 @@ class PostgresConnections:
         finally:
             if connection.is_ahead:
                 connection.abandon()
-            # Before anything is asked: there may be no other connection left.
+            # Before any query: there may be no other connection left.
             self._primary.give(raw)
 
     def _begin_write(
@@ -302,12 +302,12 @@ class PostgresConnections:
 
     def _commit(self, connection: PostgresConnection, raw: Raw, agent: str | None) -> psycopg.Error | None:
         """Commit; what came instead of a clear answer, if anything did."""
-        done = told = None
+        done = notified = None
         connection.send_ahead()
         try:
             done = connection.send(b"COMMIT")
             if agent is not None or self._replica is not None:
-                told = connection.send(notice(agent))
+                notified = connection.send(notice(agent))
             connection.settle()
         except psycopg.errors.PipelineAborted as error:
             raise self._unnoticed() from error
@@ -318,8 +318,8 @@ class PostgresConnections:
             raise
         if done.statusmessage != "COMMIT":
             raise self._unnoticed()
-        if told is not None:
-            self._seen(told.fetchall()[0][0])
+        if notified is not None:
+            self._seen(notified.fetchall()[0][0])
         return None
 
     def _unnoticed(self) -> StoreError:
@@ -349,9 +349,9 @@ def _read(agent: str | None, acting: str | None) -> bytes:
 
 
 def _is_broken(raw: Raw) -> bool:
-    """Whether the server, or the way to it, has said by now that the connection is at its end."""
+    """Whether the server or the network has closed the connection."""
     try:
-        # The first takes in what the server may have said before, the second that nothing more will come.
+        # The first reads what the server sent before, the second the end of the connection.
         raw.pgconn.consume_input()
         raw.pgconn.consume_input()
     except psycopg.Error:

@@ -111,8 +111,7 @@ _WORDS: Final = (
 )
 
 _NOT_THERE: Final = (
-    "No server answers there. Check host and port, that it runs, and that nothing between here and there "
-    "closes the way."
+    "No server answers there. Check host and port, that it runs, and that no firewall blocks the connection."
 )
 
 
@@ -134,7 +133,7 @@ def is_transient(error: BaseException, raw: Raw) -> bool:
 
 
 def is_final(error: psycopg.Error) -> bool:
-    """Whether waiting doesn't help who was refused a connection: a wrong password, say."""
+    """Whether waiting doesn't help after a refused connection: a wrong password, for instance."""
     code = _code_of(error)
     return code is not None and code not in _LOST and code not in _BUSY
 
@@ -152,7 +151,7 @@ def translated(location: str) -> Iterator[None]:
 
 
 def unreachable(error: psycopg.Error, location: str) -> GermaneError:
-    """The same for an error that was raised instead of a connection."""
+    """The error to raise for an error of the driver at connecting."""
     code = _code_of(error)
     if code in _LOST:
         return StoreUnavailable(f"The store {location}: the server is starting or stopping. Try again soon.")
@@ -162,7 +161,7 @@ def unreachable(error: psycopg.Error, location: str) -> GermaneError:
 
 
 def translation(error: psycopg.Error, location: str) -> GermaneError:
-    """What an error of the driver's means to who uses the store."""
+    """The error to raise for an error of the driver."""
     code = error.sqlstate
     if code in _LOST or _is_the_drivers(error):
         return StoreUnavailable(
@@ -190,21 +189,21 @@ def translation(error: psycopg.Error, location: str) -> GermaneError:
 def _code_of(error: psycopg.Error) -> str | None:
     """The code of what was raised instead of a connection, as far as its words tell."""
     words = str(error)
-    told = next((code for part, code in _WORDS if part in words), None)
+    known = next((code for part, code in _WORDS if part in words), None)
     # A pooler says all that it has to say as 08P01.
-    return told or error.sqlstate if error.sqlstate in (None, "08P01") else error.sqlstate
+    return known or error.sqlstate if error.sqlstate in (None, "08P01") else error.sqlstate
 
 
 def _by_code(code: str, error: psycopg.Error, location: str) -> GermaneError:
-    said = _server_message(error)
+    message = _server_message(error)
     if code in _BUSY:
-        return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {said})")
+        return StoreBusy(f"The store {location}: {_BUSY[code]} (PostgreSQL: {message})")
     if code in _UNAVAILABLE:
-        return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (PostgreSQL: {said})")
+        return StoreUnavailable(f"The store {location}: {_UNAVAILABLE[code]} (PostgreSQL: {message})")
     refused = _REFUSED.get(code) or _REFUSED.get(code[:2])
     if refused:
-        return InvalidInput(f"The store {location} can't keep this: {said}. {refused} Nothing was stored.")
-    return StoreError(f"The store {location} failed: {said} ({code}). Nothing was half written.")
+        return InvalidInput(f"The store {location} can't keep this: {message}. {refused} Nothing was stored.")
+    return StoreError(f"The store {location} failed: {message} ({code}). Nothing was half written.")
 
 
 def _server_message(error: psycopg.Error) -> str:

@@ -74,7 +74,7 @@ _COPIED: Final = {
 """Every table with rows of one agent, in the order in which a copy fills them, and what sorts its rows."""
 
 _UNREAD: Final = frozenset({"agent", "id", "supersedes", "superseded_by"})
-"""Columns that say no more than what was asked for, the chain, the version and the successor do."""
+"""Columns that follow from the query, the chain, the version and the successor."""
 
 _Patterns = dict[str, tuple[str | None, str | None]]
 """What a pattern becomes in SQLite and in PostgreSQL, one after another; None leaves it."""
@@ -197,7 +197,7 @@ def schema(dialect: str) -> str:
 
 @cache
 def script(dialect: str, name: str) -> str:
-    """Another script of a dialect's, which the schema's head tells of."""
+    """Another script of a dialect's, which the head of the schema describes."""
     return (_ROOT / dialect / f"{name}.sql").read_text(encoding="utf-8")
 
 

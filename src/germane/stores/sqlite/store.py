@@ -158,7 +158,7 @@ class SqliteOperations:
         return missing
 
     def reindex(self, tell: Tell) -> None:
-        """Index the words anew if the tokenizer has changed since, and build every index of the file anew."""
+        """Reindex the words if the tokenizer has changed, and rebuild every index of the file."""
         SqliteStore(self._path).close()
         with self._opened() as connections, connections.writing() as connection:
             connection.execute("REINDEX")
@@ -177,7 +177,7 @@ class SqliteOperations:
         tell(1, 1)
 
     def erase(self, tell: Tell) -> Erasure:
-        """Write the file anew if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
+        """Rewrite the file if a purge couldn't, and cut its log. Raises StoreBusy or StoreUnavailable."""
         store = SqliteStore(self._path)
         try:
             store.checkpoint()
@@ -288,7 +288,7 @@ class ErasingConnections(SqliteConnections):
         connection: Connection,
         what: Purged = "memories",  # noqa: ARG002 - A file is rewritten whole.
     ) -> None:
-        """Note that the file has to be rewritten, so that whoever opens it next can do it."""
+        """Note that the file has to be rewritten, so that the next process to open it can do it."""
         set_setting(connection, OWED, "1")
 
     def erase(self) -> None:
@@ -321,7 +321,7 @@ def finish_erasure(connections: ErasingConnections) -> None:
     if connections.read_only:
         return
     if _owes(connections):
-        # The purge has told its caller; whoever opens the store later can't act on it.
+        # The purge has raised it to its caller; a later process can't act on it.
         with suppress(StoreBusy):
             connections.erase()
 
@@ -369,7 +369,7 @@ def check_file(connection: SqliteConnection) -> tuple[Finding, ...]:
 # Copies an agent's memories into an empty store as they were at a point, as far as that can be known.
 #
 # What is known: which memories were there, which were heads, at which stage they stood, which had vectors,
-# what was used. What isn't: when something was said again, what was forgotten before it was restored, and
+# what was used. What isn't: when something was repeated, what was forgotten before it was restored, and
 # what was purged. So nobody may take a copy for the store as it was without a proof of his own.
 
 _TABLES: Final = {
