@@ -1,4 +1,4 @@
-"""The interfaces that users implement. An object with these members fits; there is nothing to inherit."""
+"""The protocols that users implement. Structural: an object with these members fits, nothing to inherit."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from germane.model.query import Candidate, Filter, Order, Query, SearchResult
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from germane.ledger import StoreStats
     from germane.model.change import Applied, Change
-    from germane.model.ledger import StoreStats
     from germane.model.memory import Memory
     from germane.model.plan import Frame
-    from germane.model.query import Candidate, Filter, Order, Query, SearchResult
 
 __all__ = [
+    "Candidate",
     "Clock",
     "Embedder",
     "FrameSelector",
+    "Query",
     "Scorer",
     "Store",
     "Summarizer",
@@ -98,14 +101,11 @@ class Store(Protocol):
         agent: str,
         where: Filter,
         *,
-        order: Order = ...,
+        order: Order = Order.NEWEST,
         limit: int | None = None,
         after: str | None = None,
     ) -> tuple[Memory, ...]:
-        """The memories that pass the filter, in order: the newest first unless `order` is given.
-
-        `after` is the last id of the page before.
-        """
+        """The memories that pass the filter, in order; `after` is the last id of the page before."""
         ...
 
     def search(self, agent: str, query: Query) -> SearchResult:
@@ -121,7 +121,7 @@ class Store(Protocol):
         ...
 
 
-Scorer: TypeAlias = Callable[["Candidate", "Query", datetime], float]
+Scorer: TypeAlias = Callable[[Candidate, Query, datetime], float]
 """Scores one candidate for a query at a moment. Must be pure: same arguments, same score."""
 
 FrameSelector: TypeAlias = Callable[[str, "Sequence[Frame]"], "Frame | str"]

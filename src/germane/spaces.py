@@ -1,4 +1,4 @@
-"""The rules of spaces: who may do what, and what becomes of the members. Values in, values out.
+"""Spaces: their members, rights and events, and the rules of who may do what. Values in, values out.
 
 No clock and no store: whoever keeps spaces asks here inside the transaction that reads the members and
 writes what was decided.
@@ -33,12 +33,23 @@ from germane.model.space import (
     Right,
     Role,
     SpaceAct,
+    SpaceEvent,
     SpaceEventKind,
     SpaceInfo,
 )
-from germane.model.text import LONGEST_NAME, checked_name, is_tenant, space_of, tenant_of
+from germane.model.text import checked_name
 
-__all__ = ["LONGEST_NAME", "Decided", "admit", "checked_name", "decide", "is_tenant", "space_of", "tenant_of"]
+__all__ = [
+    "Decided",
+    "Member",
+    "Right",
+    "Role",
+    "SpaceEvent",
+    "SpaceEventKind",
+    "SpaceInfo",
+    "admit",
+    "decide",
+]
 
 _MOST: Final = {None: 0, Right.READ: 1, Right.WRITE: 2}
 

@@ -92,4 +92,4 @@ def test_what_goes_unsaid_is_of_every_kind_and_shares_no_word_with_its_question(
 
 
 def _found(engine: germane.Engine, question: str) -> list[str]:
-    return [one.memory.content for one in engine.recall(question, limit=100, gate=False)]
+    return [one.content for one in engine.recall(question, limit=100, gate=False)]

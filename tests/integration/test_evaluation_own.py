@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import germane
-from germane import EmbedderMismatch, InvalidInput, UnreadableSource
+from germane import EmbedderMismatch, InvalidInput
+from germane.errors import UnreadableSource
 from germane.evaluation import Configuration, LossStage, Records, Stored, evaluate, losses
 from germane.testing.fakes import HashEmbedder
 from house.source import ROOT
@@ -47,7 +48,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 
 def id_of(stored: Stored, question: str) -> str:
     with germane.open(stored.database, agent=stored.agent, read_only=True) as engine:
-        return engine.recall(question)[0].memory.id
+        return engine.recall(question)[0].id
 
 
 QUESTIONS: list[dict[str, Any]] = [

@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
-from germane import InvalidInput, UnreadableSource
+from germane import InvalidInput
+from germane.errors import UnreadableSource
 from germane.evaluation import Corpus, Reader, Report, Retriever, curve, evaluate, plot, ranked_by
 from germane.evaluation.retrievers import RETRIEVERS
 from germane.importers.locomo import ADVERSARIAL, conversation_drafts, read_locomo

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from germane.importers.markdown import walk
 from germane.importers.sources import Skipped
+from support.examples import examples
 
 FILES = (
     "a.md",
@@ -59,7 +60,7 @@ def told(skipped: Skipped) -> None:
 
 @given(patterns, patterns, patterns, patterns)
 @example(["!doc/deep/"], [], [], ["*.md"])  # What lets a folder in says nothing of the files in it.
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_walk_finds_what_git_would_add(
     top: list[str], doc: list[str], gen: list[str], own: list[str]
 ) -> None:

@@ -16,10 +16,12 @@ import germane
 from germane.errors import InvalidInput, NotFound, StaleRevision
 from germane.importers.transfer import export_jsonl, import_source
 from germane.kinds import BUILT_IN
-from germane.lifecycle import LIFECYCLES, status_at
+from germane.lifecycle import LIFECYCLES, LifecycleState, status_at
 from germane.model.memory import Memory, Status
+from germane.ranking import Impressions
 from germane.stores.sqlite import SqliteStore
 from germane.testing.fakes import HashEmbedder
+from support.examples import examples
 
 TEXTS = [
     "The cache lives in Redis.",
@@ -90,7 +92,7 @@ class Lives(RuleBasedStateMachine):
     def everything(self) -> tuple[Memory, ...]:
         return self.engine.memories(germane.Filter(statuses=tuple(Status)), order=germane.Order.OLDEST)
 
-    def standings(self, memories: Sequence[Memory]) -> dict[str, germane.LifecycleState]:
+    def standings(self, memories: Sequence[Memory]) -> dict[str, LifecycleState]:
         ids = [memory.id for memory in memories]
         return dict(zip(ids, self.engine.lifecycle_states(ids), strict=True))
 
@@ -121,7 +123,7 @@ class Lives(RuleBasedStateMachine):
     def attest(self, data: st.DataObject, outcomes: list[str]) -> None:
         """Work turned out some way with a memory: told of one context, only the last word counts."""
         memory = data.draw(st.sampled_from(self.ids))
-        shown = germane.Impressions(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
+        shown = Impressions(key=f"{data.draw(st.integers(0, 9)):032x}", parts={memory: {}})
         for outcome in outcomes:
             self.attempt("outcome", shown, outcome, memories=[memory])
 
@@ -230,7 +232,10 @@ class CrashingLives(Lives):
 
 
 QUIET = settings(
-    max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(25),
+    stateful_step_count=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 TestLives = Lives.TestCase
 TestLives.settings = QUIET

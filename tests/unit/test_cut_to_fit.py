@@ -6,6 +6,7 @@ import pytest
 
 import germane
 from germane.model.memory import Level
+from germane.tokens import get_counter
 
 STEPS = (
     "1. Find the payment that belongs to the order.",
@@ -38,7 +39,7 @@ def test_who_the_agent_is_grows_only_after_what_matches_best() -> None:
     with germane.open(":memory:", agent="bea") as engine:
         engine.remember(IDENTITY, kind="identity")
         engine.remember("Refunds are started in the order view, under Payments.", kind="fact")
-        short = germane.get_counter("o200k").count(IDENTITY) + 12
+        short = get_counter("o200k").count(IDENTITY) + 12
         items = engine.assemble("How do I refund an order?", budget=short).items
         assert [(item.memory.kind, item.level) for item in items] == [
             ("identity", Level.MICRO),

@@ -285,7 +285,7 @@ def test_what_a_partial_clone_lacks_is_not_fetched(untrusted: Path, tmp_path: Pa
     (untrusted / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
     (untrusted / "docs" / "guide").unlink()
     changed_paths(untrusted, ["docs/guide"])
-    with pytest.raises(germane.UnreadableSource):
+    with pytest.raises(UnreadableSource):
         list(read_git(untrusted / "docs"))
     assert not mark.exists()
 

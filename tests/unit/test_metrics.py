@@ -10,7 +10,7 @@ import pytest
 
 import germane
 from germane.evaluation.report import trend
-from germane.model.ledger import TARGETS, Assembly
+from germane.ledger import TARGETS, Assembly
 from germane.testing.fakes import START, FixedClock
 from talks import answer, prompt
 

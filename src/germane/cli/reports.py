@@ -14,7 +14,8 @@ from germane.model.context import short_id, why_of
 from germane.model.text import bar, cut, line_of, table
 
 if TYPE_CHECKING:
-    from germane import AssemblyDiff, LedgerEntry, Metrics, Replay, StoreStats
+    from germane.ledger import AssemblyDiff, LedgerEntry, Metrics, Replay
+    from germane.stores import StoreStats
 
 _Id = Annotated[str, arg("ID", "An assembly, by its id or the beginning or end of it.")]
 _Limit = Annotated[int, opt("--limit", "How many to list at most.", min=1)]

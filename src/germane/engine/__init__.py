@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from germane.engine.space import Space
     from germane.model.space import Right, SpaceInfo
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SpaceMethods", "open_engine"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_COUNTER", "Engine", "SpaceMethods", "open"]
 
 # Opens an agent's memory.
 
@@ -46,7 +46,7 @@ DEFAULT_COUNTER = "o200k"
 
 
 @checking
-def open_engine(
+def open(  # noqa: A001 - It is `germane.open`.
     location: str | Path | Store,
     *,
     agent: str = "default",

@@ -16,16 +16,16 @@ from germane.model.memory import Memory, Scope
 from germane.model.query import Filter, Order
 from germane.model.text import DEFAULT_BUDGET, DEFAULT_FRAME, DEFAULT_PROVIDER, DEFAULT_RANKER, DEFAULT_SET
 from germane.protocols import Scorer, TokenCounter
-from germane.stores import CONVERSATIONS, MAINTENANCE
+from germane.stores.substores import CONVERSATIONS, MAINTENANCE
 from germane.tokens import CachedCounter, get_counter
 
 if TYPE_CHECKING:
     from germane.conversation.layout import RequestShares
     from germane.conversation.views import Tiers
+    from germane.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.context import Context, RefreshResult, TraceNote
     from germane.model.conversation import Compaction, ConversationInfo, Group, Provider
     from germane.model.learning import Impressions, ObserveResult
-    from germane.model.ledger import Assembly, Finding, Metrics, StoreStats
     from germane.model.plan import Frame, Plan
     from germane.model.request import Request, TokenCalibration
     from germane.operations.context import AgentContext
@@ -307,16 +307,16 @@ class CompactionMethods(Surface):
             self._session, conversation, budget=budget, keep=keep, counter=counter, tiers=tiers
         )
 
-    def compact(self, conversation: Conversation, proposed: Compaction) -> Compaction:
+    def compact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Hide what a compaction hides, and keep its summary as an anchor. Raises MessageNotFound.
 
         The log keeps all, and `uncompact` undoes it.
         """
-        return operations.request.compact(self._session, conversation, proposed)
+        return operations.request.compact(self._session, conversation, compaction)
 
-    def uncompact(self, conversation: Conversation, done: Compaction) -> Compaction:
+    def uncompact(self, conversation: Conversation, compaction: Compaction) -> Compaction:
         """Put back what a compaction hid, and the summary that stood before it. Raises MessageNotFound."""
-        return operations.request.uncompact(self._session, conversation, done)
+        return operations.request.uncompact(self._session, conversation, compaction)
 
 
 class RequestMethods(Surface):

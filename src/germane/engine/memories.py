@@ -17,16 +17,11 @@ from germane.operations.setup import Embedding
 from germane.protocols import TokenCounter
 
 if TYPE_CHECKING:
+    from germane.ledger import Assembly
+    from germane.lifecycle import DecisionCalibration, Reconcile, Upkeep
     from germane.model.change import UsageHistory
     from germane.model.context import Context
-    from germane.model.learning import (
-        DecisionCalibration,
-        Feedback,
-        Impressions,
-        LearningReport,
-        OutcomeResult,
-    )
-    from germane.model.ledger import Assembly, Reconcile, Upkeep
+    from germane.model.learning import Feedback, Impressions, LearningReport, OutcomeResult
     from germane.model.memory import Draft, LifecycleEvent, LifecycleState, RememberResult
     from germane.operations.drafts import Quality
     from germane.operations.feedback import Named
@@ -324,13 +319,13 @@ class LifecycleEventMethods(Surface):
     """What is told of the lives of memories."""
 
     def events(
-        self, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+        self, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
     ) -> tuple[LifecycleEvent, ...]:
         """What moved a memory in all its versions, or all memories: who, when and why, oldest first.
 
-        `since` is the number of the last event known, `limit` the most to return. Raises NotFound.
+        `after` is the number of the last event known, `limit` the most to return. Raises NotFound.
         """
-        return operations.lifecycle.events(self._session, memory_id, since=since, limit=limit)
+        return operations.lifecycle.events(self._session, memory_id, after=after, limit=limit)
 
 
 # The methods by which an agent learns from which of the shown memories were used.

@@ -154,17 +154,17 @@ class Space(
         with self._embedding.woken():
             return spaces.share(self._outside, self._session, memory_id)
 
-    def events(self, *, since: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
-        """What happened in the space after the event numbered `since`, oldest first, by whomever.
+    def events(self, *, after: int = 0, limit: int | None = None) -> tuple[SpaceEvent, ...]:
+        """What happened in the space after the event numbered `after`, oldest first, by whomever.
 
         It tells of members, memories and what working sets hold, without any text. Raises NotAllowed.
         """
-        return spaces.events(self._outside, self._name, since=since, limit=limit)
+        return spaces.events(self._outside, self._name, after=after, limit=limit)
 
     def follow(
-        self, callback: Callable[[SpaceEvent], object], *, since: int | None = None, every: float = _EVERY
+        self, callback: Callable[[SpaceEvent], object], *, after: int | None = None, every: float = _EVERY
     ) -> Following[SpaceEvent]:
-        """Call back with each event from now on, or from after the one numbered `since`, until it is closed.
+        """Call back with each event from now on, or after the one numbered `after`, until it is closed.
 
         The callback runs on a thread of its own and hears of all members alike, also of those in other
         processes, at most `every` seconds after they are done; on a server at once, and at most 5 seconds
@@ -172,7 +172,7 @@ class Space(
         member any more; the `error` of what is returned then says so. Close that, or use it as a context
         manager. Raises NotAllowed.
         """
-        following = spaces.follow(self._outside, self._name, callback, since=since, every=every)
+        following = spaces.follow(self._outside, self._name, callback, after=after, every=every)
         self._followed.add(following)
         return following
 

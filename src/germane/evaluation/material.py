@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from germane.engine import Engine, open_engine
+from germane.engine import Engine
+from germane.engine import open as open_engine
 from germane.errors import InvalidInput, UnreadableSource
 from germane.evaluation.result import Needle, holds_phrase
 from germane.importers.locomo import (

@@ -22,7 +22,7 @@ from germane.evaluation.result import (
     table,
 )
 from germane.importers.locomo import EvidenceReport
-from germane.model.ledger import TARGETS, Day, Metrics
+from germane.ledger import TARGETS, Day, Metrics
 
 __all__ = ["Floor", "GateResult", "Gauge", "Report", "check_floors", "trend"]
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from germane.embedders.adapters import OnnxEmbedder
 from germane.embedders.static import StaticEmbedder
-from germane.engine import Engine, open_engine
+from germane.engine import Engine
+from germane.engine import open as open_engine
 from germane.errors import InvalidInput
 from germane.evaluation.material import Corpus, Order, Retriever, all_memories, open_records, record_key
 from germane.kinds import BUILT_IN

@@ -17,8 +17,9 @@ from germane.errors import GermaneError, InvalidInput, StoreError
 from germane.forks import renewed
 from germane.ids import IdSequence
 from germane.kinds import Kinds
+from germane.lifecycle import DecisionCalibration
 from germane.model.context import TraceNote
-from germane.model.learning import DecisionCalibration, Example, LearningStatus, OutcomeHistory, Weights
+from germane.model.learning import Example, LearningStatus, OutcomeHistory, Weights
 from germane.model.memory import Outcome, Status
 from germane.model.plan import Frame, Plan, Section
 from germane.model.query import Filter, Order, Query, SearchResult, Slice
@@ -32,7 +33,7 @@ from germane.protocols import (
     TokenCounter,
 )
 from germane.ranking.learning import calibrated, fit_weights, leanings, signals_of, usefulness
-from germane.stores import FEEDBACK, MAINTENANCE
+from germane.stores.substores import FEEDBACK, MAINTENANCE
 from germane.tokens import CachedCounter
 
 if TYPE_CHECKING:

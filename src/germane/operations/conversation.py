@@ -56,7 +56,7 @@ from germane.operations.inputs import checked_count, checked_moment, checked_tex
 from germane.protocols import TokenCounter
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores import CONVERSATIONS
+from germane.stores.substores import CONVERSATIONS
 from germane.tokens import CachedCounter, get_counter, spendable
 
 if TYPE_CHECKING:

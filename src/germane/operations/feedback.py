@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from germane.errors import InvalidInput
+from germane.ledger import Assembly
 from germane.model.change import ImportUsage, RecordOutcome, RecordUse, UsageHistory, UsageRecord, version_of
 from germane.model.context import Context, Entry, Item, Ranked
 from germane.model.learning import (
@@ -21,16 +22,15 @@ from germane.model.learning import (
     ObserveResult,
     OutcomeResult,
 )
-from germane.model.ledger import Assembly
 from germane.model.memory import Level, LifecycleEvent, Memory, Outcome, as_utc, split_id
-from germane.model.working_set import WorkingSetItem
 from germane.operations.context import AgentContext
 from germane.operations.inputs import checked_flag, checked_text, checked_word, checked_words
 from germane.operations.search import RecallResult
 from germane.ranking.learning import NAMED, SHOWN, signals_of
 from germane.retrieval.quality import english_idf
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores import FEEDBACK, LIFECYCLE
+from germane.stores.substores import FEEDBACK, LIFECYCLE
+from germane.working_sets import WorkingSetItem
 
 __all__ = [
     "USED_FROM",

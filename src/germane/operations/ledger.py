@@ -12,9 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from germane.errors import AssemblyNotFound, GermaneError, InvalidInput
-from germane.model.context import Context
-from germane.model.conversation import Role
-from germane.model.ledger import (
+from germane.ledger import (
     MADE_FOR,
     Assembly,
     AssemblyDiff,
@@ -26,8 +24,11 @@ from germane.model.ledger import (
     Replay,
     ValueChange,
 )
+from germane.model.context import Context
+from germane.model.conversation import Role
 from germane.model.memory import Memory, Stage, Status, as_utc
 from germane.model.query import Filter, TimeRange
+from germane.model.text import is_tenant
 from germane.operations.context import AgentContext, CalibrationCache, WeightCache
 from germane.operations.inputs import checked_time, checking_verbs
 from germane.operations.refresh import CUT, cut_again
@@ -40,8 +41,7 @@ from germane.operations.working_set import (
     records_working_set,
 )
 from germane.packing.lines import RememberedLines
-from germane.spaces import is_tenant
-from germane.stores import CONVERSATIONS, LEDGER
+from germane.stores.substores import CONVERSATIONS, LEDGER
 from germane.tokens import CachedCounter, get_counter
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.lifecycle import NEARLY_IDENTICAL, next_state, stage_of
+from germane.lifecycle import NEARLY_IDENTICAL, Upkeep, UpkeepStep, UpkeepTask, next_state, stage_of
 from germane.model.change import ApplySignal, Merge, Reword
-from germane.model.ledger import Upkeep, UpkeepStep, UpkeepTask
 from germane.model.memory import (
     Cause,
     LifecycleEvent,
@@ -46,7 +45,7 @@ from germane.operations.inputs import (
 from germane.operations.read import current, get, head_of, marks, store_version, with_mark
 from germane.ranking.similarity import could_be_same, normalised
 from germane.renditions import OUTCOMES
-from germane.stores import LIFECYCLE
+from germane.stores.substores import LIFECYCLE
 
 __all__ = [
     "UpkeepCallback",
@@ -186,15 +185,15 @@ def _state_of(
 
 
 def events(
-    session: AgentContext, memory_id: str | None = None, *, since: int = 0, limit: int | None = None
+    session: AgentContext, memory_id: str | None = None, *, after: int = 0, limit: int | None = None
 ) -> tuple[LifecycleEvent, ...]:
     """What happened to a memory in all its versions, or to every memory, oldest first. Raises NotFound."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
     if memory_id is not None:
         checked_text(memory_id, name="memory_id")
-    return LIFECYCLE.required(session.store).events(session.agent, memory_id, since=since, limit=limit)
+    return LIFECYCLE.required(session.store).events(session.agent, memory_id, since=after, limit=limit)
 
 
 def move(

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from germane.errors import BudgetTooSmall, EmbeddingFailed, InvalidInput, NotFound
+from germane.ledger import MADE_FOR, Assembly
 from germane.model.context import Context, Question, Ranked, Reason, RefreshReason, RefreshResult, TraceNote
-from germane.model.ledger import MADE_FOR, Assembly
 from germane.model.memory import Memory, as_utc
 from germane.model.plan import FrameChoice, Plan, Section
 from germane.model.query import Candidate, Filter, Query, SearchResult
@@ -39,7 +39,7 @@ from germane.protocols import TokenCounter
 from germane.ranking.relevance import Gated
 from germane.retrieval.quality import english_idf, information
 from germane.retrieval.tokenizer import query_terms, term_hash
-from germane.stores import LEDGER
+from germane.stores.substores import LEDGER
 
 __all__ = ["CUT", "cut", "cut_again", "cut_recorded", "is_guided", "refresh", "similarity_of"]
 

@@ -11,14 +11,15 @@ from dataclasses import replace
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
 from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
 from germane.operations.inputs import checked_count, checked_number, checked_word
 from germane.operations.read import current
 from germane.packing.lines import RememberedLines
-from germane.spaces import admit, tenant_of
-from germane.stores import NOTIFICATIONS, SPACES
+from germane.spaces import admit
 from germane.stores.location import Following
+from germane.stores.substores import NOTIFICATIONS, SPACES
 
 __all__ = [
     "checked_rights",
@@ -116,12 +117,12 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
     return keep(space, [copy])[0].memory
 
 
-def events(session: AgentContext, name: str, *, since: int, limit: int | None) -> tuple[SpaceEvent, ...]:
+def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
     """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
-    checked_count(since, name="since")
+    checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
-    return SPACES.required(session.store).events(name, session.agent, since=since, limit=limit)
+    return SPACES.required(session.store).events(name, session.agent, since=after, limit=limit)
 
 
 def follow(
@@ -129,7 +130,7 @@ def follow(
     name: str,
     callback: Callable[[SpaceEvent], object],
     *,
-    since: int | None,
+    after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
     """Call back with what happens in a space from now on, or from after an event.
@@ -138,7 +139,7 @@ def follow(
     """
     spaces = SPACES.required(session.store)
     checked_number(every, 0.001, 3600, name="every")
-    start = spaces.latest_event(name) if since is None else checked_count(since, name="since")
+    start = spaces.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
     def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:

@@ -28,19 +28,13 @@ from germane.renditions.prose import (
     sentences_of,
 )
 
-__all__ = [
-    "MICRO_TOKENS",
-    "OUTCOMES",
-    "SUMMARY_TOKENS",
-    "excerpt",
-    "render_title",
-    "renditions_of",
-    "shorten",
-    "with_outcomes",
-]
+__all__ = ["Rendition", "Renditions"]
 
 MICRO_TOKENS = 20
 """About one line (the note on context management says around 20)."""
+
+MICRO_SENTENCE_TOKENS = 30
+"""Tokens that a micro may have where 20 would end inside its first sentence."""
 
 SUMMARY_TOKENS = 100
 """The upper end of the 50 to 100 tokens that the same note gives a summary."""
@@ -50,6 +44,10 @@ OUTCOMES = "outcomes"
 
 _ELLIPSIS = "…"
 _CUT = f" {_ELLIPSIS}"
+_CUT_INSIDE = regex.compile(rf"\S{_ELLIPSIS}")
+"""A text cut at a word: a cut behind a sentence has a space before its mark."""
+_LAST_CLAUSE = regex.compile(rf"(.{{40,}})[,;:](?:\s[^,;:{_ELLIPSIS}]*)\S{_ELLIPSIS}(.*)")
+"""What a text cut at a word has before its last comma, semicolon or colon, and what follows the cut."""
 _FIELD = regex.compile(r"\{(\w+)\}")
 _SPACES = regex.compile(r"\s+")
 _WORD_EDGE = regex.compile(r"(?w)\b")
@@ -103,7 +101,7 @@ def renditions_of(
         micro_values = {**values, "content": summarizer.summarize(values["content"], MICRO_TOKENS)}
     argued = kind.lifecycle == "decision"
     summary = full if plain else _within(kind.summary, summary_values, SUMMARY_TOKENS, counter, argued=argued)
-    micro = _within(kind.micro, micro_values, MICRO_TOKENS, counter, one_line=True)
+    micro = _micro(kind, micro_values, counter)
     # A template of parts of the content, such as its headline, is empty where the content has none of them.
     summary = summary or shorten(full, SUMMARY_TOKENS, counter)
     micro = micro or shorten(_one_line(full), MICRO_TOKENS, counter)
@@ -113,6 +111,18 @@ def renditions_of(
         full=whole,
         counter=counter.name,
     )
+
+
+def _micro(kind: Kind, values: Mapping[str, str], counter: TokenCounter) -> str:
+    """The micro: whole sentences where one fits, else the first one's clauses, else its words."""
+    micro = _within(kind.micro, values, MICRO_TOKENS, counter, one_line=True)
+    if not _CUT_INSIDE.search(micro):
+        return micro
+    longer = _within(kind.micro, values, MICRO_SENTENCE_TOKENS, counter, one_line=True)
+    if not _CUT_INSIDE.search(longer):
+        return longer
+    clause = _LAST_CLAUSE.match(micro)
+    return f"{clause[1]}{_ELLIPSIS}{clause[2]}" if clause else micro
 
 
 def with_outcomes(

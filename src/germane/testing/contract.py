@@ -17,12 +17,12 @@ from typing import TypeAlias
 import pytest
 
 from germane.errors import GermaneError, NotFound
+from germane.ledger import EmbeddingIdentity
 from germane.model.change import Insert, Purge, SetStatus
-from germane.model.ledger import EmbeddingIdentity
 from germane.model.memory import GLOBAL, Scope, Status
 from germane.model.query import Filter, Order, Query, Slice, TimeRange
 from germane.protocols import Store
-from germane.stores import MAINTENANCE
+from germane.stores.substores import MAINTENANCE
 from germane.testing.contract_changes import (
     AGENT,
     EVERY,

@@ -29,7 +29,7 @@ from germane.model.conversation import (
 from germane.model.text import fenced
 from germane.protocols import Store
 from germane.retrieval.tokenizer import query_terms
-from germane.stores import CONVERSATIONS
+from germane.stores.substores import CONVERSATIONS
 from germane.testing.fakes import START, make_id, make_message
 
 __all__ = ["ConversingContract"]

@@ -11,7 +11,7 @@ from germane.model.change import Insert, Purge, RecordUse
 from germane.model.learning import Example
 from germane.model.memory import Memory
 from germane.protocols import Store
-from germane.stores import FEEDBACK
+from germane.stores.substores import FEEDBACK
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["LearningContract"]

@@ -8,14 +8,14 @@ from datetime import timedelta
 import pytest
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.model.change import Insert, Purge, RecordUse, Revise, SetStatus
 from germane.model.context import EmptyReason, Reason
-from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind, text_hash
 from germane.model.memory import Level, Memory, Outcome, Scope, Status
 from germane.model.query import Filter, TimeRange
 from germane.protocols import Store
-from germane.stores import LEDGER
 from germane.stores.relational.ledger import LedgerTables
+from germane.stores.substores import LEDGER
 from germane.testing.fakes import START, make_id, make_memory, make_revision
 
 __all__ = ["RecordingContract", "make_assembly"]

@@ -22,7 +22,7 @@ from germane.model.change import (
 from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, LifecycleState, Memory, Stage, Status
 from germane.model.query import Filter
 from germane.protocols import Store
-from germane.stores import LIFECYCLE
+from germane.stores.substores import LIFECYCLE
 from germane.testing.fakes import START, make_memory, make_renditions, make_revision
 
 __all__ = ["LivingContract"]

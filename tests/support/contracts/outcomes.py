@@ -11,7 +11,7 @@ from germane.model.change import Purge, RecordOutcome
 from germane.model.learning import OutcomeHistory, OutcomeRecord
 from germane.model.memory import Memory
 from germane.protocols import Store
-from germane.stores import FEEDBACK
+from germane.stores.substores import FEEDBACK
 from germane.testing.contract_changes import AGENT, insert
 from germane.testing.fakes import START, make_id, make_memory
 

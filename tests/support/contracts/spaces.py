@@ -35,14 +35,14 @@ from germane.model.space import (
     SpaceEvent,
     SpaceEventKind,
 )
-from germane.model.working_set import DEFAULT_SET, AddItem, Clear
-from germane.model.working_set import RemoveItem as Out
+from germane.model.text import DEFAULT_SET, tenant_of
 from germane.protocols import Store
-from germane.spaces import tenant_of
-from germane.stores import SPACES, WORKING_SETS
 from germane.stores.relational.spaces import SpaceTables
+from germane.stores.substores import SPACES, WORKING_SETS
 from germane.testing.contract_search import ask, ids
 from germane.testing.fakes import START, make_memory, make_revision
+from germane.working_sets import AddItem, Clear
+from germane.working_sets import RemoveItem as Out
 
 __all__ = ["SharingContract"]
 

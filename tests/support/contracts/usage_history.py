@@ -11,7 +11,7 @@ from germane.model.change import ImportUsage, Insert, Purge, RecordOutcome, Reco
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import Cause, LifecycleEvent, LifecycleSignal, Memory, Stage
 from germane.protocols import Store
-from germane.stores import FEEDBACK, LIFECYCLE
+from germane.stores.substores import FEEDBACK, LIFECYCLE
 from germane.testing.fakes import START, make_id, make_memory
 
 __all__ = ["AdoptingContract"]

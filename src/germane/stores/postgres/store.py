@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from psycopg.sql import Identifier
 
 from germane.errors import InvalidInput, NotFound, SchemaTooNew, StoreUnavailable
-from germane.model.ledger import EmbeddingIdentity, Finding
+from germane.ledger import EmbeddingIdentity, Finding
 from germane.model.memory import Vector
 from germane.retrieval.bm25 import Postings
 from germane.retrieval.vectors import VectorRows

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from germane.errors import InvalidInput, NotFound
+from germane.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.context import EmptyReason, Reason
-from germane.model.ledger import Assembly, LedgerEntry, MemoryChange, MemoryChangeKind
 from germane.model.memory import Level, Outcome
 from germane.model.query import Filter, TimeRange
 from germane.stores.relational.lifecycle import key_of

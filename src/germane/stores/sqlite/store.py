@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from germane.errors import InvalidInput, SchemaTooNew, StoreBusy, StoreError, StoreUnavailable
+from germane.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
 from germane.lifecycle import status_at
-from germane.model.ledger import DatabaseStatus, EmbeddingIdentity, Erasure, Finding, Tell
 from germane.model.memory import Stage
 from germane.model.text import REMOVED
 from germane.stores.relational.ledger import last_of
