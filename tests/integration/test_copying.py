@@ -12,7 +12,7 @@ import pytest
 import germane
 from germane import EmbedderMismatch, Filter, InvalidInput, NotFound, Order, Status, StoreUnavailable
 from germane.demo import demo_questions, load_demo
-from germane.importers.transfer import export_jsonl
+from germane.importers import export_jsonl
 from germane.operations.stores import copy_store
 from germane.stores import migrate_store
 from germane.stores.sqlite import SqliteStore

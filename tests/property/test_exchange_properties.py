@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from germane.errors import UnreadableSource
+from germane.importers import export_jsonl, read, read_memories
 from germane.importers.documents import outline, passages
-from germane.importers.records import read_export, read_lines, read_memories
-from germane.importers.transfer import export_jsonl, read
+from germane.importers.records import read_lines
 from germane.model.change import UsageHistory
 from germane.model.learning import Example, OutcomeRecord
 from germane.model.memory import (
@@ -141,9 +141,8 @@ def test_what_is_counted_of_a_life_comes_back(memory: Memory, counted: Lifecycle
     with TemporaryDirectory() as folder:
         path = Path(folder, "export.jsonl")
         path.write_bytes(out.getvalue().encode("utf-8"))
-        ((back, found),) = read_export(path, agent="ann")
-    assert back == memory
-    assert found == (None if standing == LifecycleState(stage=memory.stage) else standing)
+        (line,) = read_lines(path, agent="ann")
+    assert line == (memory, None if standing == LifecycleState(stage=memory.stage) else standing)
 
 
 keys = st.text("0123456789abcdef", min_size=32, max_size=32)

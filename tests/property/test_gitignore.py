@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from germane.importers import Skipped
 from germane.importers.markdown import walk
-from germane.importers.sources import Skipped
 from support.examples import examples
 
 FILES = (

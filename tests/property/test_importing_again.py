@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import germane
 from germane import Engine, Filter, Status
-from germane.importers import import_source
-from germane.importers.project import read_project
+from germane.importers import import_source, read_project
 from support.examples import examples
 
 WORDS = ("alpha", "beta", "gamma", "delta")

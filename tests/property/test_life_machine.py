@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import germane
 from germane.errors import InvalidInput, NotFound, StaleRevision
-from germane.importers.transfer import export_jsonl, import_source
+from germane.importers import export_jsonl, import_source
 from germane.kinds import BUILT_IN
 from germane.lifecycle import LIFECYCLES, LifecycleState, status_at
 from germane.model.memory import Memory, Status

@@ -15,8 +15,7 @@ import pytest
 import germane
 from germane import Engine, InvalidInput, Outcome
 from germane.errors import UnreadableSource
-from germane.importers.records import read_jsonl, read_memories
-from germane.importers.transfer import export_jsonl, import_source
+from germane.importers import export_jsonl, import_source, read_jsonl, read_memories
 from germane.model.query import Filter, Order
 from germane.ranking import OutcomeRecord, UsageHistory
 from germane.testing.fakes import START, FixedClock

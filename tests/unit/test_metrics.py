@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import germane
-from germane.evaluation.report import trend
+from germane.evaluation import trend
 from germane.ledger import TARGETS, Assembly
 from germane.testing.fakes import START, FixedClock
 from talks import answer, prompt

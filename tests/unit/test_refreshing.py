@@ -227,6 +227,7 @@ def test_a_room_too_small_for_the_frame_is_an_error() -> None:
     "remark",
     [
         "it works",
+        "hmm",
         "It worked now, thanks!",
         "that works for me",
         "looks good to me",

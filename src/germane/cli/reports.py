@@ -95,10 +95,11 @@ def _metrics(call: Call, *, since: Since = None, plot: _Plot = None, now: Now = 
     with call.open(now=now) as engine:
         found = engine.metrics(since=since)
     if plot is not None:
-        from germane.evaluation.report import trend  # noqa: PLC0415 - Only a picture needs it.
-        from germane.importers.transfer import write_through  # noqa: PLC0415 - As above.
+        from germane.evaluation import trend  # noqa: PLC0415 - Only a picture needs it.
+        from germane.importers.transfer import written_through  # noqa: PLC0415 - As above.
 
-        write_through(plot, trend(found).encode())
+        with written_through(plot) as file:
+            file.write(trend(found))
     if not call.prints(found):
         _print_metrics(found)
 

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 from weakref import WeakSet
 
-from germane.engine.contexts import LedgerMethods, ReadMethods, RequestMethods, WorkingSetMethods
-from germane.engine.memories import FeedbackMethods, LifecycleMethods, WriteMethods
+from germane.engine.contexts import ContextMethods
 from germane.model.memory import Memory, as_utc
 from germane.model.space import (
     Demote,
@@ -29,7 +28,7 @@ from germane.model.space import (
 )
 from germane.operations import spaces
 from germane.operations.context import AgentContext
-from germane.operations.inputs import checked_agent
+from germane.operations.inputs import checked_agent, checked_word, checking_verbs
 from germane.stores.location import Following
 
 __all__ = ["Space"]
@@ -38,15 +37,8 @@ _EVERY: Final = 0.02
 """Seconds between two looks at the log while it is followed."""
 
 
-class Space(
-    WorkingSetMethods,
-    RequestMethods,
-    LedgerMethods,
-    FeedbackMethods,
-    LifecycleMethods,
-    ReadMethods,
-    WriteMethods,
-):
+@checking_verbs
+class Space(ContextMethods):
     """A named memory that agents share, as one of them has it. Made by `engine.space`; a context manager.
 
     The engine's verbs do here what they do there, on what was put into the space and on nothing else: no
@@ -100,8 +92,8 @@ class Space(
             agent=self._named(agent),
             by=self.member,
             at=self._now(),
-            rights=spaces.checked_rights(rights),
-            role=spaces.checked_role(role),
+            rights=checked_word(Right, rights, name="rights"),
+            role=checked_word(Role, role, name="role"),
         )
         return spaces.settle(self._outside, self._name, act)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from germane.errors import InvalidInput, PurgeNotConfirmed, SpaceTaken, UnknownSpace
 from germane.model.memory import Memory, Status, as_utc
-from germane.model.space import Create, Disband, Right, Role, SpaceAct, SpaceEvent, SpaceInfo
+from germane.model.space import Create, Disband, Right, SpaceAct, SpaceEvent, SpaceInfo
 from germane.model.text import tenant_of
 from germane.operations.context import AgentContext, WeightCache, settled_language
 from germane.operations.drafts import keep
@@ -22,8 +22,6 @@ from germane.stores.location import Following
 from germane.stores.substores import NOTIFICATIONS, SPACES
 
 __all__ = [
-    "checked_rights",
-    "checked_role",
     "create",
     "disband",
     "entered",
@@ -42,7 +40,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 
     Raises SpaceTaken when others have a space of that name, and InvalidInput.
     """
-    most = None if admits is None else checked_rights(admits, name="admits")
+    most = None if admits is None else checked_word(Right, admits, name="admits")
     spaces = SPACES.required(session.store)
     try:
         made = spaces.apply(
@@ -62,7 +60,7 @@ def create(session: AgentContext, name: str, *, admits: Right | str | None) -> S
 def entered(session: AgentContext, name: str) -> AgentContext:
     """The agent's side of a space: what a verb does with it, it does in the space, if the rules allow it.
 
-    Raises UnknownSpace; whether the agent is a member is asked at each use.
+    Raises UnknownSpace; whether the agent is a member is checked at each use.
     """
     required_info(session, name)
     spaces = SPACES.required(session.store)
@@ -94,7 +92,7 @@ def disband(session: AgentContext, name: str, *, confirm: bool) -> None:
 
 
 def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
-    """Put a copy of an own memory into a space: what it says now, without its versions and counts.
+    """Put a copy of an own memory into a space: its current content, without its versions and counts.
 
     It isn't pinned there. Shared again, it is counted, not doubled. Raises NotFound, InvalidInput for
     what is forgotten or superseded, and NotAllowed.
@@ -118,7 +116,7 @@ def share(session: AgentContext, space: AgentContext, memory_id: str) -> Memory:
 
 
 def events(session: AgentContext, name: str, *, after: int, limit: int | None) -> tuple[SpaceEvent, ...]:
-    """What happened in a space after an event, in order. Raises UnknownSpace or NotAllowed."""
+    """The events of a space after an event, in order. Raises UnknownSpace or NotAllowed."""
     checked_count(after, name="after")
     if limit is not None:
         checked_count(limit, name="limit")
@@ -133,7 +131,7 @@ def follow(
     after: int | None,
     every: float,
 ) -> Following[SpaceEvent]:
-    """Call back with what happens in a space from now on, or from after an event.
+    """Call back with the events of a space from now on, or after an event.
 
     Raises UnknownSpace, NotAllowed or InvalidInput.
     """
@@ -142,11 +140,11 @@ def follow(
     start = spaces.latest_event(name) if after is None else checked_count(after, name="after")
     info_of(session, name)
 
-    def look(told: int) -> tuple[int, Sequence[SpaceEvent]]:
-        if spaces.latest_event(name) <= told:
-            return told, ()
-        found = spaces.events(name, session.agent, since=told)
-        return (found[-1].number if found else told), found
+    def look(latest: int) -> tuple[int, Sequence[SpaceEvent]]:
+        if spaces.latest_event(name) <= latest:
+            return latest, ()
+        found = spaces.events(name, session.agent, since=latest)
+        return (found[-1].number if found else latest), found
 
     return Following(
         look,
@@ -167,7 +165,7 @@ def info_of(session: AgentContext, name: str) -> SpaceInfo:
 
 
 def required_info(session: AgentContext, name: str) -> SpaceInfo:
-    """A space as it is now, whoever asks. Raises UnknownSpace."""
+    """A space as it is now, for members and others alike. Raises UnknownSpace."""
     info = SPACES.required(session.store).get(name)
     if info is None:
         raise UnknownSpace(name)
@@ -178,13 +176,3 @@ def spaces_of(session: AgentContext) -> tuple[SpaceInfo, ...]:
     """The spaces that the agent is in, by name; none where the store keeps no spaces."""
     spaces = SPACES.of(session.store)
     return spaces.find(session.agent) if spaces else ()
-
-
-def checked_rights(rights: object, *, name: str = "rights") -> Right:
-    """A right, given as itself or as its word."""
-    return checked_word(Right, rights, name=name)
-
-
-def checked_role(role: object) -> Role:
-    """A role, given as itself or as its word."""
-    return checked_word(Role, role, name="role")

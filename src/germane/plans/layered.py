@@ -533,14 +533,18 @@ FRAMED = ("layered", "layered_strict")
 def plan_for(plan: str | Plan, *, kinds: Kinds, frame: str | Frame) -> Plan:
     """The plan of that name for these kinds and this frame; a plan is returned as it is.
 
-    Raises InvalidInput for an unknown name, and InvalidPlan for one whose memories stand under no
-    headings: such a list is a working set's.
+    Raises InvalidInput for an unknown name, and InvalidPlan for one that gathers nothing, and for one whose
+    memories stand under no headings: such a list is a working set's.
     """
     if isinstance(plan, Plan):
         if any(section.style is not Style.BULLETS for section in plan.sections):
             raise InvalidPlan(
                 f"Plan {plan.name!r} is a list of paragraphs, for what a working set holds: "
                 "engine.working_set().assemble(...). Write bullets to assemble from the whole store."
+            )
+        if not any(section.gathers for section in plan.sections):
+            raise InvalidPlan(
+                f"Plan {plan.name!r} shows no memories: no section has kinds, or a filter as its `where`."
             )
         return plan
     if plan in FRAMED:
